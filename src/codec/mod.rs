@@ -1,0 +1,4 @@
+//! How are integers written in few bits? One codec a file, its encoder beside its decoder.
+
+pub mod bp128;
+pub mod vbyte;

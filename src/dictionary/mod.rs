@@ -1,0 +1,1 @@
+//! Terms and postings while a run is built.

@@ -1,0 +1,118 @@
+//! How do tests make every step fail? Builds with debug assertions read `MILLRACE_FAULT` once:
+//!
+//! | value | effect |
+//! | --- | --- |
+//! | `count` | prints the number of storage operations to stderr when the process ends its job |
+//! | `crash@N` | the process dies, as by `kill -9`, just before storage operation N (from 0) |
+//! | `fail@N` | storage operation N fails with *no space left on device* |
+//! | `short@N` | storage operation N, a write, writes half of its bytes and then fails so |
+//! | `panic:NAME` | the operator NAME panics at its first work |
+//! | `error:NAME` | the operator NAME fails at its first work |
+//!
+//! Release builds contain none of it.
+
+use std::io;
+
+/// What a storage operation has to do instead of succeeding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Injected {
+    /// Go on.
+    Nothing,
+    /// Write half, then fail.
+    Short,
+}
+
+/// Is called before every write, sync, rename and removal of an index file.
+///
+/// # Errors
+/// The injected one: `StorageFull`.
+#[inline]
+pub fn storage() -> io::Result<Injected> {
+    #[cfg(debug_assertions)]
+    return enabled::storage();
+    #[cfg(not(debug_assertions))]
+    Ok(Injected::Nothing)
+}
+
+/// Is called by the operator `name` when it does work.
+///
+/// # Errors
+/// The injected one.
+///
+/// # Panics
+/// When a panic is injected.
+#[inline]
+pub fn operator(name: &str) -> io::Result<()> {
+    #[cfg(debug_assertions)]
+    return enabled::operator(name);
+    #[cfg(not(debug_assertions))]
+    {
+        let _ = name;
+        Ok(())
+    }
+}
+
+/// Prints what `count` asks for.
+pub fn report() {
+    #[cfg(debug_assertions)]
+    enabled::report();
+}
+
+#[cfg(debug_assertions)]
+mod enabled {
+    use super::Injected;
+    use std::io;
+    use std::sync::LazyLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    enum Plan {
+        None,
+        Count,
+        Crash(u64),
+        Fail(u64),
+        Short(u64),
+        Panic(String),
+        Error(String),
+    }
+
+    static OPERATIONS: AtomicU64 = AtomicU64::new(0);
+    static PLAN: LazyLock<Plan> = LazyLock::new(|| {
+        let Ok(text) = std::env::var("MILLRACE_FAULT") else { return Plan::None };
+        let number = |s: &str| s.parse().expect("MILLRACE_FAULT: a number after @");
+        match text.split_once(['@', ':']) {
+            None if text == "count" => Plan::Count,
+            Some(("crash", n)) => Plan::Crash(number(n)),
+            Some(("fail", n)) => Plan::Fail(number(n)),
+            Some(("short", n)) => Plan::Short(number(n)),
+            Some(("panic", name)) => Plan::Panic(name.to_string()),
+            Some(("error", name)) => Plan::Error(name.to_string()),
+            _ => panic!("MILLRACE_FAULT: `{text}` is not a fault"),
+        }
+    });
+
+    pub(super) fn storage() -> io::Result<Injected> {
+        let now = OPERATIONS.fetch_add(1, Ordering::SeqCst);
+        match *PLAN {
+            Plan::Crash(n) if n == now => std::process::abort(),
+            Plan::Fail(n) if n == now => Err(io::ErrorKind::StorageFull.into()),
+            Plan::Short(n) if n == now => Ok(Injected::Short),
+            _ => Ok(Injected::Nothing),
+        }
+    }
+
+    pub(super) fn operator(name: &str) -> io::Result<()> {
+        match &*PLAN {
+            Plan::Panic(n) if n == name => panic!("injected panic in {name}"),
+            Plan::Error(n) if n == name => {
+                Err(io::Error::other(format!("injected error in {name}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn report() {
+        if matches!(*PLAN, Plan::Count) {
+            eprintln!("storage operations: {}", OPERATIONS.load(Ordering::SeqCst));
+        }
+    }
+}

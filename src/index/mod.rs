@@ -1,0 +1,15 @@
+//! How does a generation lie on disk, and how is it read, checked, merged and published? The bytes
+//! are specified in `docs/FORMAT.md`; `format.rs` has the constants.
+
+pub mod check;
+pub mod documents;
+pub mod format;
+pub mod generation;
+pub mod lexicon;
+pub mod list;
+pub mod manifest;
+pub mod map;
+pub mod merge;
+pub mod publish;
+pub mod run;
+pub mod storage;

@@ -1,0 +1,35 @@
+//! millrace builds inverted indexes from very large text collections and answers batches of ranked
+//! queries. Both are timely dataflow jobs.
+//!
+//! ```text
+//! build:  read -> decompress -> parse -> regroup -> exchange -> index -> encode -> flush -> merge
+//! query:  read -> batch -> exchange -> answer -> collect -> write in order
+//! ```
+//!
+//! This library is everything that a job is made of and knows no command line; the binary in
+//! `jobs/` wires it. Imports run one way: `jobs`, then [`dataflow`], then [`query`], [`index`],
+//! [`dictionary`], [`input`] and [`text`], then [`codec`] and [`score`].
+//!
+//! | module | the question that it answers |
+//! | --- | --- |
+//! | [`order`] | which document gets which docid, where a run ends, what fits the memory |
+//! | [`input`] | what the input's files are, how they are cut, where documents begin and end |
+//! | [`text`] | what the terms of a text are |
+//! | [`dictionary`] | how terms and their postings are kept while a run is built |
+//! | [`codec`] | how integers are written in few bits |
+//! | [`index`] | how a generation lies on disk, is read, checked, merged and published |
+//! | [`score`] | how much a posting is worth |
+//! | [`query`] | which documents answer a query best |
+//! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`fault`] | how tests make every step fail |
+
+pub mod codec;
+pub mod dataflow;
+pub mod dictionary;
+pub mod fault;
+pub mod index;
+pub mod input;
+pub mod order;
+pub mod query;
+pub mod score;
+pub mod text;

@@ -1,0 +1,7 @@
+//! Which documents answer a query best? One algorithm a file; all of them return the same hits in
+//! the same order with the same scores.
+
+pub mod and;
+pub mod cursor;
+pub mod exhaustive;
+pub mod top_k;

@@ -1,0 +1,3 @@
+//! How much is a posting worth?
+
+pub mod bm25;
