@@ -1,1 +1,12 @@
-//! Timely operators.
+//! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
+//! of another module.
+
+pub mod build;
+pub mod control;
+pub mod decompress;
+pub mod documents;
+pub mod encode;
+pub mod flush;
+pub mod index;
+pub mod parse;
+pub mod read;
