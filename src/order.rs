@@ -289,6 +289,12 @@ fn show_mib(bytes: u64) -> String {
 }
 
 impl Budget {
+    /// The largest window of a Zstandard frame that is read, as a power of two: 8 MiB, as the
+    /// standard asks of every decoder, and more where the memory allows it.
+    pub fn window_log(&self) -> u32 {
+        (self.memory / 16).max(8 << 20).ilog2().min(27)
+    }
+
     /// Shares `memory` bytes among a run and `workers`.
     ///
     /// # Errors

@@ -299,7 +299,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+    use crate::text::trie_collection::{implied_prefix, trie_collection};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -315,9 +315,8 @@ mod tests {
                 assert_eq!(owners.owner[usize::from(t.collection)], group.owner);
                 let suffix = &group.suffixes[suffix_at..][..usize::from(t.suffix_bytes)];
                 suffix_at += suffix.len();
-                let prefix = crate::text::trie_collection::implied_prefix(t.collection);
-                let mut term = prefix.as_bytes().to_vec();
-                assert_eq!(term.len(), implied_prefix_len(t.collection));
+                let (prefix, len) = implied_prefix(t.collection);
+                let mut term = prefix[..len].to_vec();
                 term.extend_from_slice(suffix);
                 assert_eq!(super::super::hash::hash(&term), t.hash);
                 let bytes = &group.lists[list_at..][..t.list_bytes as usize];

@@ -3,6 +3,7 @@
 
 pub mod analysis;
 pub mod porter;
+pub mod scan;
 pub mod stemmer;
 pub mod stop_words;
 pub mod tokenizer;
