@@ -164,7 +164,7 @@ pub struct PieceCounts {
 }
 
 /// Bytes of memory that a document costs until its run is flushed: what finds duplicate names.
-const DOCUMENT_COST: u64 = 16;
+const DOCUMENT_COST: u64 = 32;
 /// Bytes of memory for one byte of postings: slices are never less than half full.
 const LIST_BYTE_COST: u64 = 2;
 /// Bytes of memory for one unit of the dictionary: entry 32, hash slots 23 and at most 34 while

@@ -52,8 +52,9 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
     ) -> StreamVec<'scope, u64, Assigned> {
         let build = build.clone();
         let scope = self.scope();
+        let worker = scope.index();
         self.unary(Pipeline, "Decompress", move |_, info| {
-            let guard = Guard::new(&build.control, "Decompress", scope.index());
+            let guard = Guard::new(&build.control, "Decompress", worker);
             let activator = scope.activator_for(info.address);
             let mut blocks: VecDeque<(Capability<u64>, Block)> = VecDeque::new();
             let mut window = Window { pieces: VecDeque::new(), bytes: 0, absorbed };
@@ -80,7 +81,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                 if let Some(piece) = piece {
                     let sent = guard.work(|| {
                         let time = *cap.time();
-                        let parser = least_loaded(&build, scope.index(), piece.bytes.len());
+                        let parser = least_loaded(&build, worker, piece.bytes.len());
                         window.push(time, piece.bytes.len());
                         output.session(&*cap).give(Local((parser, piece)));
                         // A block that ends many pieces gives each a position of its own.

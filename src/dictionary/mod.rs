@@ -7,6 +7,7 @@
 pub mod group;
 pub mod hash;
 pub mod memo;
+pub mod names;
 pub mod run;
 pub mod slices;
 pub mod tally;
