@@ -1,7 +1,10 @@
 //! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
 //! of another module.
 
+pub mod answer;
+pub mod batch;
 pub mod build;
+pub mod collect;
 pub mod control;
 pub mod decompress;
 pub mod documents;
@@ -9,4 +12,5 @@ pub mod encode;
 pub mod flush;
 pub mod index;
 pub mod parse;
+pub mod query;
 pub mod read;

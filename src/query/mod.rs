@@ -4,4 +4,6 @@
 pub mod and;
 pub mod cursor;
 pub mod exhaustive;
+pub mod output;
+pub mod searcher;
 pub mod top_k;

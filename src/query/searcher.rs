@@ -1,0 +1,215 @@
+//! What are the best documents for the text of a query? Analyses it as the index was analysed,
+//! looks its terms up in every run, and lets an algorithm find the best k.
+
+use super::top_k::{Hit, TopK};
+use super::{RunTerm, Scratch, and, exhaustive};
+use crate::index::error::IndexError;
+use crate::index::generation::Generation;
+use crate::score::bm25::{Bm25, IdfKind};
+use crate::text::analysis::Analysis;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::sync::Arc;
+
+/// Which documents a query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Documents with any of its terms.
+    Or,
+    /// Documents with all of its terms.
+    And,
+    /// As `And`, and if that finds fewer than k, as `Or`.
+    AndOr,
+}
+
+/// How queries are answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The most hits.
+    pub k: usize,
+    /// Which documents.
+    pub mode: Mode,
+    /// The scoring function.
+    pub bm25: Bm25,
+    /// Its weight of rare terms.
+    pub idf: IdfKind,
+}
+
+/// What all searchers of one generation share.
+pub struct Shared {
+    generation: Generation,
+    analysis: Analysis,
+    settings: Settings,
+    /// The length norm of every document.
+    norms: Vec<f32>,
+}
+
+impl Shared {
+    /// Prepares a generation for queries.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
+        let analysis = generation.manifest().analysis(generation.directory())?;
+        let statistics = &generation.manifest().statistics;
+        let mean = match statistics.documents {
+            0 => 0.0,
+            n => statistics.tokens as f64 / n as f64,
+        };
+        let lengths = generation.documents().lengths();
+        let norms = lengths.iter().map(|&length| settings.bm25.norm(length, mean)).collect();
+        Ok(Arc::new(Self { generation, analysis, settings, norms }))
+    }
+
+    /// The generation that is searched.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+}
+
+/// A distinct term of a query.
+struct QueryTerm {
+    /// Where its bytes end in the query's strings.
+    end: usize,
+    /// How often the query has it.
+    times: u32,
+}
+
+/// Answers queries one after the other; nothing is allocated for a query once its buffers have
+/// grown.
+pub struct Searcher {
+    shared: Arc<Shared>,
+    strings: String,
+    terms: Vec<QueryTerm>,
+    weights: Vec<f32>,
+    /// Room for the lists of a run; empty between queries.
+    run_terms: Vec<RunTerm<'static>>,
+    scratch: Scratch,
+    top: TopK,
+    hits: Vec<Hit>,
+}
+
+/// Hands the room of an empty vector on to another lifetime.
+fn recycle<'a>(mut terms: Vec<RunTerm<'_>>) -> Vec<RunTerm<'a>> {
+    terms.clear();
+    terms.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
+}
+
+impl Searcher {
+    /// Makes a searcher.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            strings: String::new(),
+            terms: Vec::new(),
+            weights: Vec::new(),
+            run_terms: Vec::new(),
+            scratch: Scratch::default(),
+            top: TopK::new(),
+            hits: Vec::new(),
+        }
+    }
+
+    /// What this searcher shares with others.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns the best hits for `text`, best first, and whether any of its terms is in the index.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn search(&mut self, text: &str) -> Result<(&[Hit], bool), IndexError> {
+        self.analyze(text);
+        self.hits.clear();
+        let known = self.weigh()?;
+        if known > 0 {
+            let k = self.shared.settings.k;
+            let all_known = known == self.terms.len();
+            match self.shared.settings.mode {
+                Mode::Or => self.run_all(Mode::Or)?,
+                Mode::And if all_known => self.run_all(Mode::And)?,
+                Mode::And => {}
+                Mode::AndOr => {
+                    if all_known {
+                        self.run_all(Mode::And)?;
+                    }
+                    if self.hits.len() < k {
+                        self.run_all(Mode::Or)?;
+                    }
+                }
+            }
+        }
+        Ok((&self.hits, known > 0))
+    }
+
+    /// Finds the distinct terms, in order of their first appearance.
+    fn analyze(&mut self, text: &str) {
+        let Self { shared, strings, terms, .. } = self;
+        strings.clear();
+        terms.clear();
+        shared.analysis.terms(text.as_bytes(), |term| {
+            let mut start = 0;
+            for old in terms.iter_mut() {
+                if &strings[start..old.end] == term {
+                    old.times += 1;
+                    return;
+                }
+                start = old.end;
+            }
+            strings.push_str(term);
+            terms.push(QueryTerm { end: strings.len(), times: 1 });
+        });
+    }
+
+    /// Weighs every term by its df in the whole collection; returns how many are in the index.
+    fn weigh(&mut self) -> Result<usize, IndexError> {
+        let shared = &self.shared;
+        let Settings { bm25, idf, .. } = shared.settings;
+        let documents = shared.generation.manifest().statistics.documents;
+        self.weights.clear();
+        let (mut known, mut start) = (0, 0);
+        for term in &self.terms {
+            let string = &self.strings[start..term.end];
+            start = term.end;
+            let (collection, suffix) = split(string);
+            let mut df = 0u64;
+            for run in shared.generation.runs() {
+                df += run.find(collection, suffix)?.map_or(0, |list| u64::from(list.df()));
+            }
+            known += usize::from(df > 0);
+            self.weights.push(bm25.weight(bm25.idf(documents, df, idf), term.times));
+        }
+        Ok(known)
+    }
+
+    /// Searches all runs in docid order, so that ties go to the smaller docid.
+    fn run_all(&mut self, mode: Mode) -> Result<(), IndexError> {
+        let shared = self.shared.clone();
+        self.top.reset(shared.settings.k);
+        for run in shared.generation.runs() {
+            let mut terms = recycle(std::mem::take(&mut self.run_terms));
+            let mut start = 0;
+            for (term, &weight) in self.terms.iter().zip(&self.weights) {
+                let (collection, suffix) = split(&self.strings[start..term.end]);
+                start = term.end;
+                terms.push(RunTerm { weight, list: run.find(collection, suffix)? });
+            }
+            let (first, documents) = (run.first_docid(), run.documents());
+            let norms = &shared.norms[first as usize..][..documents as usize];
+            let (top, scratch) = (&mut self.top, &mut self.scratch);
+            let result = match mode {
+                Mode::And => and::search(&terms, first, documents, norms, top, scratch),
+                _ => exhaustive::search(&terms, first, documents, norms, top, scratch),
+            };
+            self.run_terms = recycle(terms);
+            result.map_err(|e| run.list_error(e))?;
+        }
+        self.top.sorted(&mut self.hits);
+        Ok(())
+    }
+}
+
+fn split(term: &str) -> (u16, &[u8]) {
+    let collection = trie_collection(term);
+    (collection, &term.as_bytes()[implied_prefix_len(collection)..])
+}
