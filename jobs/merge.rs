@@ -1,0 +1,40 @@
+//! `millrace merge`.
+
+use crate::args::{Common, size};
+use millrace::index::merge::{Merged, merge_index};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The most memory that the job may take.
+    #[arg(long, default_value = "1G", value_parser = size)]
+    memory: u64,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let merged = merge_index(&args.index, args.memory)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let (runs, generation) = match merged {
+        Merged::NothingToDo { runs, generation } => (runs, generation),
+        Merged::Runs { runs, generation } => (runs, generation),
+    };
+    if !args.common.quiet {
+        let index = args.index.display();
+        if runs > 1 {
+            eprintln!("{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}");
+        } else {
+            eprintln!("{index}: there are {runs} runs: nothing to merge, generation {generation} stays");
+        }
+    }
+    let totals = serde_json::json!({"job": "merge", "index": args.index, "runs": runs, "generation": generation});
+    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+}
