@@ -159,12 +159,15 @@ pub(super) fn length_without_return(line: &[u8]) -> usize {
     line.strip_suffix(b"\r").unwrap_or(line).len()
 }
 
+/// A document that a test keeps: name (none if missing), text, offset, bytes, line.
+#[cfg(test)]
+pub(super) type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
+
 /// A sink for tests that keeps all.
 #[cfg(test)]
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Kept {
-    /// Name (none if missing), text, offset, bytes, line.
-    pub(super) documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
+    pub(super) documents: Vec<KeptDocument>,
     /// Offset, line, bytes, reason.
     pub(super) skipped: Vec<(usize, u64, usize, Skip)>,
 }

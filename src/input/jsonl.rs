@@ -27,11 +27,8 @@ use super::scan::{Buffer, Scan};
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
-/// Keys of names, the best first.
-const NAME_KEYS: [&[u8]; 4] = [b"id", b"_id", b"docid", b"docno"];
-
-/// Keys of text.
-const TEXT_KEYS: [&str; 5] = ["title", "url", "text", "body", "contents"];
+/// The rank of a name that was not found; better ones are smaller.
+const NO_NAME: usize = 4;
 
 /// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug)]
@@ -51,7 +48,7 @@ struct Buffers {
 
 /// What a record holds.
 struct Record {
-    /// Which of [`NAME_KEYS`] was found; their number if none was.
+    /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
     text: Text,
@@ -112,14 +109,20 @@ impl JsonlParser {
         if matches!(cursor.peek(), None | Some(b'\n')) {
             return;
         }
-        let record = self.buffers.record(cursor);
-        if record.is_err() {
+        // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
+        let mut record = Record {
+            name_rank: NO_NAME,
+            name: Span { range: 0..0, escapes: false },
+            text: Text::None,
+        };
+        let read = self.buffers.record(cursor, &mut record);
+        if read.is_err() {
             let rest = &cursor.bytes[cursor.at..];
             cursor.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
         }
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
-        match record {
-            Ok(record) => {
+        match read {
+            Ok(()) => {
                 let (name, text) = self.buffers.resolve(cursor, &record);
                 sink.document(Document { name, text, offset, bytes, line });
             }
@@ -149,28 +152,38 @@ impl From<Bad> for Failure {
 
 /// What a member is good for.
 enum Role {
-    /// A name, with its place in [`NAME_KEYS`].
+    /// A name, with the rank of its key; the best is 0.
     Name(usize),
     Text(&'static str),
     Other,
 }
 
 impl Role {
-    #[inline]
-    fn of(key: &[u8]) -> Role {
-        if let Some(rank) = NAME_KEYS.iter().position(|name| *name == key) {
-            return Role::Name(rank);
-        }
-        match TEXT_KEYS.iter().find(|text| text.as_bytes() == key) {
-            Some(text) => Role::Text(text),
-            None => Role::Other,
-        }
+    /// The role of the key that `rest` begins with, and the bytes that it and its closing quote take;
+    /// nothing if no key with a role stands there, or one with escapes. Because the processor guesses
+    /// the outcome from earlier records, it does not have to wait for the end of a key to be found.
+    #[inline(always)]
+    fn at(rest: &[u8]) -> Option<(Role, usize)> {
+        Some(match rest {
+            [b'i', b'd', b'"', ..] => (Role::Name(0), 3),
+            [b'_', b'i', b'd', b'"', ..] => (Role::Name(1), 4),
+            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (Role::Name(2), 6),
+            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (Role::Name(3), 6),
+            [b't', b'i', b't', b'l', b'e', b'"', ..] => (Role::Text("title"), 6),
+            [b'u', b'r', b'l', b'"', ..] => (Role::Text("url"), 4),
+            [b't', b'e', b'x', b't', b'"', ..] => (Role::Text("text"), 5),
+            [b'b', b'o', b'd', b'y', b'"', ..] => (Role::Text("body"), 5),
+            [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => {
+                (Role::Text("contents"), 9)
+            }
+            _ => return None,
+        })
     }
 }
 
 impl Buffers {
     /// Reads the object that is the line, up to the line's end.
-    fn record(&mut self, cursor: &mut Cursor<'_>) -> Result<Record, Failure> {
+    fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -178,12 +191,10 @@ impl Buffers {
             }
             _ => return Err(cursor.bad("`{`").into()),
         }
-        let no_name = Span { range: 0..0, escapes: false };
-        let mut record = Record { name_rank: NAME_KEYS.len(), name: no_name, text: Text::None };
         cursor.space();
         if !cursor.take(b'}') {
             loop {
-                self.member(cursor, &mut record)?;
+                self.member(cursor, record)?;
                 cursor.space();
                 if cursor.take(b'}') {
                     break;
@@ -196,14 +207,42 @@ impl Buffers {
         }
         cursor.space();
         match cursor.peek() {
-            None | Some(b'\n') => Ok(record),
+            None | Some(b'\n') => Ok(()),
             _ => Err(cursor.bad("the end of the line").into()),
         }
     }
 
+    /// Steps over the key here and its colon, up to its value.
+    #[inline(always)]
+    fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<Role, Bad> {
+        cursor.begin_key()?;
+        let role = match Role::at(&cursor.bytes[cursor.at..]) {
+            Some((role, bytes)) => {
+                cursor.at += bytes;
+                role
+            }
+            None => {
+                let key = cursor.string()?;
+                if key.escapes { self.escaped_role(cursor, &key) } else { Role::Other }
+            }
+        };
+        cursor.colon()?;
+        Ok(role)
+    }
+
+    #[cold]
+    fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+        unfolded(cursor, key, &mut self.short);
+        self.short.push(b"\"");
+        match Role::at(self.short.as_slice()) {
+            Some((role, bytes)) if bytes == self.short.as_slice().len() => role,
+            _ => Role::Other,
+        }
+    }
+
+    #[inline(always)]
     fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
-        let key = cursor.key()?;
-        match Role::of(unfolded(cursor, &key, &mut self.short)) {
+        match self.key(cursor)? {
             Role::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
                     Some(b'"') => {
@@ -261,6 +300,7 @@ impl Buffers {
     }
 
     /// The name and the text of a record.
+    #[inline(always)]
     fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &Record) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
         let text = match &record.text {

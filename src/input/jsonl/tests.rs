@@ -55,6 +55,7 @@ fn the_best_key_names_the_document() {
     assert_eq!(one(br#"{"id":{"id":"x"},"_id":[1]}"#), (None, String::new()));
     assert_eq!(one(br#"{"\u0069d":"\u00e4\"1"}"#), pair("ä\"1", ""));
     assert_eq!(one(b"{\"id\":\"a\xffb\\u0020\"}"), pair("a\u{fffd}b ", ""));
+    assert_eq!(one(br#"{"id\"x":"a","id\u0022":"b","\u005fid":"c","idx":"d"}"#), pair("c", ""));
     assert_eq!(one(b"{}"), (None, String::new()));
 }
 
@@ -195,7 +196,7 @@ proptest! {
             }
             let texts: Vec<_> = members
                 .iter()
-                .filter(|(k, ..)| TEXT_KEYS.contains(&k.as_str()))
+                .filter(|(k, ..)| ["title", "text", "body"].contains(&k.as_str()))
                 .map(|(_, text, _)| text.as_str())
                 .collect();
             prop_assert_eq!(String::from_utf8(ours.1).unwrap(), texts.join("\n"));
