@@ -39,9 +39,15 @@ fn lines() -> Vec<u8> {
         for _ in 0..200 {
             // Zipf by inversion: the rank is exponential in a uniform number.
             let rank = (200_000f64.powf(next())) as u64;
-            text += &format!("w{:x}{} ", rank * 2654435761 % 1_000_003, "ing".repeat(rank as usize % 2));
+            text += &format!(
+                "w{:x}{} ",
+                rank * 2654435761 % 1_000_003,
+                "ing".repeat(rank as usize % 2)
+            );
         }
-        out.extend_from_slice(format!("{{\"id\":\"{}\",\"contents\":\"{text}\"}}\n", out.len()).as_bytes());
+        out.extend_from_slice(
+            format!("{{\"id\":\"{}\",\"contents\":\"{text}\"}}\n", out.len()).as_bytes(),
+        );
     }
     out
 }

@@ -68,11 +68,9 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         Some((at, 'T')) => (&upper[..at], 40),
         _ => (upper, 0),
     };
-    digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(1 << shift))
-        .ok_or_else(|| format!("`{text}` is not a size; write bytes, or a number with K, M, G or T"))
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
+        format!("`{text}` is not a size; write bytes, or a number with K, M, G or T")
+    })
 }
 
 /// Shows bytes as people read them.

@@ -153,10 +153,13 @@ fn finish(
         }
         let reasons: Vec<String> =
             documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        let reasons = if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
+        let reasons =
+            if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
         bail!("no document in {} of input: {reasons}", show_bytes(read));
     }
-    if args.strict && let Some((docid, earlier)) = documents.duplicates.first {
+    if args.strict
+        && let Some((docid, earlier)) = documents.duplicates.first
+    {
         bail!(
             "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
             documents.duplicates.count

@@ -55,7 +55,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             input
         }
     };
-    let mut build = Defaults::parse_from(["demo".as_ref(), "--index".as_ref(), index.as_os_str(), input.as_os_str()]).build;
+    let mut build = Defaults::parse_from([
+        "demo".as_ref(),
+        "--index".as_ref(),
+        index.as_os_str(),
+        input.as_os_str(),
+    ])
+    .build;
     build.workers.common.quiet = true;
     let manifest = build::run(&build)?;
     let mut out = std::io::stdout();
@@ -63,12 +69,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     writeln!(
         out,
         "Indexed {}: {} documents, {} terms, {} postings.",
-        args.path.as_deref().unwrap_or(Path::new("the collection that comes with millrace")).display(),
+        args.path
+            .as_deref()
+            .unwrap_or(Path::new("the collection that comes with millrace"))
+            .display(),
         s.documents,
         s.terms,
         s.postings
     )?;
-    let ranking = RankingDefaults::parse_from(["demo".as_ref(), "--index".as_ref(), index.as_os_str(), "-k".as_ref(), SHOWN.as_ref()]).ranking;
+    let ranking = RankingDefaults::parse_from([
+        "demo".as_ref(),
+        "--index".as_ref(),
+        index.as_os_str(),
+        "-k".as_ref(),
+        SHOWN.as_ref(),
+    ])
+    .ranking;
     let mut searcher = Searcher::new(ranking.open()?);
     if args.path.is_none() {
         let mut result = Ok(());

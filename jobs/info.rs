@@ -63,7 +63,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         row("generation", m.generation.to_string())?;
         row("made", m.created.clone())?;
         for input in &m.inputs {
-            row("input", format!("{} ({}, {})", input.path, input.format, show_bytes(input.bytes)))?;
+            row(
+                "input",
+                format!("{} ({}, {})", input.path, input.format, show_bytes(input.bytes)),
+            )?;
         }
         for file in &m.files {
             row("file", format!("{} ({})", file.name, show_bytes(file.bytes)))?;

@@ -87,8 +87,8 @@ fn is_closed_output(error: &anyhow::Error) -> bool {
     use millrace::dataflow::control::JobError;
     matches!(error.downcast_ref(), Some(JobError::OutputClosed))
         || error.chain().any(|cause| {
-            cause.downcast_ref::<std::io::Error>().is_some_and(|e| {
-                e.kind() == std::io::ErrorKind::BrokenPipe
-            })
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         })
 }

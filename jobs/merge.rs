@@ -30,9 +30,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.common.quiet {
         let index = args.index.display();
         if runs > 1 {
-            eprintln!("{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}");
+            eprintln!(
+                "{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}"
+            );
         } else {
-            eprintln!("{index}: there are {runs} runs: nothing to merge, generation {generation} stays");
+            eprintln!(
+                "{index}: there are {runs} runs: nothing to merge, generation {generation} stays"
+            );
         }
     }
     let totals = serde_json::json!({"job": "merge", "index": args.index, "runs": runs, "generation": generation});

@@ -28,7 +28,8 @@ impl Progress {
                 ProgressDrawTarget::stderr_with_hz(10),
             );
             let template = "{spinner} {msg}  [{bar:24}] {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left";
-            let style = ProgressStyle::with_template(template).expect("the template is well-formed");
+            let style =
+                ProgressStyle::with_template(template).expect("the template is well-formed");
             bar.set_style(style.progress_chars("=> "));
             while !stopped.load(Ordering::Relaxed) {
                 let progress = &build.progress;

@@ -194,10 +194,7 @@ pub(crate) fn open_queries(path: Option<&Path>) -> anyhow::Result<Box<dyn Read +
 const MOST_QUERY_BYTES: u64 = 1 << 20;
 
 /// Reads queries until the stream ends or `take` has had enough.
-pub(crate) fn each_query(
-    stream: impl Read,
-    mut take: impl FnMut(anyhow::Result<Query>) -> bool,
-) {
+pub(crate) fn each_query(stream: impl Read, mut take: impl FnMut(anyhow::Result<Query>) -> bool) {
     let mut lines = BufReader::with_capacity(1 << 16, stream);
     let (mut line, mut number, mut read) = (Vec::new(), 1, 0u64);
     loop {

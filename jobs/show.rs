@@ -33,18 +33,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let index = args.index.display();
     let docid = match (args.docid, &args.name) {
         (Some(docid), _) if docid < documents.len() => docid,
-        (Some(docid), _) => bail!("{index}: there are {} documents, no docid {docid}", documents.len()),
+        (Some(docid), _) => {
+            bail!("{index}: there are {} documents, no docid {docid}", documents.len())
+        }
         (None, Some(name)) => documents
             .find_name(name.as_bytes())
             .with_context(|| format!("{index}: no document is named `{name}`"))?,
         (None, None) => return Err(Usage("give a NAME or --docid N".into()).into()),
     };
     let location = documents.location(docid);
-    let input = generation
-        .manifest()
-        .inputs
-        .get(location.input as usize)
-        .with_context(|| format!("{index}: document {docid} lies in input {}, which the manifest lacks", location.input))?;
+    let input = generation.manifest().inputs.get(location.input as usize).with_context(|| {
+        format!(
+            "{index}: document {docid} lies in input {}, which the manifest lacks",
+            location.input
+        )
+    })?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "docid     {docid}")?;
     writeln!(out, "name      {}", String::from_utf8_lossy(documents.name(docid)))?;
@@ -70,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn fetch(path: &Path, offset: u64, bytes: u32) -> anyhow::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut head)?;
+    (&mut file).take(4).read_to_end(&mut head)?;
     let compression = Compression::by_content(&head);
     let mut record = Vec::new();
     if compression == Compression::None {
@@ -106,7 +109,10 @@ fn fetch(path: &Path, offset: u64, bytes: u32) -> anyhow::Result<Vec<u8>> {
         }
     }
     if record.len() != bytes as usize {
-        bail!("byte {offset}: expected a record of {bytes} bytes, found {}: the file has changed since", record.len());
+        bail!(
+            "byte {offset}: expected a record of {bytes} bytes, found {}: the file has changed since",
+            record.len()
+        );
     }
     Ok(record)
 }

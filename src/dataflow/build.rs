@@ -16,8 +16,8 @@ use super::flush::{Flush, RunDone};
 use super::index::Index;
 use super::parse::Parse;
 use super::read::{Claims, read};
-use timely::dataflow::operators::{Concat, Probe};
 use timely::dataflow::ProbeHandle;
+use timely::dataflow::operators::{Concat, Probe};
 use timely::worker::Worker;
 
 /// Everything that the operators of one build job share.

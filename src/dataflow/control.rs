@@ -121,7 +121,8 @@ impl Guard {
             return None;
         }
         let start = Instant::now();
-        let result = crate::fault::operator(self.operator).map_err(Cause::from).and_then(|()| work());
+        let result =
+            crate::fault::operator(self.operator).map_err(Cause::from).and_then(|()| work());
         self.worked.set(self.worked.get() + start.elapsed());
         match result {
             Ok(result) => Some(result),

@@ -85,7 +85,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         window.push(time, piece.bytes.len());
                         output.session(&*cap).give(Local((parser, piece)));
                         // A block that ends many pieces gives each a position of its own.
-                        let next = Position::new(time >> 40, time >> 16 & 0xff_ffff, (time & 0xffff) + 1)?;
+                        let next =
+                            Position::new(time >> 40, time >> 16 & 0xff_ffff, (time & 0xffff) + 1)?;
                         cap.downgrade(&next.0);
                         Ok(())
                     });
@@ -193,7 +194,9 @@ impl SplitStream {
         if !block.ends_input {
             return Ok((None, true));
         }
-        if !self.broken && let Err(error) = decoder.finish() {
+        if !self.broken
+            && let Err(error) = decoder.finish()
+        {
             self.cutter.skip_rest(reason(&error), error.to_string());
         }
         let piece = self.cutter.end_input();

@@ -106,9 +106,14 @@ pub fn write_documents<'scope>(
             let frontier = &frontiers[0];
             let ready = waiting.first_key_value().is_some_and(|(t, _)| !frontier.less_equal(t));
             if ready && let Some((_, (_cap, batch))) = waiting.pop_first() {
-                guard.work(|| table.as_mut().ok_or("documents go to worker 0")?.write(&build, &batch));
+                guard.work(|| {
+                    table.as_mut().ok_or("documents go to worker 0")?.write(&build, &batch)
+                });
                 activator.activate();
-            } else if waiting.is_empty() && frontier.is_empty() && let Some(table) = table.take() {
+            } else if waiting.is_empty()
+                && frontier.is_empty()
+                && let Some(table) = table.take()
+            {
                 guard.work(|| {
                     let done = table.finish(&build)?;
                     build.done.lock().unwrap_or_else(|p| p.into_inner()).documents = Some(done);

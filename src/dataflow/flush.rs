@@ -11,9 +11,11 @@ use super::control::{Cause, Guard};
 use super::encode::Chunk;
 use crate::dictionary::group::Local;
 use crate::index::run::{FinishedRun, RunWriter};
+use crate::index::storage::Durability;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
@@ -32,7 +34,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<Chunk>> {
         let build = build.clone();
         let worker = self.scope().index();
         let to_writer = Exchange::new(|_: &Local<Chunk>| 0);
-        self.unary(to_writer, "Flush", move |_, _| {
+        self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
             // An owner that is ahead may have begun the next run.
             let mut runs: BTreeMap<u32, Joining> = BTreeMap::new();
@@ -40,8 +42,14 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<Chunk>> {
                 input.for_each(|_, data| {
                     for Local(chunk) in data.drain(..) {
                         let workers = build.workers;
-                        let run = runs.entry(chunk.run).or_insert_with(|| Joining::new(workers, &chunk));
-                        run.owners[chunk.worker].chunks.push_back(Open { chunk, next: 0, suffix: 0, at: 0 });
+                        let run =
+                            runs.entry(chunk.run).or_insert_with(|| Joining::new(workers, &chunk));
+                        run.owners[chunk.worker].chunks.push_back(Open {
+                            chunk,
+                            next: 0,
+                            suffix: 0,
+                            at: 0,
+                        });
                     }
                 });
                 while let Some(mut entry) = runs.first_entry() {
@@ -132,7 +140,7 @@ impl Joining {
         run: u32,
     ) -> Result<&'a mut RunWriter, Cause> {
         if writer.is_none() {
-            *writer = Some(RunWriter::create(&build.directory, run)?);
+            *writer = Some(RunWriter::create(&build.directory, run, Durability::Lasting)?);
         }
         Ok(writer.as_mut().expect("a writer was made"))
     }

@@ -64,7 +64,8 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
         let activator = scope.activator_for(builder.operator_info().address);
         builder.build(move |_| {
             let guard = Guard::new(&build.control, "Index", worker);
-            let mut waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, Group)> = BTreeMap::new();
+            let mut waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, Group)> =
+                BTreeMap::new();
             let mut sequencer = Sequencer::new(build.budget.run_limit);
             let mut dictionary = RunDictionary::default();
             // The capability of the last piece, with which the last run goes out.
@@ -81,7 +82,8 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                 if busy.get() {
                     return activator.activate();
                 }
-                let ready = waiting.first_key_value().is_some_and(|(time, _)| !frontier.less_equal(time));
+                let ready =
+                    waiting.first_key_value().is_some_and(|(time, _)| !frontier.less_equal(time));
                 let mut close = |placement: Placement, dictionary: &mut RunDictionary, cap| {
                     busy.set(true);
                     let run = ClosedRun {
@@ -104,7 +106,10 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                     });
                     last = Some(runs_cap);
                     activator.activate();
-                } else if waiting.is_empty() && frontier.is_empty() && let Some(cap) = last.take() {
+                } else if waiting.is_empty()
+                    && frontier.is_empty()
+                    && let Some(cap) = last.take()
+                {
                     let (run, run_first, run_documents) = sequencer.open_run();
                     if run_documents > 0 {
                         let first = 0;

@@ -98,8 +98,7 @@ impl Parser {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink =
             PieceSink { tally: &mut self.tally, batch: &mut batch, offset: piece.offset };
-        let lines =
-            document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let lines = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         match piece.format {
             Format::Jsonl => self.jsonl.parse(lines, &mut sink),
             Format::Tsv => self.tsv.parse(lines, &mut sink),

@@ -186,8 +186,7 @@ impl Memo {
         let (list, strings) = (&self.list, &self.strings);
         let found = self.terms.find_or_insert(hash, next, |n| {
             let t = &list[n as usize];
-            t.hash == hash
-                && &strings[t.start as usize..][..usize::from(t.len)] == term.as_bytes()
+            t.hash == hash && &strings[t.start as usize..][..usize::from(t.len)] == term.as_bytes()
         });
         match found {
             Found::Old(n) => n,
@@ -229,8 +228,7 @@ mod tests {
     #[test]
     fn grows_and_forgets() {
         let mut m = memo(1 << 20);
-        let numbers: Vec<u32> =
-            (0..20_000).map(|i| m.term_of_token(&format!("w{i}"))).collect();
+        let numbers: Vec<u32> = (0..20_000).map(|i| m.term_of_token(&format!("w{i}"))).collect();
         for (i, &n) in numbers.iter().enumerate() {
             assert_eq!(m.term_of_token(&format!("w{i}")), n);
         }

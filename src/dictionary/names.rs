@@ -40,7 +40,13 @@ impl Names {
     /// Keeps at most `most_bytes` in memory; parts go to a file without a name in `folder`.
     pub fn new(folder: &Path, most_bytes: u64) -> Self {
         let most = (most_bytes as usize / size_of::<(u128, u32)>()).max(1);
-        Self { folder: folder.to_path_buf(), most, entries: Vec::new(), file: None, parts: Vec::new() }
+        Self {
+            folder: folder.to_path_buf(),
+            most,
+            entries: Vec::new(),
+            file: None,
+            parts: Vec::new(),
+        }
     }
 
     /// Adds the name of a document.

@@ -185,7 +185,8 @@ impl Tally {
     /// Sorts the piece's terms by owner and trie collection: a counting sort.
     fn order_terms(&mut self) {
         let memo = &self.counter.memo;
-        let rank = |term: u32| usize::from(self.owners.rank[usize::from(memo.term(term).collection)]);
+        let rank =
+            |term: u32| usize::from(self.owners.rank[usize::from(memo.term(term).collection)]);
         self.starts.clear();
         self.starts.resize(TRIE_COLLECTIONS + 1, 0);
         for &term in &self.counter.touched {

@@ -92,9 +92,9 @@ impl DocumentsWriter {
             (self.ends, Kind::Ends, [documents, name_bytes]),
             (self.locations, Kind::Locations, [documents, 0]),
         ];
-        let files = files.into_iter().map(|(file, kind, [a, b])| {
-            file.finish(Header { kind, values: [a, b, 0, 0, 0] })
-        });
+        let files = files
+            .into_iter()
+            .map(|(file, kind, [a, b])| file.finish(Header { kind, values: [a, b, 0, 0, 0] }));
         Ok(FinishedDocuments { files: files.collect::<Result<_, _>>()?, documents, tokens })
     }
 }
@@ -152,8 +152,9 @@ impl Documents {
             (&ends, count.checked_mul(8)),
             (&locations, count.checked_mul(16)),
         ] {
-            let whole = bytes
-                .and_then(|bytes| bytes.checked_add(padding(bytes))?.checked_add(HEADER_BYTES as u64));
+            let whole = bytes.and_then(|bytes| {
+                bytes.checked_add(padding(bytes))?.checked_add(HEADER_BYTES as u64)
+            });
             check_length(map.path(), map.bytes().len() as u64, whole)?;
         }
         let table = Self { lengths, names, ends, locations, documents, tokens, name_bytes };

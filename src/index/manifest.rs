@@ -174,9 +174,8 @@ impl Manifest {
     /// `Damaged` if this program does not know it.
     pub fn analysis(&self, folder: &Path) -> Result<Analysis, IndexError> {
         let Settings { stemmer, stop_words, .. } = &self.settings;
-        let unknown = |what: &str, found: String| {
-            IndexError::damaged(&folder.join(MANIFEST), 0, what, found)
-        };
+        let unknown =
+            |what: &str, found: String| IndexError::damaged(&folder.join(MANIFEST), 0, what, found);
         Ok(Analysis {
             stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
             stop_words: StopWords::from_words(&stop_words.words)
@@ -227,8 +226,9 @@ impl Manifest {
             let found = String::from_utf8_lossy(&bytes[at..]).trim().to_string();
             return Err(IndexError::damaged(path, at as u64, expected.trim(), found));
         }
-        let mut value: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(bytes)
-            .map_err(|e| IndexError::damaged(path, 0, "a manifest in JSON", e))?;
+        let mut value: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(bytes)
+                .map_err(|e| IndexError::damaged(path, 0, "a manifest in JSON", e))?;
         let version = value.get("format").and_then(serde_json::Value::as_u64);
         if let Some(found) = version.filter(|&version| version > u64::from(VERSION)) {
             return Err(IndexError::Newer { path: path.to_path_buf(), found, supported: VERSION });

@@ -8,9 +8,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{
-    CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number,
-};
+use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
 use crate::index::manifest::Manifest;
 use crate::index::storage;
 use std::fs::{self, File, TryLockError};

@@ -9,7 +9,7 @@ use crate::index::format::{
     run_name,
 };
 use crate::index::lexicon::{Lexicon, LexiconWriter};
-use crate::index::list::{ListError, ListView};
+use crate::index::list::{BLOCK, ListError, ListView};
 use crate::index::manifest::RunEntry;
 use crate::index::map::Map;
 use crate::index::storage::{Durability, FileEntry, StorageFile};
@@ -124,9 +124,7 @@ impl Run {
         postings_entry: &FileEntry,
         verify: bool,
     ) -> Result<Self, IndexError> {
-        let lexicon = Map::open(&generation.join(lexicon_name(&run.name)))?;
-        lexicon.verify(lexicon_entry.bytes, lexicon_entry.crc32)?;
-        let lexicon = Lexicon::open(lexicon)?;
+        let lexicon = Lexicon::open(generation, lexicon_entry)?;
         let postings = Map::open(&generation.join(postings_name(&run.name)))?;
         let path = postings.path();
         let header = Header::parse(path, Kind::Postings, postings.bytes())?;
@@ -186,13 +184,44 @@ impl Run {
             return Err(IndexError::damaged(self.postings.path(), 32, expected, found));
         }
         // A list may read past its end, into the next or the slack, but not past the file.
-        let data = self.postings.from(HEADER_BYTES as u64 + term.offset);
-        ListView::new(term.df, term.bytes, data).map(Some).map_err(|e| self.list_error(e))
+        let start = HEADER_BYTES as u64 + term.offset;
+        let list = ListView::new(term.df, term.bytes, self.postings.from(start));
+        list.map(Some).map_err(|e| self.list_error(start, e))
     }
 
-    /// Names the file of a damaged list.
+    /// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one
+    /// of them.
     #[cold]
-    pub fn list_error(&self, source: ListError) -> IndexError {
-        IndexError::List { path: self.postings.path().to_path_buf(), source }
+    pub fn blame<'t>(
+        &self,
+        terms: impl Iterator<Item = (u16, &'t [u8])>,
+        source: ListError,
+    ) -> IndexError {
+        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        for (collection, suffix) in terms {
+            let term = match self.lexicon.find(collection, suffix) {
+                Ok(Some(term)) => term,
+                Ok(None) => continue,
+                Err(error) => return error,
+            };
+            let start = HEADER_BYTES as u64 + term.offset;
+            let mut read = || -> Result<(), ListError> {
+                let list = ListView::new(term.df, term.bytes, self.postings.from(start))?;
+                for block in 0..list.full_blocks() {
+                    list.decode_block(block, self.entry.documents, &mut docids)?;
+                    list.decode_tfs(block, &mut tfs)?;
+                }
+                list.decode_tail(self.entry.documents, &mut docids, &mut tfs).map(drop)
+            };
+            if let Err(source) = read() {
+                return self.list_error(start, source);
+            }
+        }
+        self.list_error(HEADER_BYTES as u64, source)
+    }
+
+    #[cold]
+    fn list_error(&self, start: u64, source: ListError) -> IndexError {
+        IndexError::List { path: self.postings.path().to_path_buf(), start, source }
     }
 }

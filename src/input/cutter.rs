@@ -242,7 +242,10 @@ mod tests {
                         assert_eq!(skipped.len(), 1, "{before} {long} {end}");
                         assert_eq!(skipped[0].offset, (before + 1 + 6) as u64);
                         let tail: &[usize] = if end { &[7] } else { &[] };
-                        assert_eq!(kept, lines([before, 5].into_iter().chain(tail.iter().copied())));
+                        assert_eq!(
+                            kept,
+                            lines([before, 5].into_iter().chain(tail.iter().copied()))
+                        );
                         if end {
                             let last = pieces.last().unwrap();
                             assert_eq!(last.offset + last.bytes.len() as u64, file.len() as u64);

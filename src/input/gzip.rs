@@ -139,7 +139,8 @@ impl Gzip {
         self.held.extend_from_slice(&input[..n]);
         if let Some(trailer) = self.held.first_chunk::<TRAILER_BYTES>() {
             let [a, b, c, d, e, f, g, h] = *trailer;
-            let (crc, length) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+            let (crc, length) =
+                (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
             let got = self.crc.clone().finalize();
             if (crc, length) != (got, self.length) {
                 return Err(DecodeError::Damaged {

@@ -156,7 +156,10 @@ impl Plan {
             Some(format) => format,
             None => {
                 let stdin = io::stdin().lock();
-                stdin.take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(|e| io_error(STDIN, e))?;
+                stdin
+                    .take(HEAD_BYTES as u64)
+                    .read_to_end(&mut head)
+                    .map_err(|e| io_error(STDIN, e))?;
                 content_format(STDIN, &head)?
             }
         };
@@ -174,7 +177,10 @@ impl Plan {
         for entry in walk.into_iter().filter_entry(shown) {
             let entry = entry.map_err(|e| {
                 let path = e.path().unwrap_or(folder).display().to_string();
-                io_error(path, e.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")))
+                io_error(
+                    path,
+                    e.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")),
+                )
             })?;
             if !entry.file_type().is_file() {
                 continue;
@@ -195,7 +201,8 @@ impl Plan {
     fn add_file(&mut self, path: PathBuf, name: &Path, format: Format) -> Result<(), InputError> {
         let bytes = metadata(&path)?.len();
         let name = name.to_string_lossy();
-        let name = [".gz", ".zst", ".zstd"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
+        let name =
+            [".gz", ".zst", ".zstd"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
         self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format });
         Ok(())
     }

@@ -4,6 +4,9 @@
 pub mod and;
 pub mod cursor;
 pub mod exhaustive;
+mod kernels;
 pub mod output;
 pub mod searcher;
+#[cfg(test)]
+mod tests;
 pub mod top_k;

@@ -91,7 +91,9 @@ impl Form {
                     hits: hits.collect(),
                     us: took.as_nanos() as f64 / 1e3,
                 };
-                out.push_str(&serde_json::to_string(&answer).expect("strings and numbers are JSON"));
+                out.push_str(
+                    &serde_json::to_string(&answer).expect("strings and numbers are JSON"),
+                );
                 out.push('\n');
             }
             Self::Trec => {

@@ -1,11 +1,12 @@
 //! What are the best documents for the text of a query? Analyses it as the index was analysed,
 //! looks its terms up in every run, and lets an algorithm find the best k.
 
+use super::cursor::{RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{RunTerm, Scratch, and, exhaustive};
+use super::{and, exhaustive};
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
-use crate::score::bm25::{Bm25, IdfKind};
+use crate::score::bm25::{Bm25, IdfKind, idf};
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
@@ -55,8 +56,8 @@ impl Shared {
             0 => 0.0,
             n => statistics.tokens as f64 / n as f64,
         };
-        let lengths = generation.documents().lengths();
-        let norms = lengths.iter().map(|&length| settings.bm25.norm(length, mean)).collect();
+        let mut norms = Vec::new();
+        settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
         Ok(Arc::new(Self { generation, analysis, settings, norms }))
     }
 
@@ -103,7 +104,7 @@ impl Searcher {
             terms: Vec::new(),
             weights: Vec::new(),
             run_terms: Vec::new(),
-            scratch: Scratch::default(),
+            scratch: Scratch::new(),
             top: TopK::new(),
             hits: Vec::new(),
         }
@@ -164,20 +165,20 @@ impl Searcher {
     /// Weighs every term by its df in the whole collection; returns how many are in the index.
     fn weigh(&mut self) -> Result<usize, IndexError> {
         let shared = &self.shared;
-        let Settings { bm25, idf, .. } = shared.settings;
-        let documents = shared.generation.manifest().statistics.documents;
+        let Settings { bm25, idf: kind, .. } = shared.settings;
+        let documents = shared.generation.documents().len();
         self.weights.clear();
         let (mut known, mut start) = (0, 0);
         for term in &self.terms {
             let string = &self.strings[start..term.end];
             start = term.end;
             let (collection, suffix) = split(string);
-            let mut df = 0u64;
+            let mut df = 0u32;
             for run in shared.generation.runs() {
-                df += run.find(collection, suffix)?.map_or(0, |list| u64::from(list.df()));
+                df += run.find(collection, suffix)?.map_or(0, |list| list.df());
             }
             known += usize::from(df > 0);
-            self.weights.push(bm25.weight(bm25.idf(documents, df, idf), term.times));
+            self.weights.push(bm25.weight(idf(documents, df, kind), term.times));
         }
         Ok(known)
     }
@@ -202,9 +203,14 @@ impl Searcher {
                 _ => exhaustive::search(&terms, first, documents, norms, top, scratch),
             };
             self.run_terms = recycle(terms);
-            result.map_err(|e| run.list_error(e))?;
+            result.map_err(|e| {
+                let starts = std::iter::once(0).chain(self.terms.iter().map(|t| t.end));
+                let terms =
+                    starts.zip(&self.terms).map(|(start, t)| split(&self.strings[start..t.end]));
+                run.blame(terms, e)
+            })?;
         }
-        self.top.sorted(&mut self.hits);
+        self.top.take(&mut self.hits);
         Ok(())
     }
 }

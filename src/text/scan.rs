@@ -363,7 +363,9 @@ mod tests {
         check(b" ");
         check(b"a");
         check(b"The quick-brown FOX, 42 times; x86_64.");
-        check("ab\u{e9}cd \u{130}stanbul STRASSE\u{df} \u{3a3}\u{391}\u{3a3} na\u{ef}ve".as_bytes());
+        check(
+            "ab\u{e9}cd \u{130}stanbul STRASSE\u{df} \u{3a3}\u{391}\u{3a3} na\u{ef}ve".as_bytes(),
+        );
         check(b"abcdefghijklmnop abcdefghijklmnopq ABCDEFGHIJKLMNOP");
         check(b"cut \xe2\x82 short \xff\xfe a\xffb \xc3");
         for len in [63, 64, 65, 127, 128, 129, 300] {
