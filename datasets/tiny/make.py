@@ -77,7 +77,7 @@ def documents():
         for number, (title, opening) in enumerate(articles, 1):
             # Shared sentences are dealt like cards, so that all are used alike.
             hand, most = [], 4 + random.below(2)
-            while len(hand) < most or len(f"{opening} {hand}".split()) < LEAST_WORDS:
+            while len(hand) < most or len(" ".join([opening, *hand]).split()) < LEAST_WORDS:
                 if not deck:
                     deck = list(shared)
                     random.shuffle(deck)
