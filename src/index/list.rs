@@ -182,10 +182,14 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
-    /// The bytes from a block's first to the end of what there is.
+    /// The bytes from a block's first to the end of what there is; `line` is a block of this list.
+    ///
+    /// # Panics
+    ///
+    /// If the block begins behind the list.
     #[inline]
-    fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
-        // `block` has compared the offset with the arrays, which lie in memory.
+    pub fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
+        // `block` has compared the offset with that of the arrays, which lie in memory.
         &self.data[line.offset as usize..]
     }
 
