@@ -1,4 +1,5 @@
 //! How are integers written in few bits? One codec a file, its encoder beside its decoder.
 
 pub mod bp128;
+pub(crate) mod level;
 pub mod vbyte;

@@ -1,1 +1,299 @@
-//! (to be written)
+//! How does one postings list lie in bytes, and how is any part of it read?
+//!
+//! Blocks of 128 postings, a tail of single ones, then three arrays that say of each block its last
+//! docid, its place and its widths (`docs/FORMAT.md`, Postings). [`ListEncoder`] writes a list from
+//! postings in docid order and lets finished blocks go at once; [`ListView`] reads a list in place;
+//! [`Layout`], [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
+//!
+//! No byte is believed. Whatever the bytes are, a part that is read without an error holds docids
+//! that rise, lie behind the part before it and are below the bound that the reader gave, and term
+//! frequencies of 1 or more.
+
+mod encode;
+mod error;
+mod packed;
+#[cfg(test)]
+mod tests;
+
+pub use encode::ListEncoder;
+pub use error::ListError;
+pub use packed::{PackedBlock, decode_tail};
+
+use crate::codec::bp128;
+
+/// Postings in a block.
+pub const BLOCK: usize = bp128::BLOCK;
+
+/// The docid "before" the first posting of a list: -1, so that the first gap is the docid itself.
+pub const BEFORE_FIRST: u32 = u32::MAX;
+
+/// Where the parts of a list lie: all offsets are bytes from its first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Blocks of 128 postings.
+    pub full: u32,
+    /// Postings of the tail: 0 to 127.
+    pub tail_len: u32,
+    /// Last docid of each block, u32; also the end of the tail.
+    pub last_docids: u64,
+    /// Place of each block, u32, in units of 16 bytes.
+    pub places: u64,
+    /// Two widths of each block, u8 each.
+    pub widths: u64,
+    /// Bytes of the whole list.
+    pub bytes: u64,
+}
+
+impl Layout {
+    /// The layout of a list of `df` postings in `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If `df` is 0 or the arrays alone take more than `bytes`.
+    pub fn new(df: u32, bytes: u64) -> Result<Self, ListError> {
+        if df == 0 {
+            return Err(ListError::Empty);
+        }
+        let (full, tail_len) = (df / BLOCK as u32, df % BLOCK as u32);
+        let arrays = 10 * u64::from(full);
+        let Some(last_docids) = bytes.checked_sub(arrays) else {
+            return Err(ListError::CutShort { offset: 0, expected: arrays, found: bytes });
+        };
+        let places = last_docids + 4 * u64::from(full);
+        let widths = places + 4 * u64::from(full);
+        Ok(Layout { full, tail_len, last_docids, places, widths, bytes })
+    }
+}
+
+/// A list, read in place. Copying it copies no postings.
+#[derive(Clone, Copy, Debug)]
+pub struct ListView<'a> {
+    /// From the list's first byte; longer than the list if there was more.
+    data: &'a [u8],
+    df: u32,
+    /// Where the tail begins.
+    tail: usize,
+    /// Where the last docids begin.
+    arrays: usize,
+}
+
+impl<'a> ListView<'a> {
+    /// The list of `df` postings in the first `bytes` bytes of `data`. More data behind it makes
+    /// reading faster and changes nothing else. Takes constant time: each part is checked when it
+    /// is read.
+    ///
+    /// # Errors
+    ///
+    /// If the parts of such a list do not fit those bytes.
+    pub fn new(df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
+        let layout = Layout::new(df, bytes)?;
+        if bytes > data.len() as u64 {
+            let found = data.len() as u64;
+            return Err(ListError::CutShort { offset: 0, expected: bytes, found });
+        }
+        // It fits memory, so it fits `usize`.
+        let mut view = ListView { data, df, tail: 0, arrays: layout.last_docids as usize };
+        if layout.full > 0 {
+            let last = view.block(layout.full as usize - 1)?;
+            view.tail = last.offset as usize + last.bytes();
+        }
+        Ok(view)
+    }
+
+    /// Document frequency: the postings of the list, at least 1.
+    #[inline]
+    pub fn df(&self) -> u32 {
+        self.df
+    }
+
+    /// Blocks of 128 postings.
+    #[inline]
+    pub fn full_blocks(&self) -> usize {
+        self.df as usize / BLOCK
+    }
+
+    /// Postings of the tail: 0 to 127.
+    #[inline]
+    pub fn tail_len(&self) -> usize {
+        self.df as usize % BLOCK
+    }
+
+    /// The last docids that the list gives for its blocks, little-endian.
+    /// [`decode_block`](Self::decode_block) checks them.
+    #[inline]
+    pub fn last_docids(&self) -> &'a [[u8; 4]] {
+        let data: &'a [u8] = self.data;
+        data[self.arrays..self.arrays + 4 * self.full_blocks()].as_chunks().0
+    }
+
+    /// The last docid that the list gives for a block.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[inline]
+    pub fn last_docid(&self, block: usize) -> u32 {
+        u32::from_le_bytes(self.last_docids()[block])
+    }
+
+    /// The line of a block in the arrays; it says where the block lies and how it is packed.
+    ///
+    /// # Errors
+    ///
+    /// If a width is above 32 bits or the block reaches into the arrays.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[inline]
+    pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
+        let full = self.full_blocks();
+        assert!(block < full, "block {block} of {full}");
+        let word = |at: usize| {
+            let bytes: &[u8] = &self.data[at..];
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+        };
+        let places = self.arrays + 4 * full;
+        let widths = places + 4 * full + 2 * block;
+        let line = PackedBlock {
+            offset: u64::from(word(places + 4 * block)) * 16,
+            gap_bits: self.data[widths],
+            tf_bits: self.data[widths + 1],
+            previous: match block {
+                0 => BEFORE_FIRST,
+                _ => word(self.arrays + 4 * block - 4),
+            },
+            last: word(self.arrays + 4 * block),
+        };
+        let widest = line.gap_bits.max(line.tf_bits);
+        if widest > bp128::MAX_WIDTH {
+            return Err(ListError::Width { offset: widths as u64, found: widest });
+        }
+        let expected = line.bytes() as u64;
+        if line.offset + expected > self.arrays as u64 {
+            let found = (self.arrays as u64).saturating_sub(line.offset);
+            return Err(ListError::CutShort { offset: line.offset, expected, found });
+        }
+        // Only damage gives this; without it a block would seem to be the first.
+        if block > 0 && line.previous == BEFORE_FIRST {
+            let (expected, found) = (line.last, line.previous);
+            return Err(ListError::Order { offset: line.offset, expected, found });
+        }
+        Ok(line)
+    }
+
+    /// The bytes from a block's first to the end of what there is.
+    #[inline]
+    fn bytes_of(&self, line: &PackedBlock) -> &'a [u8] {
+        // `block` has compared the offset with the arrays, which lie in memory.
+        &self.data[line.offset as usize..]
+    }
+
+    /// Reads the docids of a block. They are behind the last docid of the block before and below
+    /// `documents`.
+    ///
+    /// # Errors
+    ///
+    /// If the block is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[inline]
+    pub fn decode_block(
+        &self,
+        block: usize,
+        documents: u32,
+        docids: &mut [u32; BLOCK],
+    ) -> Result<(), ListError> {
+        let line = self.block(block)?;
+        line.docids(self.bytes_of(&line), documents, docids)
+    }
+
+    /// Reads the term frequencies of a block.
+    ///
+    /// # Errors
+    ///
+    /// If the block is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[inline]
+    pub fn decode_tfs(&self, block: usize, tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
+        let line = self.block(block)?;
+        line.tfs(self.bytes_of(&line), tfs)
+    }
+
+    /// Reads the term frequency of posting `i` of a block alone.
+    ///
+    /// # Errors
+    ///
+    /// If the block is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block or `i` is not below 128.
+    #[inline]
+    pub fn tf(&self, block: usize, i: usize) -> Result<u32, ListError> {
+        let line = self.block(block)?;
+        line.tf(self.bytes_of(&line), i)
+    }
+
+    /// Reads the tail and returns its length; what the arrays hold beyond it is left as it was. The
+    /// docids are behind the last docid of the last block and below `documents`.
+    ///
+    /// # Errors
+    ///
+    /// If the tail is damaged.
+    #[inline]
+    pub fn decode_tail(
+        &self,
+        documents: u32,
+        docids: &mut [u32; BLOCK],
+        tfs: &mut [u32; BLOCK],
+    ) -> Result<usize, ListError> {
+        let previous = match self.full_blocks() {
+            0 => BEFORE_FIRST,
+            full => self.last_docid(full - 1),
+        };
+        let count = self.tail_len();
+        let tail = &self.data[self.tail..self.arrays];
+        decode_tail(tail, self.tail as u64, count, previous, documents, docids, tfs)?;
+        Ok(count)
+    }
+
+    /// Reads the whole list and looks at what reading it in part leaves alone: that the blocks lie
+    /// end to end and are as narrow as they can be. `each` gets docids and term frequencies of each
+    /// part in turn.
+    ///
+    /// # Errors
+    ///
+    /// If the list is not byte for byte what [`ListEncoder`] writes for some postings.
+    pub fn check(
+        &self,
+        documents: u32,
+        mut each: impl FnMut(&[u32], &[u32]),
+    ) -> Result<(), ListError> {
+        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let mut end = 0;
+        for block in 0..self.full_blocks() {
+            let line = self.block(block)?;
+            if line.offset != end {
+                let offset = (self.arrays + 4 * self.full_blocks() + 4 * block) as u64;
+                let (expected, found) = (end / 16, line.offset / 16);
+                return Err(ListError::Place { offset, expected, found });
+            }
+            end += line.bytes() as u64;
+            line.docids(self.bytes_of(&line), documents, &mut docids)?;
+            line.tfs(self.bytes_of(&line), &mut tfs)?;
+            line.check_widths(&docids, &tfs)?;
+            each(&docids, &tfs);
+        }
+        let count = self.decode_tail(documents, &mut docids, &mut tfs)?;
+        if count > 0 {
+            each(&docids[..count], &tfs[..count]);
+        }
+        Ok(())
+    }
+}

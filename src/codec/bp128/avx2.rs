@@ -1,0 +1,194 @@
+//! The AVX2 path: eight values a step, four in each half of a register.
+//!
+//! `vpshufb` moves bytes inside a half only, so each half is loaded on its own: the second four
+//! values begin w / 2 bytes after the first, with four bits before them if w is odd. Four values
+//! and those bits never reach beyond 16 bytes. The loads may touch 16 bytes behind the block; where
+//! they are missing, the block is copied first.
+
+use std::arch::x86_64::*;
+
+use super::{BLOCK, bytes, mask};
+
+/// Bytes behind a block that the loads may touch.
+const SLACK: usize = 16;
+
+/// Where the bytes of each value lie in its half, and how far to shift them.
+#[repr(C, align(32))]
+struct Gather {
+    /// The four bytes from the value's first.
+    low: [u8; 32],
+    /// The fifth byte; 0x80 gives zero.
+    high: [u8; 32],
+    shifts: [u32; 8],
+}
+
+static GATHER: [Gather; 33] = {
+    let mut tables = [const { Gather { low: [0x80; 32], high: [0x80; 32], shifts: [0; 8] } }; 33];
+    let mut width = 0;
+    while width <= 32 {
+        let mut i = 0;
+        while i < 8 {
+            let bit = if i < 4 { i * width } else { i * width - width / 2 * 8 };
+            let mut j = 0;
+            while j < 4 && bit / 8 + j < 16 {
+                tables[width].low[4 * i + j] = (bit / 8 + j) as u8;
+                j += 1;
+            }
+            if bit / 8 + 4 < 16 {
+                tables[width].high[4 * i] = (bit / 8 + 4) as u8;
+            }
+            tables[width].shifts[i] = (bit % 8) as u32;
+            i += 1;
+        }
+        width += 1;
+    }
+    tables
+};
+
+/// What all eights of a block have in common, in registers.
+#[derive(Clone, Copy)]
+struct Shape {
+    /// Bytes of an eight.
+    step: usize,
+    low: __m256i,
+    high: __m256i,
+    down: __m256i,
+    up: __m256i,
+    mask: __m256i,
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn shape(width: u8) -> Shape {
+    let table = &GATHER[usize::from(width)];
+    // SAFETY: the table has 32 bytes there.
+    let low = unsafe { _mm256_loadu_si256(table.low.as_ptr().cast()) };
+    // SAFETY: as above.
+    let high = unsafe { _mm256_loadu_si256(table.high.as_ptr().cast()) };
+    // SAFETY: as above.
+    let down = unsafe { _mm256_loadu_si256(table.shifts.as_ptr().cast()) };
+    Shape {
+        step: usize::from(width),
+        low,
+        high,
+        down,
+        up: _mm256_sub_epi32(_mm256_set1_epi32(32), down),
+        mask: _mm256_set1_epi32(mask(width) as i32),
+    }
+}
+
+/// Eight values. `WIDE`: they may have more than 25 bits.
+///
+/// # Safety
+///
+/// `from` points to `shape.step` + 16 readable bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn eight<const WIDE: bool>(from: *const u8, shape: Shape) -> __m256i {
+    // SAFETY: 16 bytes are readable there.
+    let first = unsafe { _mm_loadu_si128(from.cast()) };
+    // SAFETY: half a step on, 16 bytes are readable too.
+    let second = unsafe { _mm_loadu_si128(from.add(shape.step / 2).cast()) };
+    let halves = _mm256_set_m128i(second, first);
+    let low = _mm256_srlv_epi32(_mm256_shuffle_epi8(halves, shape.low), shape.down);
+    let value = if WIDE {
+        // A shift by 32 gives zero, as it should where no bit is taken from the fifth byte.
+        let high = _mm256_sllv_epi32(_mm256_shuffle_epi8(halves, shape.high), shape.up);
+        _mm256_or_si256(low, high)
+    } else {
+        low
+    };
+    _mm256_and_si256(value, shape.mask)
+}
+
+/// Gives `decode` the block with [`SLACK`] bytes behind it: in place, or a copy.
+#[inline(always)]
+fn with_slack(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
+    let size = bytes(width);
+    if block.len() >= size + SLACK {
+        decode(block);
+    } else {
+        let mut copy = [0; bytes(32) + SLACK];
+        copy[..size].copy_from_slice(&block[..size]);
+        decode(&copy);
+    }
+}
+
+/// As `bp128::unpack`.
+///
+/// # Safety
+///
+/// `width` is at most 32 and `block` has 16 x `width` bytes; the machine has AVX2.
+pub(super) unsafe fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+    with_slack(block, width, |block| {
+        if width <= 25 {
+            // SAFETY: promised by the caller; `with_slack` added the rest.
+            unsafe { unpack_as::<false>(block, width, out) }
+        } else {
+            // SAFETY: as above.
+            unsafe { unpack_as::<true>(block, width, out) }
+        }
+    });
+}
+
+/// # Safety
+///
+/// As [`unpack`], and `block` has [`SLACK`] bytes more.
+#[target_feature(enable = "avx2")]
+unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+    let shape = shape(width);
+    for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        // SAFETY: sixteen steps of `width` bytes are the block; the slack is behind the last.
+        let values = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
+        // SAFETY: `out` is eight u32.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
+    }
+}
+
+/// As `bp128::unpack_docids`.
+///
+/// # Safety
+///
+/// As [`unpack`].
+pub(super) unsafe fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+    with_slack(block, width, |block| {
+        if width <= 25 {
+            // SAFETY: promised by the caller; `with_slack` added the rest.
+            unsafe { docids_as::<false>(block, width, previous, out) }
+        } else {
+            // SAFETY: as above.
+            unsafe { docids_as::<true>(block, width, previous, out) }
+        }
+    });
+}
+
+/// # Safety
+///
+/// As [`unpack_as`].
+#[target_feature(enable = "avx2")]
+unsafe fn docids_as<const WIDE: bool>(
+    block: &[u8],
+    width: u8,
+    previous: u32,
+    out: &mut [u32; BLOCK],
+) {
+    let shape = shape(width);
+    let ones = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
+    let last = _mm256_set1_epi32(7);
+    let mut before = _mm256_set1_epi32(previous as i32);
+    for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        // SAFETY: sixteen steps of `width` bytes are the block; the slack is behind the last.
+        let gaps = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
+        let sum = _mm256_add_epi32(gaps, _mm256_slli_si256::<4>(gaps));
+        let sum = _mm256_add_epi32(sum, _mm256_slli_si256::<8>(sum));
+        // The sum of the first half is added to all of the second.
+        let first = _mm256_permute2x128_si256::<0x08>(sum, sum);
+        let sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first));
+        let sum = _mm256_add_epi32(sum, ones);
+        let total = _mm256_permutevar8x32_epi32(sum, last);
+        let docids = _mm256_add_epi32(sum, before);
+        // SAFETY: `out` is eight u32.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), docids) };
+        before = _mm256_add_epi32(before, total);
+    }
+}

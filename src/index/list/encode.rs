@@ -1,0 +1,128 @@
+//! How does a list come into being from postings in docid order, without being held whole?
+
+use super::{BEFORE_FIRST, BLOCK};
+use crate::codec::{bp128, vbyte};
+
+/// Writes lists, one after another.
+///
+/// Between calls the caller may take any number of bytes from the front of [`payload`]; only 10
+/// bytes for each block stay here until the list ends.
+///
+/// ```
+/// use millrace::index::list::{BLOCK, ListEncoder, ListView};
+///
+/// let mut encoder = ListEncoder::new();
+/// for docid in [2, 3, 10] {
+///     encoder.push(docid, docid + 1);
+/// }
+/// let (df, bytes) = encoder.finish();
+/// let list = ListView::new(df, bytes, encoder.payload())?;
+/// let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+/// assert_eq!(list.decode_tail(11, &mut docids, &mut tfs)?, 3);
+/// assert_eq!((&docids[..3], &tfs[..3]), (&[2, 3, 10][..], &[3, 4, 11][..]));
+/// # Ok::<(), millrace::index::list::ListError>(())
+/// ```
+///
+/// [`payload`]: Self::payload
+#[derive(Debug)]
+pub struct ListEncoder {
+    /// Postings of the block that is filling: `gap_minus_one` and tf - 1.
+    gaps: [u32; BLOCK],
+    tfs: [u32; BLOCK],
+    filled: usize,
+    /// Docid of the last posting.
+    previous: u32,
+    df: u32,
+    /// Bytes of this list's payload so far, taken ones included.
+    written: u64,
+    payload: Vec<u8>,
+    last_docids: Vec<u8>,
+    places: Vec<u8>,
+    widths: Vec<u8>,
+}
+
+impl Default for ListEncoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ListEncoder {
+    /// An encoder at the beginning of a list.
+    pub fn new() -> Self {
+        ListEncoder {
+            gaps: [0; BLOCK],
+            tfs: [0; BLOCK],
+            filled: 0,
+            previous: BEFORE_FIRST,
+            df: 0,
+            written: 0,
+            payload: Vec::new(),
+            last_docids: Vec::new(),
+            places: Vec::new(),
+            widths: Vec::new(),
+        }
+    }
+
+    /// Adds a posting. Docids rise and are below `u32::MAX`; `tf` is at least 1.
+    #[inline]
+    pub fn push(&mut self, docid: u32, tf: u32) {
+        debug_assert!(docid < u32::MAX && tf > 0, "docid {docid}, tf {tf}");
+        debug_assert!(self.df == 0 || docid > self.previous, "{docid} after {}", self.previous);
+        self.gaps[self.filled] = docid.wrapping_sub(self.previous).wrapping_sub(1);
+        self.tfs[self.filled] = tf.wrapping_sub(1);
+        self.previous = docid;
+        self.df += 1;
+        self.filled += 1;
+        if self.filled == BLOCK {
+            self.close_block();
+        }
+    }
+
+    /// Postings of the list so far.
+    pub fn df(&self) -> u32 {
+        self.df
+    }
+
+    /// The bytes that are ready, of this list and of lists that have ended. The caller may take
+    /// bytes from the front.
+    #[inline]
+    pub fn payload(&mut self) -> &mut Vec<u8> {
+        &mut self.payload
+    }
+
+    /// Ends the list: adds its tail and its arrays to [`payload`](Self::payload) and begins the
+    /// next list. Returns the document frequency and the bytes of the whole list, taken ones
+    /// included.
+    pub fn finish(&mut self) -> (u32, u64) {
+        let before = self.payload.len();
+        for (&gap, &tf) in self.gaps[..self.filled].iter().zip(&self.tfs) {
+            vbyte::put(2 * u64::from(gap) + u64::from(tf > 0), &mut self.payload);
+            if tf > 0 {
+                vbyte::put(u64::from(tf) - 1, &mut self.payload);
+            }
+        }
+        for array in [&mut self.last_docids, &mut self.places, &mut self.widths] {
+            self.payload.append(array);
+        }
+        let ended = (self.df, self.written + (self.payload.len() - before) as u64);
+        self.filled = 0;
+        self.previous = BEFORE_FIRST;
+        self.df = 0;
+        self.written = 0;
+        ended
+    }
+
+    fn close_block(&mut self) {
+        let (gap_bits, tf_bits) = (bp128::width(&self.gaps), bp128::width(&self.tfs));
+        // At most 2^32 postings of 8 bytes are 2^31 units of 16 bytes.
+        let place = (self.written / 16) as u32;
+        self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
+        self.places.extend_from_slice(&place.to_le_bytes());
+        self.widths.extend_from_slice(&[gap_bits, tf_bits]);
+        bp128::pack(&self.gaps, gap_bits, &mut self.payload);
+        bp128::pack(&self.tfs, tf_bits, &mut self.payload);
+        self.written += (bp128::bytes(gap_bits) + bp128::bytes(tf_bits)) as u64;
+        self.filled = 0;
+    }
+}

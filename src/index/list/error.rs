@@ -1,0 +1,94 @@
+//! What can be wrong with the bytes of a list?
+
+use thiserror::Error;
+
+/// Why the bytes are not a postings list. Offsets count from the list's first byte.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ListError {
+    /// A list of no postings.
+    #[error("byte 0 of the list: expected postings, found a document frequency of 0")]
+    Empty,
+    /// The list or a part of it reaches beyond what there is.
+    #[error("byte {offset} of the list: expected {expected} bytes, found {found}")]
+    CutShort {
+        /// Where the part begins.
+        offset: u64,
+        /// Bytes that it must have.
+        expected: u64,
+        /// Bytes that there are.
+        found: u64,
+    },
+    /// A width above 32 bits.
+    #[error("byte {offset} of the list: expected a width of 0 to 32 bits, found {found}")]
+    Width {
+        /// Where the width stands.
+        offset: u64,
+        /// The width.
+        found: u8,
+    },
+    /// A width that is not the least for the block.
+    #[error("byte {offset} of the list: expected a block of {expected} bits, found {found}")]
+    Wasteful {
+        /// Where the block begins.
+        offset: u64,
+        /// The least width.
+        expected: u8,
+        /// The width.
+        found: u8,
+    },
+    /// A block that does not begin where the one before it ends.
+    #[error("byte {offset} of the list: expected place {expected}, found {found}")]
+    Place {
+        /// Where the place stands.
+        offset: u64,
+        /// The end of the block before, in units of 16 bytes.
+        expected: u64,
+        /// The place.
+        found: u64,
+    },
+    /// Docids that do not rise, or do not end at the last docid that the list gives for the block.
+    #[error(
+        "byte {offset} of the list: expected docids that rise to {expected}, found {found} last"
+    )]
+    Order {
+        /// Where the part begins.
+        offset: u64,
+        /// The last docid that the list gives.
+        expected: u32,
+        /// The last docid that came out.
+        found: u32,
+    },
+    /// A docid that no document has.
+    #[error("byte {offset} of the list: expected a docid below {expected}, found {found}")]
+    Docid {
+        /// Where the part or the docid stands.
+        offset: u64,
+        /// Documents of the run.
+        expected: u32,
+        /// The docid.
+        found: u64,
+    },
+    /// A term frequency that does not fit 32 bits.
+    #[error("byte {offset} of the list: expected a term frequency below 2^32, found {found}")]
+    TermFrequency {
+        /// Where the part or the term frequency stands.
+        offset: u64,
+        /// The term frequency.
+        found: u64,
+    },
+    /// A posting of the tail that is cut short or not in its shortest form.
+    #[error("byte {offset} of the list: expected a vbyte integer in its shortest form")]
+    Integer {
+        /// Where the integer begins.
+        offset: u64,
+    },
+    /// Bytes between the end of the tail and the arrays.
+    #[error("byte {offset} of the list: expected the end of the tail, found {found} bytes more")]
+    Rest {
+        /// Where the tail's last posting ends.
+        offset: u64,
+        /// Bytes left over.
+        found: u64,
+    },
+}

@@ -1,0 +1,228 @@
+use proptest::prelude::*;
+
+use super::*;
+
+type Postings = Vec<(u32, u32)>;
+
+/// Writes a list and takes the bytes that are ready after every `drain` postings.
+fn encode(postings: &[(u32, u32)], drain: usize) -> (u32, u64, Vec<u8>) {
+    let mut encoder = ListEncoder::new();
+    let mut bytes = Vec::new();
+    for (count, &(docid, tf)) in postings.iter().enumerate() {
+        encoder.push(docid, tf);
+        if count % drain == 0 {
+            bytes.append(encoder.payload());
+        }
+    }
+    let (df, size) = encoder.finish();
+    bytes.append(encoder.payload());
+    assert_eq!(size, bytes.len() as u64);
+    (df, size, bytes)
+}
+
+/// Reads all that a list holds, block by block.
+fn decode(df: u32, size: u64, data: &[u8], documents: u32) -> Result<Postings, ListError> {
+    let list = ListView::new(df, size, data)?;
+    let mut postings = Vec::new();
+    let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+    for block in 0..list.full_blocks() {
+        list.decode_block(block, documents, &mut docids)?;
+        list.decode_tfs(block, &mut tfs)?;
+        for i in [0, 77, 127] {
+            assert_eq!(list.tf(block, i)?, tfs[i]);
+        }
+        assert_eq!(docids[BLOCK - 1], list.last_docid(block));
+        postings.extend(docids.into_iter().zip(tfs));
+    }
+    let count = list.decode_tail(documents, &mut docids, &mut tfs)?;
+    assert_eq!(count, list.tail_len());
+    postings.extend(docids.into_iter().zip(tfs).take(count));
+    Ok(postings)
+}
+
+/// Lists of every interesting length, with gaps and tfs from narrow to the widest there is.
+fn postings() -> impl Strategy<Value = Postings> {
+    let lengths =
+        prop::sample::select(vec![1usize, 2, 126, 127, 128, 129, 255, 256, 257, 400, 900]);
+    (lengths, 0..=32u32, 0..=32u32).prop_flat_map(|(length, gap_bits, tf_bits)| {
+        let below = |bits: u32| (u64::from(u32::MAX) >> (32 - bits)).max(1);
+        let pairs = (0..below(gap_bits), 0..below(tf_bits));
+        prop::collection::vec(pairs, length).prop_map(|pairs| {
+            let mut least = 0;
+            let mut postings = Vec::new();
+            for (gap, tf) in pairs {
+                let docid = least + gap;
+                if docid >= u64::from(u32::MAX) {
+                    break;
+                }
+                postings.push((docid as u32, tf as u32 + 1));
+                least = docid + 1;
+            }
+            postings
+        })
+    })
+}
+
+#[test]
+fn the_bytes_are_as_specified() {
+    let (df, size, bytes) = encode(&[(3, 1), (4, 2), (300, 300)], 1);
+    assert_eq!((df, size), (3, 7));
+    assert_eq!(bytes, [6, 1, 0, 0xcf, 0x04, 0xaa, 0x02]);
+
+    let dense: Postings = (10..139).map(|docid| (docid, 2)).collect();
+    let (df, size, bytes) = encode(&dense, 1);
+    assert_eq!(df, 129);
+    let mut expected = vec![0; 64 + 16];
+    expected[0] = 10; // gaps: the first docid in 4 bits, then zeros
+    expected[64..].fill(0xff); // tf - 1 in 1 bit
+    expected.extend([1, 0]); // the tail: gap 0 with the flag, tf - 2
+    expected.extend(137u32.to_le_bytes());
+    expected.extend(0u32.to_le_bytes());
+    expected.extend([4, 1]);
+    assert_eq!(bytes, expected);
+    assert_eq!(size, expected.len() as u64);
+}
+
+#[test]
+fn greatest_docids_and_tfs_come_back() {
+    let ends: Postings = vec![(0, u32::MAX), (u32::MAX - 1, u32::MAX)];
+    let (df, size, bytes) = encode(&ends, 1);
+    assert_eq!(decode(df, size, &bytes, u32::MAX), Ok(ends));
+
+    let mut wide: Postings = (0..127).map(|docid| (docid, 1)).collect();
+    wide.push((u32::MAX - 1, u32::MAX));
+    let (df, size, bytes) = encode(&wide, 1);
+    assert_eq!(decode(df, size, &bytes, u32::MAX), Ok(wide.clone()));
+    let expected =
+        Err(ListError::Docid { offset: 0, expected: u32::MAX - 1, found: u64::from(u32::MAX) - 1 });
+    assert_eq!(decode(df, size, &bytes, u32::MAX - 1), expected);
+}
+
+#[test]
+fn an_encoder_keeps_lists_apart() {
+    let mut encoder = ListEncoder::new();
+    let lists: Vec<Postings> = [1u32, 200, 128, 5]
+        .iter()
+        .map(|&length| (0..length).map(|i| (i * i, i % 3 + 1)).collect())
+        .collect();
+    let mut sizes = Vec::new();
+    for list in &lists {
+        list.iter().for_each(|&(docid, tf)| encoder.push(docid, tf));
+        sizes.push(encoder.finish());
+    }
+    let mut rest = &encoder.payload()[..];
+    for (list, (df, size)) in lists.into_iter().zip(sizes) {
+        assert_eq!(decode(df, size, rest, u32::MAX), Ok(list));
+        rest = &rest[size as usize..];
+    }
+    assert!(rest.is_empty());
+}
+
+#[test]
+fn sizes_that_cannot_be_are_refused() {
+    assert_eq!(ListView::new(0, 0, &[]).unwrap_err(), ListError::Empty);
+    let cut = |offset, expected, found| ListError::CutShort { offset, expected, found };
+    assert_eq!(ListView::new(128, 9, &[0; 9]).unwrap_err(), cut(0, 10, 9));
+    assert_eq!(ListView::new(3, 9, &[0; 8]).unwrap_err(), cut(0, 9, 8));
+    assert_eq!(ListView::new(u32::MAX, 1 << 20, &[0; 1 << 20]).unwrap_err(), {
+        cut(0, 335_544_310, 1 << 20)
+    });
+}
+
+#[test]
+fn a_wrap_around_is_found_at_every_width() {
+    for (gap_bits, previous) in [(24u8, u32::MAX - 5000), (25, 7), (32, 0), (32, u32::MAX)] {
+        let gap = ((1u64 << gap_bits) - 1) as u32;
+        let mut block = Vec::new();
+        bp128::pack(&[gap; BLOCK], gap_bits, &mut block);
+        let mut docids = [0; BLOCK];
+        bp128::unpack_docids(&block, gap_bits, previous, &mut docids);
+        let last = docids[BLOCK - 1];
+        let line = PackedBlock { offset: 0, gap_bits, tf_bits: 0, previous, last };
+        let error = line.docids(&block, u32::MAX, &mut docids).unwrap_err();
+        assert_eq!(error, ListError::Order { offset: 0, expected: last, found: last });
+    }
+}
+
+#[test]
+fn check_finds_what_reading_leaves_alone() {
+    let list: Postings = (0..300).map(|i| (i * 3, 1)).collect();
+    let (df, size, bytes) = encode(&list, 1);
+    let check = |bytes: &[u8]| {
+        let mut all = Postings::new();
+        let view = ListView::new(df, size, bytes)?;
+        view.check(1000, |docids, tfs| {
+            all.extend(docids.iter().copied().zip(tfs.iter().copied()));
+        })?;
+        Ok::<_, ListError>(all)
+    };
+    assert_eq!(check(&bytes), Ok(list));
+    let places = Layout::new(df, size).unwrap().places as usize;
+    let mut moved = bytes.clone();
+    moved[places + 4] = 1;
+    let found = check(&moved).unwrap_err();
+    assert_eq!(found, ListError::Place { offset: places as u64 + 4, expected: 2, found: 1 });
+
+    let line =
+        PackedBlock { offset: 0, gap_bits: 3, tf_bits: 0, previous: BEFORE_FIRST, last: 127 };
+    let docids = std::array::from_fn(|i| i as u32);
+    let found = line.check_widths(&docids, &[1; BLOCK]).unwrap_err();
+    assert_eq!(found, ListError::Wasteful { offset: 0, expected: 0, found: 3 });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn law_decode_of_encode_is_the_list(
+        list in postings(),
+        drain in 1..300usize,
+        slack in prop::sample::select(vec![0usize, 15, 64]),
+    ) {
+        let (df, size, mut bytes) = encode(&list, drain);
+        bytes.resize(bytes.len() + slack, 0xee);
+        prop_assert_eq!(decode(df, size, &bytes, u32::MAX), Ok(list.clone()));
+        let view = ListView::new(df, size, &bytes).unwrap();
+        let mut all = Postings::new();
+        let checked = view.check(u32::MAX, |docids, tfs| {
+            all.extend(docids.iter().copied().zip(tfs.iter().copied()));
+        });
+        prop_assert_eq!(checked, Ok(()));
+        prop_assert_eq!(all, list);
+    }
+
+    #[test]
+    fn law_damage_gives_an_error_or_other_postings(
+        list in postings(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        from_the_end in any::<bool>(),
+        documents in prop::sample::select(vec![1u32, 100, 10_000, 1 << 20, u32::MAX]),
+    ) {
+        let (df, size, mut bytes) = encode(&list, 1);
+        for (at, byte) in damage {
+            // The arrays are the last bytes; damage there is the worst.
+            let length = bytes.len();
+            let at = if from_the_end { length - 1 - at.index(length.min(20)) } else { at.index(length) };
+            bytes[at] ^= byte;
+        }
+        if let Ok(read) = decode(df, size, &bytes, documents) {
+            prop_assert_eq!(read.len(), list.len());
+            prop_assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            prop_assert!(read.iter().all(|&(docid, tf)| docid < documents && tf > 0));
+        }
+    }
+
+    #[test]
+    fn law_any_bytes_give_an_error_or_postings(
+        df in 1..500u32,
+        bytes in prop::collection::vec(any::<u8>(), 0..600),
+        mask in any::<u8>(),
+    ) {
+        let bytes: Vec<u8> = bytes.iter().map(|byte| byte & mask).collect();
+        if let Ok(read) = decode(df, bytes.len() as u64, &bytes, 1 << 24) {
+            prop_assert_eq!(read.len(), df as usize);
+            prop_assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0));
+            prop_assert!(read.iter().all(|&(docid, tf)| docid < 1 << 24 && tf > 0));
+        }
+    }
+}
