@@ -1,6 +1,7 @@
 //! What are the terms of a text? The rules are the contract of `docs/ARCHITECTURE.md`, section
 //! *Text*: tokens, stop words, stemming, cutting, trie collection, in this order.
 
+pub mod analysis;
 pub mod porter;
 pub mod stemmer;
 pub mod stop_words;
