@@ -1,6 +1,9 @@
 //! What can go wrong with an index? One enum for the whole layer: every error names the file, and
 //! the byte where there is one.
 
+#![forbid(unsafe_code)]
+
+use crate::index::list::ListError;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,6 +33,17 @@ pub enum IndexError {
         expected: String,
         /// What stands there.
         found: String,
+    },
+    /// A postings list is not what the format asks for.
+    #[error("{}: list at byte {start}", .path.display())]
+    List {
+        /// The file.
+        path: PathBuf,
+        /// Where the list begins, in bytes from the start of the file.
+        start: u64,
+        /// What is wrong, counted from there.
+        #[source]
+        source: ListError,
     },
     /// The file was written by a later program.
     #[error(
@@ -74,6 +88,11 @@ impl IndexError {
         path: &'a Path,
     ) -> impl FnOnce(io::Error) -> Self + 'a {
         move |source| Self::Storage { operation, path: path.to_path_buf(), source }
+    }
+
+    /// Makes a function for `map_err` that names the file and the place of the list in it.
+    pub(crate) fn list(path: &Path, start: u64) -> impl FnOnce(ListError) -> Self + '_ {
+        move |source| Self::List { path: path.to_path_buf(), start, source }
     }
 
     /// Makes a `Damaged`.

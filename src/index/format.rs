@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The format version that this program writes, and the newest that it reads.
@@ -17,16 +18,12 @@ pub const ALIGNMENT: u64 = 8;
 
 /// Terms in a block of the lexicon.
 pub const LEXICON_BLOCK: usize = 16;
-/// Trie collections.
-pub const COLLECTIONS: usize = 17_613;
 /// Entries of the lexicon's directory: one a collection, and the end.
-pub const DIRECTORY_ENTRIES: usize = COLLECTIONS + 1;
+pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
 /// The longest term, in bytes.
 pub const MAX_TERM_BYTES: usize = 255;
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
 pub const POSTINGS_SLACK: u64 = 64;
-/// Postings in a packed block.
-pub const POSTINGS_BLOCK: u32 = 128;
 
 /// The file that names the live generation.
 pub const CURRENT: &str = "CURRENT";
@@ -84,22 +81,6 @@ pub fn postings_name(run: &str) -> String {
 /// Returns the zero bytes that pad a section of `bytes` bytes.
 pub const fn padding(bytes: u64) -> u64 {
     bytes.wrapping_neg() % ALIGNMENT
-}
-
-/// Returns the term's prefix that a trie collection implies: its bytes and how many they are.
-pub const fn collection_prefix(collection: u16) -> ([u8; 3], usize) {
-    const fn letter(n: u16) -> u8 {
-        b'a' + (n % 26) as u8
-    }
-    match collection {
-        0 => ([0; 3], 0),
-        1..=10 => ([b'0' + (collection - 1) as u8, 0, 0], 1),
-        11..=36 => ([letter(collection - 11), 0, 0], 1),
-        _ => {
-            let n = collection - 37;
-            ([letter(n / 676), letter(n / 26), letter(n)], 3)
-        }
-    }
 }
 
 /// What a binary file holds.
@@ -285,22 +266,6 @@ mod tests {
         }
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
-    }
-
-    #[test]
-    fn prefixes_of_collections() {
-        let prefix = |collection| {
-            let (bytes, n) = collection_prefix(collection);
-            String::from_utf8(bytes[..n].to_vec()).unwrap()
-        };
-        assert_eq!(prefix(0), "");
-        assert_eq!(prefix(1), "0");
-        assert_eq!(prefix(10), "9");
-        assert_eq!(prefix(11), "a");
-        assert_eq!(prefix(36), "z");
-        assert_eq!(prefix(37), "aaa");
-        assert_eq!(prefix(38), "aab");
-        assert_eq!(prefix(17_612), "zzz");
     }
 
     #[test]

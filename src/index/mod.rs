@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod documents;
+pub mod error;
 pub mod format;
 pub mod generation;
 pub mod lexicon;
@@ -13,3 +14,6 @@ pub mod merge;
 pub mod publish;
 pub mod run;
 pub mod storage;
+mod window;
+
+pub use error::IndexError;
