@@ -131,17 +131,6 @@ impl Manifest {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
-    /// Finds the entry of a file in the folder `generation`.
-    ///
-    /// # Errors
-    /// `Damaged` if there is none.
-    pub fn file(&self, generation: &Path, name: &str) -> Result<&FileEntry, IndexError> {
-        self.files.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            let expected = format_args!("an entry for {name}").to_string();
-            IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
-        })
-    }
-
     /// Lays the manifest out, its checksum last.
     pub fn encode(&self) -> String {
         let mut text = serde_json::to_string_pretty(self)
@@ -210,6 +199,21 @@ impl Manifest {
         }
         None
     }
+}
+
+/// Finds the entry of a file of the generation in the folder `generation`.
+///
+/// # Errors
+/// `Damaged` if there is none.
+pub fn find_file<'a>(
+    files: &'a [FileEntry],
+    generation: &Path,
+    name: &str,
+) -> Result<&'a FileEntry, IndexError> {
+    files.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let expected = format!("an entry for {name}");
+        IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
+    })
 }
 
 /// The end of a manifest, from its checksum on.

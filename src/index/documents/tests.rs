@@ -17,10 +17,6 @@ fn write(folder: &Path, documents: &[Document]) -> Vec<FileEntry> {
     writer.finish().unwrap()
 }
 
-fn open(folder: &Path, entries: &[FileEntry]) -> Result<Documents, IndexError> {
-    Documents::open(folder, |name| Ok(entries.iter().find(|entry| entry.name == name).unwrap()))
-}
-
 fn documents() -> impl Strategy<Value = Vec<Document>> {
     let location = (any::<u64>(), any::<u32>(), any::<u32>())
         .prop_map(|(offset, bytes, input)| Location { offset, bytes, input });
@@ -33,7 +29,7 @@ proptest! {
     fn law_what_was_pushed_is_read(documents in documents()) {
         let folder = tempfile::tempdir().unwrap();
         let entries = write(folder.path(), &documents);
-        let table = open(folder.path(), &entries).unwrap();
+        let table = Documents::open(folder.path(), &entries).unwrap();
         prop_assert_eq!(table.len() as usize, documents.len());
         prop_assert_eq!(table.tokens(), documents.iter().map(|d| u64::from(d.1)).sum::<u64>());
         let lengths: Vec<u32> = documents.iter().map(|d| d.1).collect();
@@ -82,7 +78,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             rewrite(&bytes);
-            open(folder.path(), &entries).unwrap_err();
+            Documents::open(folder.path(), &entries).unwrap_err();
             // Without checksums there may be no error, but no panic either.
             if let Ok(table) = Documents::open_unverified(folder.path()) {
                 let _ = table.check_ends();
@@ -94,12 +90,12 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
         }
         for length in 0..good.len() {
             rewrite(&good[..length]);
-            open(folder.path(), &entries).unwrap_err();
+            Documents::open(folder.path(), &entries).unwrap_err();
             Documents::open_unverified(folder.path()).unwrap_err();
         }
         rewrite(&good);
     }
-    open(folder.path(), &entries).unwrap();
+    Documents::open(folder.path(), &entries).unwrap();
 }
 
 #[test]
