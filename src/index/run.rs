@@ -13,6 +13,8 @@ pub use write::RunWriter;
 
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, padding};
+use crate::index::lexicon::LexiconHeader;
+use crate::index::manifest::RunEntry;
 use std::path::Path;
 
 /// What the header of a postings file says.
@@ -38,11 +40,24 @@ impl PostingsHeader {
     }
 }
 
-/// Checks that numbers of the same meaning are equal: where they stand, what they are and what they
-/// have to be.
-fn check_equal(path: &Path, numbers: &[(u64, u64, u64)]) -> Result<(), IndexError> {
-    match numbers.iter().find(|(_, found, expected)| found != expected) {
-        Some((offset, found, expected)) => Err(IndexError::damaged(path, *offset, expected, found)),
+/// Checks that the files of a run hold what its entry of the manifest says.
+pub(crate) fn check_agreement(
+    entry: &RunEntry,
+    (lexicon_path, lexicon): (&Path, &LexiconHeader),
+    (postings_path, postings): (&Path, &PostingsHeader),
+) -> Result<(), IndexError> {
+    // Where the number stands, what it is and what it has to be.
+    let numbers = [
+        (lexicon_path, 16, lexicon.terms, entry.terms),
+        (lexicon_path, 40, lexicon.postings, entry.postings),
+        (postings_path, 16, postings.lists, entry.terms),
+        (postings_path, 24, postings.postings, entry.postings),
+        (postings_path, 32, postings.list_bytes, lexicon.list_bytes),
+    ];
+    match numbers.iter().find(|(_, _, found, expected)| found != expected) {
+        Some((path, offset, found, expected)) => {
+            Err(IndexError::damaged(path, *offset, expected, found))
+        }
         None => Ok(()),
     }
 }

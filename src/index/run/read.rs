@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{PostingsHeader, check_equal};
+use super::{PostingsHeader, check_agreement};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
 use crate::index::lexicon::{Lexicon, TermEntry};
@@ -57,19 +57,7 @@ impl Run {
         let postings = Map::open(&generation.join(postings_name(&entry.name)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
-        let terms = lexicon.header();
-        check_equal(
-            lexicon.path(),
-            &[(16, terms.terms, entry.terms), (40, terms.postings, entry.postings)],
-        )?;
-        check_equal(
-            postings.path(),
-            &[
-                (16, header.lists, entry.terms),
-                (24, header.postings, entry.postings),
-                (32, header.list_bytes, terms.list_bytes),
-            ],
-        )?;
+        check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
         let (first_docid, documents) = (entry.first_docid, entry.documents);
         Ok(Self { lexicon, postings, header, first_docid, documents })
     }
