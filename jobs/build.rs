@@ -84,7 +84,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
     check_gpus(&args.gpus)?;
     let workers = args.workers.count()?;
-    let budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }

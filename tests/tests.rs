@@ -1,1 +1,8 @@
 //! Black-box, differential and fault tests.
+
+mod util;
+
+mod cli;
+mod effectiveness;
+mod equality;
+mod queries;
