@@ -5,4 +5,5 @@ mod util;
 mod cli;
 mod effectiveness;
 mod equality;
+mod layers;
 mod queries;
