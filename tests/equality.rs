@@ -94,8 +94,11 @@ fn names_and_order_do_not_depend_on_files_when_documents_have_names() {
     let parts = cut_lines(&bytes, 3);
     let (one, three, back) = (scratch.path("one"), scratch.path("three"), scratch.path("back"));
     build(&one, args![scratch.write("c.jsonl", &bytes)]);
-    let paths: Vec<PathBuf> =
-        parts.iter().zip("abc".chars()).map(|(p, c)| scratch.write(format!("{c}.jsonl"), p)).collect();
+    let paths: Vec<PathBuf> = parts
+        .iter()
+        .zip("abc".chars())
+        .map(|(p, c)| scratch.write(format!("{c}.jsonl"), p))
+        .collect();
     build(&three, &paths);
     assert_same_index(&one, &three, &[LOCATIONS]);
     // Docids follow the arguments.
@@ -219,7 +222,8 @@ fn many_runs_answer_as_one() {
     let more = ["--idf", "robertson", "--k1", "0.9", "--b", "0.4", "--format", "tsv", "-w", "3"];
     assert_eq!(answers(&one, &more), answers(&many, &more));
     let json = |index: &Path| {
-        let job = millrace(args!["query", "--quiet", "--index", index, "--format", "jsonl", queries]);
+        let job =
+            millrace(args!["query", "--quiet", "--index", index, "--format", "jsonl", queries]);
         let mut lines = job.ok().json_lines();
         lines.iter_mut().for_each(|line| line["us"] = 0.into());
         lines
@@ -263,10 +267,14 @@ fn documents_that_are_too_long_are_skipped_for_any_number_of_workers() {
     }
     let input = scratch.write("c.jsonl", collection.jsonl());
     let first = scratch.path("w1");
-    let outcome = millrace(args!["build", "--index", first, "--max-document", "1M", "-w", "1", input]);
-    outcome.ok().says("4 skipped").says("the most is 1048576").says("c.jsonl: byte 0");
+    let outcome =
+        millrace(args!["build", "--index", first, "--max-document", "1M", "-w", "1", input]);
+    outcome.ok().says("4 skipped").says("--max-document is 1048576").says("c.jsonl: byte 0:");
     let found = info(&first);
-    assert_eq!((&found["documents"], &found["skipped"]["document too long"]), (&1996.into(), &4.into()));
+    assert_eq!(
+        (&found["documents"], &found["skipped"]["document too long"]),
+        (&1996.into(), &4.into())
+    );
     for workers in ["2", "5"] {
         let index = scratch.path(format!("w{workers}"));
         build(&index, args!["--max-document", "1M", "-w", workers, input]);

@@ -358,7 +358,8 @@ impl Collection {
             } else if random.below(40) > 0 {
                 for _ in 0..1 + random.below(mean * 2) {
                     text += words.draw(&mut random);
-                    text += random.pick(&[" ", " ", " ", " ", ", ", ". ", "\n", "\t", " \"", " — "]);
+                    text +=
+                        random.pick(&[" ", " ", " ", " ", ", ", ". ", "\n", "\t", " \"", " — "]);
                 }
             }
             docs.push(Doc { name: Some(format!("doc-{seed}-{number}")), text });
