@@ -3,7 +3,7 @@ use crate::index::list::{BLOCK, ListEncoder};
 use crate::index::storage::FileEntry;
 use std::fs;
 
-fn write(folder: &Path) -> (crate::index::manifest::RunEntry, Vec<FileEntry>) {
+fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
     let mut writer = RunWriter::create(folder, 3).unwrap();
     let mut encoder = ListEncoder::new();
