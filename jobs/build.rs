@@ -171,7 +171,11 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
             documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let reasons =
             if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
-        bail!("no document in {} of input: {reasons}", show_bytes(read));
+        let inputs = match build.plan.inputs.len() {
+            1 => build.plan.path(0),
+            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
+        };
+        bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
     if args.strict
         && let Some((docid, earlier)) = documents.duplicates.first

@@ -5,5 +5,8 @@ mod util;
 mod cli;
 mod effectiveness;
 mod equality;
+mod forms;
 mod layers;
 mod queries;
+mod records;
+mod streaming;
