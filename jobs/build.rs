@@ -305,7 +305,7 @@ fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyh
     }
     let totals = json!({
         "job": "build",
-        "index": args.index,
+        "index": args.index.display().to_string(),
         "generation": manifest.generation,
         "documents": s.documents,
         "terms": s.terms,

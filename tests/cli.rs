@@ -305,3 +305,34 @@ fn two_builds_of_one_index_do_not_meet() {
     assert_eq!(wait(&mut child, "the first build"), Some(0));
     build_job(&index).arg(&input).ok();
 }
+
+#[cfg(unix)]
+#[test]
+fn paths_need_not_be_utf8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let scratch = Scratch::new();
+    let folder = scratch.path(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    let input = scratch.write(folder.join("c.jsonl"), ONE);
+    let (index, report) = (folder.join("index"), scratch.path("report.json"));
+    build_job(&index).args(args!["--report", report, input]).ok();
+    assert!(std::fs::read_to_string(&report).unwrap().contains("caf\u{fffd}/index"));
+    for job in ["check", "merge", "info"] {
+        millrace(args![job, "--index", index]).ok();
+    }
+    let answer = millrace(args!["query", "--index", index]).stdin("mill\n").ok();
+    assert!(answer.text().starts_with("1 Q0 one 1 "), "{answer:?}");
+}
+
+/// A pipe can be read once: the head that would tell its format would be lost.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_by_name_needs_its_format_named() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let many = Collection::new(46, 2000, 40).jsonl();
+    build_job(&index).arg("/dev/stdin").stdin(&*many).fails(1).says("/dev/stdin").says("--format");
+    build_job(&index).args(["--format", "jsonl", "/dev/stdin"]).stdin(&*many).ok();
+    assert_eq!(info(&index)["documents"], 2000);
+    build_job(&index).args(["--format", "jsonl", "/dev/stdin"]).stdin(gzip(&many, 2)).ok();
+    assert_eq!(info(&index)["documents"], 2000);
+}

@@ -113,12 +113,16 @@ fn documents_without_a_name_are_named_for_file_and_line() {
         assert!(outcome.text().starts_with(&format!("docid     {docid}\n")), "{outcome:?}");
     };
     build(&index, args![scratch.write("c.jsonl", &bytes), "-w", "3"]);
-    [0, 1, 4000, 8999].map(|docid| has(&format!("c.jsonl:{}", docid + 3), docid));
+    for docid in [0, 1, 4000, 8999] {
+        has(&format!("c.jsonl:{}", docid + 3), docid);
+    }
     // In a folder by the path below it, without the ending of a compression.
     scratch.write("in/a/d.jsonl.gz", gzip(&bytes, 3));
     scratch.write("in/b.tsv", "\tno name\n\tnor here\n");
     build(&index, args![scratch.path("in")]);
-    [0, 8999].map(|docid| has(&format!("a/d.jsonl:{}", docid + 3), docid));
+    for docid in [0, 8999] {
+        has(&format!("a/d.jsonl:{}", docid + 3), docid);
+    }
     has("b.tsv:2", 9001);
     let job = millrace(args!["build", "--quiet", "--index", index, "-"]);
     job.stdin(ONE.replace("\"id\"", "\"no\"")).ok();

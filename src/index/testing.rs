@@ -4,7 +4,7 @@
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::format::VERSION;
 use crate::index::list::ListEncoder;
-use crate::index::manifest::{Manifest, RunEntry, Settings, Statistics};
+use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::publish::IndexLock;
 use crate::index::run::RunWriter;
 use crate::index::storage::FileEntry;
@@ -136,7 +136,7 @@ pub(crate) fn write_generation(
     let manifest = Manifest {
         format: VERSION,
         generation: number,
-        settings: Settings { codec: "bp128".into(), block_size: 128, ..Settings::default() },
+        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
         statistics: Statistics {
             documents: collection.len() as u64,
             terms: terms.len() as u64,
@@ -146,6 +146,7 @@ pub(crate) fn write_generation(
             ..Statistics::default()
         },
         runs,
+        inputs: vec![InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }],
         files,
         ..Manifest::default()
     };
