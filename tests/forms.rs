@@ -5,6 +5,9 @@ use crate::util::*;
 use serde_json::Value;
 use std::path::Path;
 
+/// Number and text of a query, and docid and score of its hits.
+type Expected = (&'static str, &'static str, Vec<(usize, f32)>);
+
 #[test]
 fn forms_are_exact() {
     let scratch = Scratch::new();
@@ -32,7 +35,7 @@ fn forms_are_exact() {
         let norm = (1.2 * (0.25 + 0.75 * lengths[docid] / mean)) as f32;
         (idf * 2.2) as f32 * tf / (tf + norm)
     };
-    let expected: [(&str, &str, Vec<(usize, f32)>); 5] = [
+    let expected: [Expected; 5] = [
         (
             "first one",
             "alpha gammas",
