@@ -85,7 +85,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
     check_gpus(&args.gpus)?;
     let workers = args.workers.count()?;
-    let budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
@@ -170,7 +171,11 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
             documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let reasons =
             if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
-        bail!("no document in {} of input: {reasons}", show_bytes(read));
+        let inputs = match build.plan.inputs.len() {
+            1 => build.plan.path(0),
+            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
+        };
+        bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
     if args.strict
         && let Some((docid, earlier)) = documents.duplicates.first
@@ -300,7 +305,7 @@ fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyh
     }
     let totals = json!({
         "job": "build",
-        "index": args.index,
+        "index": args.index.display().to_string(),
         "generation": manifest.generation,
         "documents": s.documents,
         "terms": s.terms,

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let mut totals = serde_json::json!({
         "job": "check",
-        "index": args.index,
+        "index": args.index.display().to_string(),
         "problems": problems.iter().map(chain).collect::<Vec<_>>(),
     });
     if let Some(report) = &report {

@@ -69,6 +69,12 @@ pub enum InputError {
         #[source]
         source: Unknown,
     },
+    /// The format of a pipe or a device would have to be found from bytes that can be read once.
+    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    NotAFile {
+        /// The pipe.
+        path: String,
+    },
     /// A folder has no file that millrace reads.
     #[error(
         "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown, also with .gz or .zst); name the format with --format to read all files"
@@ -281,6 +287,9 @@ fn metadata(path: &Path) -> Result<Metadata, InputError> {
 
 fn format_of_content(path: &Path) -> Result<Format, InputError> {
     let shown = path.display().to_string();
+    if !metadata(path)?.is_file() {
+        return Err(InputError::NotAFile { path: shown });
+    }
     let mut head = Vec::new();
     File::open(path)
         .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
