@@ -12,6 +12,9 @@ use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// Lists by trie collection and suffix.
+type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
+
 /// The terms of each document, with their frequencies.
 pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
 
@@ -28,7 +31,7 @@ impl Noise {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        ((self.0 >> 32) * u64::from(end) >> 32) as u32
+        (((self.0 >> 32) * u64::from(end)) >> 32) as u32
     }
 }
 
@@ -67,7 +70,7 @@ pub(crate) fn write_run(
     first_docid: u32,
     documents: &[BTreeMap<String, u32>],
 ) -> (RunEntry, Vec<FileEntry>) {
-    let mut lists: BTreeMap<(u16, &[u8]), Vec<(u32, u32)>> = BTreeMap::new();
+    let mut lists = Lists::new();
     for (docid, terms) in (0..).zip(documents) {
         for (term, tf) in terms {
             let collection = trie_collection(term);
