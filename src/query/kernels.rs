@@ -22,32 +22,27 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 /// gives that score to the bit, and which no sum of scores is.
 pub(super) const UNMATCHED: f32 = -0.0;
 
-/// Room for a block's worth of numbers and one vector store beyond it.
+/// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
+/// [`NO_DOCID`] follows them: at least 16 times, and up to 128 numbers.
 pub(super) type Room = [u32; BLOCK + 16];
 
-/// Documents that may be hits, and how they were found in one list.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Matches {
-    /// Which of the candidates were found, by number.
-    pub(super) kept: Room,
-    /// Where each of them stands in the list.
-    pub(super) positions: Room,
-    /// How many were found.
+/// Candidates that a list has.
+#[derive(Debug)]
+pub(super) struct Matches<'a> {
+    /// How many were found. The arrays hold nothing of use behind them.
     pub(super) found: usize,
-}
-
-impl Default for Matches {
-    fn default() -> Self {
-        Matches { kept: [0; BLOCK + 16], positions: [0; BLOCK + 16], found: 0 }
-    }
+    /// The docids.
+    pub(super) docids: &'a mut Room,
+    /// Which of the candidates they were, by number.
+    pub(super) kept: &'a mut Room,
+    /// Where they stand in the list.
+    pub(super) positions: &'a mut Room,
 }
 
 /// A decoded block, in which candidates are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    /// Rising, then [`NO_DOCID`].
-    pub(super) docids: &'a [u32; BLOCK],
+    pub(super) docids: &'a Room,
     /// How many docids: at least 1.
     pub(super) len: usize,
     /// Position of the first in the list.
@@ -82,14 +77,14 @@ pub(super) fn first_block(level: Level, last_docids: &[[u8; 4]], from: usize, do
 
 /// Looks in `block` for the candidates from number `from` on that are not behind its last docid,
 /// adds those found to `matches`, and returns the number of the first candidate behind the block.
-/// `candidates` are `count` rising docids, then at least 16 of [`NO_DOCID`].
+/// There are `count` candidates, and number `from` is one of them.
 #[inline]
 pub(super) fn match_block(
     level: Level,
     candidates: &Room,
     (from, count): (usize, usize),
     block: Block<'_>,
-    matches: &mut Matches,
+    matches: &mut Matches<'_>,
 ) -> usize {
     dispatch!(level, match_block(candidates, (from, count), block, matches))
 }
@@ -100,7 +95,7 @@ pub(super) fn match_block(
 pub(super) fn scores(
     level: Level,
     weight: f32,
-    (docids, tfs): (&[u32; BLOCK], &[u32; BLOCK]),
+    (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -125,7 +120,7 @@ pub(super) fn add_scores(
 #[inline]
 pub(super) fn offer_block(
     level: Level,
-    (docids, scores): (&[u32], &[f32; BLOCK]),
+    (docids, scores): (&Room, &[f32; BLOCK]),
     len: usize,
     first_docid: u32,
     top: &mut TopK,

@@ -18,11 +18,11 @@ compiled_for_avx2! {
         candidates: &Room,
         from_count: (usize, usize),
         block: Block<'_>,
-        matches: &mut Matches
+        matches: &mut Matches<'_>
     ) -> usize;
     fn scores(
         weight: f32,
-        postings: (&[u32; BLOCK], &[u32; BLOCK]),
+        postings: (&Room, &[u32; BLOCK]),
         len: usize,
         norms: &[f32],
         scores: &mut [f32; BLOCK]
@@ -35,7 +35,7 @@ compiled_for_avx2! {
         sums: &mut [f32; BLOCK]
     );
     fn offer_block(
-        documents: (&[u32], &[f32; BLOCK]),
+        documents: (&Room, &[f32; BLOCK]),
         len: usize,
         first_docid: u32,
         top: &mut TopK

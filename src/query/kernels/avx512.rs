@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::hint::{black_box, select_unpredictable};
 use std::sync::LazyLock;
 
 use super::{BLOCK, Block, Matches, NO_DOCID, Room, TopK, UNMATCHED, bits_to_exceed, portable};
@@ -60,7 +61,7 @@ fn iota() -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
     let wanted = _mm512_set1_epi32(docid as i32);
     // Most steps are short; a long one is left to the galloping search.
@@ -82,12 +83,12 @@ pub(super) fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) 
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn match_block(
     candidates: &Room,
     (from, count): (usize, usize),
     block: Block<'_>,
-    matches: &mut Matches,
+    matches: &mut Matches<'_>,
 ) -> usize {
     let last = block.docids[block.len - 1];
     if candidates[from + FEW] > last {
@@ -101,13 +102,13 @@ pub(super) fn match_block(
 
 /// Compares each candidate with the whole block.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few(
     candidates: &Room,
     (from, count): (usize, usize),
     last: u32,
     block: Block<'_>,
-    matches: &mut Matches,
+    matches: &mut Matches<'_>,
 ) -> usize {
     let docids: [__m512i; 8] = std::array::from_fn(|i| load(block.docids, 16 * i));
     let mut found = matches.found;
@@ -119,6 +120,7 @@ fn match_few(
         let high = equal(4) | equal(5) << 16 | equal(6) << 32 | equal(7) << 48;
         let in_low = low.trailing_zeros();
         let at = if low != 0 { in_low } else { 64 + high.trailing_zeros() };
+        matches.docids[found] = candidates[candidate];
         matches.kept[found] = candidate as u32;
         matches.positions[found] = block.first.wrapping_add(at);
         found += usize::from(low | high != 0);
@@ -128,35 +130,45 @@ fn match_few(
     candidate
 }
 
-/// Merges: sixteen candidates against sixteen postings a step.
+/// Merges: sixteen candidates against sixteen postings a step. The chain of steps is as long as a
+/// load, a comparison and two additions; what is found does not lie on it.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_many<const INTERSECTS: bool>(
     candidates: &Room,
     (from, count): (usize, usize),
     last: u32,
     block: Block<'_>,
-    matches: &mut Matches,
+    matches: &mut Matches<'_>,
 ) -> usize {
-    let mut found = matches.found;
+    let start = matches.found;
+    let mut found = start;
     let (mut candidate, mut at) = (from, 0);
+    // Read apart from the vectors: to take the last lane out of a vector takes longer than to load
+    // it, and the compiler would do that if it saw that it is the same.
+    let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
     while candidate < count && at < block.len {
         let wanted = load(candidates, candidate);
         let docids = load(block.docids, at);
         let (kept, met) =
             if INTERSECTS { intersect(wanted, docids) } else { compare_all(wanted, docids) };
-        // What follows the candidates may equal what follows the docids.
-        let kept = kept & first_lanes(count - candidate);
-        let met = met & first_lanes(block.len - at);
         let number = |first: u32| _mm512_add_epi32(iota(), _mm512_set1_epi32(first as i32));
         let numbers = _mm512_maskz_compress_epi32(kept, number(candidate as u32));
-        store(&mut matches.kept, found, numbers);
+        store(matches.kept, found, numbers);
+        store(matches.docids, found, _mm512_maskz_compress_epi32(kept, wanted));
         let places = number(block.first.wrapping_add(at as u32));
-        store(&mut matches.positions, found, _mm512_maskz_compress_epi32(met, places));
+        store(matches.positions, found, _mm512_maskz_compress_epi32(met, places));
         found += kept.count_ones() as usize;
-        let (most_wanted, most) = (candidates[candidate + 15], block.docids[at + 15]);
-        candidate += 16 * usize::from(most_wanted <= most);
-        at += 16 * usize::from(most <= most_wanted);
+        let (most_wanted, most) = (wanted_ends[candidate + 15], docid_ends[at + 15]);
+        (candidate, at) = (
+            select_unpredictable(most_wanted <= most, candidate + 16, candidate),
+            select_unpredictable(most <= most_wanted, at + 16, at),
+        );
+    }
+    // What follows the candidates may have met what follows the docids of a tail: in the last step,
+    // behind all true matches.
+    while found > start && matches.kept[found - 1] as usize >= count {
+        found -= 1;
     }
     matches.found = found;
     if block.len < BLOCK {
@@ -205,10 +217,10 @@ fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&[u32; BLOCK], &[u32; BLOCK]),
+    (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -231,14 +243,14 @@ pub(super) fn scores(
 
 /// `bm25::score` of sixteen postings.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn score(weight: __m512, tfs: __m512i, norms: __m512) -> __m512 {
     let tfs = _mm512_cvtepu32_ps(tfs);
     _mm512_div_ps(_mm512_mul_ps(weight, tfs), _mm512_add_ps(tfs, norms))
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn add_scores(
     weight: f32,
     tfs: &[u32; BLOCK],
@@ -255,9 +267,9 @@ pub(super) fn add_scores(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn offer_block(
-    (docids, scores): (&[u32], &[f32; BLOCK]),
+    (docids, scores): (&Room, &[f32; BLOCK]),
     len: usize,
     first_docid: u32,
     top: &mut TopK,
@@ -275,7 +287,7 @@ pub(super) fn offer_block(
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
     let unmatched = _mm512_set1_ps(UNMATCHED);
     let mut bar = _mm512_set1_epi32(bits_to_exceed(top));

@@ -24,15 +24,16 @@ pub(super) fn match_block(
     candidates: &Room,
     (from, count): (usize, usize),
     block: Block<'_>,
-    matches: &mut Matches,
+    matches: &mut Matches<'_>,
 ) -> usize {
     let docids = &block.docids[..block.len];
     let last = docids[block.len - 1];
-    let Matches { kept, positions, found } = matches;
+    let Matches { found, docids: met, kept, positions } = matches;
     let mut candidate = from;
     if candidates[from + FEW] > last {
         while candidate < count && candidates[candidate] <= last {
             let at = docids.partition_point(|&docid| docid < candidates[candidate]);
+            met[*found] = candidates[candidate];
             kept[*found] = candidate as u32;
             positions[*found] = block.first + at as u32;
             *found += usize::from(docids[at] == candidates[candidate]);
@@ -43,6 +44,7 @@ pub(super) fn match_block(
     let mut at = 0;
     while candidate < count && at < docids.len() {
         let (wanted, docid) = (candidates[candidate], docids[at]);
+        met[*found] = wanted;
         kept[*found] = candidate as u32;
         positions[*found] = block.first + at as u32;
         *found += usize::from(wanted == docid);
@@ -55,7 +57,7 @@ pub(super) fn match_block(
 #[inline(always)]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&[u32; BLOCK], &[u32; BLOCK]),
+    (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -84,7 +86,7 @@ pub(super) fn add_scores(
 
 #[inline(always)]
 pub(super) fn offer_block(
-    (docids, scores): (&[u32], &[f32; BLOCK]),
+    (docids, scores): (&Room, &[f32; BLOCK]),
     len: usize,
     first_docid: u32,
     top: &mut TopK,

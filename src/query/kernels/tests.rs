@@ -79,11 +79,21 @@ proptest! {
             .collect();
         let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
         for level in levels() {
-            let mut matches = Matches { found, ..Matches::default() };
+            let (mut met, mut kept, mut positions) = (array(&[]), array(&[]), array(&[]));
+            let mut matches = Matches {
+                found,
+                docids: &mut met,
+                kept: &mut kept,
+                positions: &mut positions,
+            };
             let span = (from, candidates.len());
             let after = match_block(level, &array(&candidates), span, block, &mut matches);
-            let pairs = matches.kept.into_iter().zip(matches.positions);
-            let pairs: Vec<_> = pairs.take(matches.found).skip(found).collect();
+            let found = found..matches.found;
+            let pairs: Vec<_> = kept.into_iter().zip(positions).collect();
+            let pairs = pairs[found.clone()].to_vec();
+            for i in found {
+                prop_assert_eq!(met[i], candidates[kept[i] as usize]);
+            }
             prop_assert_eq!(&pairs, &expected, "{:?}", level);
             prop_assert_eq!(after, next, "{:?}", level);
         }
@@ -141,7 +151,7 @@ proptest! {
                     let mut scores = [0.0; BLOCK];
                     scores[..block.len()].copy_from_slice(block);
                     let first = number as u32 * 1000;
-                    offer_block(level, (&array::<BLOCK>(&docids), &scores), block.len(), first, top);
+                    offer_block(level, (&array(&docids), &scores), block.len(), first, top);
                 }
             });
             let expected = hits(k, |top| {
