@@ -156,7 +156,7 @@ impl<'a> ListView<'a> {
     /// # Panics
     ///
     /// If there is no such block.
-    #[inline]
+    #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
         let [gap_bits, tf_bits] = self.widths[block];
         let line = PackedBlock {

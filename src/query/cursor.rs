@@ -2,7 +2,7 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::kernels::{Block, Matches, NO_DOCID, Room, first_block, match_block, scores};
+use super::kernels::{Block, Matches, NO_DOCID, Room, Share, match_block, scores, share_out};
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 
@@ -107,6 +107,7 @@ pub(super) struct Cursor {
     pub(super) positions: Room,
     tfs: [u32; BLOCK],
     tail_tfs: [u32; BLOCK],
+    shares: [Share; BLOCK],
     /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; BLOCK],
     /// How many docids the block has.
@@ -129,6 +130,7 @@ impl Default for Cursor {
             positions: [0; BLOCK + 16],
             tfs: [0; BLOCK],
             tail_tfs: [0; BLOCK],
+            shares: [Share::default(); BLOCK],
             scores: [0.0; BLOCK],
             len: 0,
             at: 0,
@@ -219,6 +221,9 @@ impl Cursor {
     /// Looks for `count` candidates, which rise from call to call. Sets their docids, numbers and
     /// positions and returns how many were found, and `false` if the list ended before the last of
     /// the candidates.
+    ///
+    /// The candidates are shared out among the blocks before the first block is decoded, so that no
+    /// branch that is hard to predict waits for decoding, and one block's decoding for another's.
     pub(super) fn find(
         &mut self,
         (list, documents): (&ListView<'_>, u32),
@@ -226,26 +231,30 @@ impl Cursor {
         (docids, kept): (&mut Room, &mut Room),
         level: Level,
     ) -> Result<(usize, bool), ListError> {
-        let mut next = 0;
-        let mut found = 0;
-        while next < count {
-            let from = if self.block == NONE { 0 } else { self.block };
-            let block = first_block(level, list.last_docids(), from, candidates[next]);
+        let from = if self.block == NONE { 0 } else { self.block };
+        let wanted = (candidates, count);
+        let shares = share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        let (mut found, mut next) = (0, 0);
+        for share in 0..shares {
+            let Share { block, end } = self.shares[share];
+            let (block, end) = (block as usize, end as usize);
             if block != self.block {
                 self.load(list, block, documents)?;
             }
-            if self.len == 0 || self.docids[self.len - 1] < candidates[next] {
-                break;
+            if self.len > 0 {
+                let first = (block * BLOCK) as u32;
+                let block = Block { docids: &self.docids, len: self.len, first };
+                let positions = &mut self.positions;
+                let mut matches = Matches { found, docids, kept, positions };
+                match_block(level, candidates, (next, end), block, &mut matches);
+                found = matches.found;
             }
-            let first = (block * BLOCK) as u32;
-            let block = Block { docids: &self.docids, len: self.len, first };
-            let positions = &mut self.positions;
-            let mut matches = Matches { found, docids, kept, positions };
-            next = match_block(level, candidates, (next, count), block, &mut matches);
-            found = matches.found;
+            next = end;
         }
         docids[found..found + 16].fill(NO_DOCID);
-        Ok((found, next == count))
+        let is_tail = self.block == list.full_blocks();
+        let ended = is_tail && (self.len == 0 || self.docids[self.len - 1] < candidates[count - 1]);
+        Ok((found, !ended))
     }
 
     /// Reads the term frequencies of the first positions, as many as `tfs` has room for.

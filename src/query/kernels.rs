@@ -64,29 +64,41 @@ macro_rules! dispatch {
     };
 }
 
-/// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
-/// if there is none.
-#[inline]
-pub(super) fn first_block(level: Level, last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
-    match last_docids.get(from) {
-        None => last_docids.len(),
-        Some(&last) if u32::from_le_bytes(last) >= docid => from,
-        Some(_) => dispatch!(level, first_block(last_docids, from + 1, docid)),
-    }
+/// Candidates that lie in the same block of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// The block.
+    pub(super) block: u32,
+    /// The number of the first candidate behind it.
+    pub(super) end: u32,
 }
 
-/// Looks in `block` for the candidates from number `from` on that are not behind its last docid,
-/// adds those found to `matches`, and returns the number of the first candidate behind the block.
-/// There are `count` candidates, and number `from` is one of them.
+/// Shares out the candidates among the blocks of a list, given by their last docids, from block
+/// `from` on. Those behind all blocks are the share of the tail, which comes after the last block.
+/// Returns the number of shares.
+#[inline]
+pub(super) fn share_out(
+    level: Level,
+    last_docids: &[[u8; 4]],
+    from: usize,
+    candidates: (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    dispatch!(level, share_out(last_docids, from, candidates, shares))
+}
+
+/// Looks in `block` for the candidates with numbers from `from` up to `end` and adds those found to
+/// `matches`. No candidate before `from` is in the block, and if one from `end` on is, it is
+/// [`NO_DOCID`].
 #[inline]
 pub(super) fn match_block(
     level: Level,
     candidates: &Room,
-    (from, count): (usize, usize),
+    (from, end): (usize, usize),
     block: Block<'_>,
     matches: &mut Matches<'_>,
-) -> usize {
-    dispatch!(level, match_block(candidates, (from, count), block, matches))
+) {
+    dispatch!(level, match_block(candidates, (from, end), block, matches))
 }
 
 /// What the first `len` postings of a block add to the scores of their documents. `norms` holds a

@@ -1,6 +1,6 @@
 //! The plain forms, compiled for machines with AVX2.
 
-use super::{BLOCK, Block, Matches, Room, TopK, portable};
+use super::{BLOCK, Block, Matches, Room, Share, TopK, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -13,13 +13,18 @@ macro_rules! compiled_for_avx2 {
 }
 
 compiled_for_avx2! {
-    fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize;
+    fn share_out(
+        last_docids: &[[u8; 4]],
+        from: usize,
+        candidates: (&Room, usize),
+        shares: &mut [Share; BLOCK]
+    ) -> usize;
     fn match_block(
         candidates: &Room,
-        from_count: (usize, usize),
+        span: (usize, usize),
         block: Block<'_>,
         matches: &mut Matches<'_>
-    ) -> usize;
+    );
     fn scores(
         weight: f32,
         postings: (&Room, &[u32; BLOCK]),
