@@ -4,4 +4,7 @@
 pub mod and;
 pub mod cursor;
 pub mod exhaustive;
+mod kernels;
+#[cfg(test)]
+mod tests;
 pub mod top_k;

@@ -1,1 +1,203 @@
-//! (to be written)
+//! Which k documents have the highest scores, and of equal ones the smallest docids?
+//!
+//! A bag of up to 2 k documents that is cut back to the best k when it is full: each document costs
+//! one comparison, and one store if it gets in, however large k is. The memory grows with the
+//! documents that get in, not with k.
+
+/// A document found, with its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The document.
+    pub docid: u32,
+    /// Its score.
+    pub score: f32,
+}
+
+/// The bag never grows less than this between two cuts.
+const LEAST_ROOM: usize = 32;
+
+/// The best k of the documents offered. It is used for one query after another.
+///
+/// ```
+/// use millrace::query::top_k::{Hit, TopK};
+///
+/// let mut top = TopK::new();
+/// top.reset(2);
+/// for (docid, score) in [(3, 1.0), (5, 2.0), (6, 1.0), (9, 0.5)] {
+///     top.offer(docid, score);
+/// }
+/// let mut hits = Vec::new();
+/// top.take(&mut hits);
+/// assert_eq!(hits, [Hit { docid: 5, score: 2.0 }, Hit { docid: 3, score: 1.0 }]);
+/// ```
+#[derive(Debug, Default)]
+pub struct TopK {
+    k: usize,
+    /// Length at which the bag is cut back.
+    limit: usize,
+    /// Only documents above this key get in.
+    bar: u64,
+    keys: Vec<u64>,
+}
+
+/// A number that is greater for the better document. Zero is below all, `u64::MAX` above all.
+#[inline(always)]
+fn key(docid: u32, score: f32) -> u64 {
+    let bits = score.to_bits();
+    // Bits of floats order like integers once those of negative ones are turned round.
+    let ordered = bits ^ ((bits as i32 >> 31) as u32 | 1 << 31);
+    u64::from(ordered) << 32 | u64::from(!docid)
+}
+
+#[inline(always)]
+fn score_of(key: u64) -> f32 {
+    let ordered = (key >> 32) as u32;
+    f32::from_bits(ordered ^ (!(ordered as i32 >> 31) as u32 | 1 << 31))
+}
+
+impl TopK {
+    /// Keeps nothing until [`reset`](Self::reset).
+    pub fn new() -> Self {
+        let mut top = TopK::default();
+        top.reset(0);
+        top
+    }
+
+    /// Begins a query that wants the best `k`. Forgets what was offered before.
+    pub fn reset(&mut self, k: usize) {
+        self.k = k;
+        self.limit = k.saturating_mul(2).max(k.saturating_add(LEAST_ROOM));
+        self.bar = if k == 0 { u64::MAX } else { 0 };
+        self.keys.clear();
+    }
+
+    /// A score that a document offered after all smaller docids has to exceed to be among the best
+    /// k; it rises while documents are offered. It may lag behind the k-th score so far. Minus
+    /// infinity as long as every document may get in, plus infinity if k is 0.
+    #[inline]
+    pub fn threshold(&self) -> f32 {
+        match self.bar {
+            0 => f32::NEG_INFINITY,
+            u64::MAX => f32::INFINITY,
+            bar => score_of(bar),
+        }
+    }
+
+    /// Offers a document, each at most once, in any order. The score is a number, not NaN.
+    #[inline]
+    pub fn offer(&mut self, docid: u32, score: f32) {
+        let key = key(docid, score);
+        if key > self.bar {
+            self.keys.push(key);
+            if self.keys.len() >= self.limit {
+                self.cut();
+            }
+        }
+    }
+
+    /// Takes the hits, best first, into `hits`, which is emptied before. Nothing is left here until
+    /// the next [`reset`](Self::reset).
+    pub fn take(&mut self, hits: &mut Vec<Hit>) {
+        hits.clear();
+        if self.keys.len() > self.k {
+            self.cut();
+        }
+        self.keys.sort_unstable_by(|a, b| b.cmp(a));
+        hits.extend(
+            self.keys.iter().map(|&key| Hit { docid: !(key as u32), score: score_of(key) }),
+        );
+        self.reset(0);
+    }
+
+    /// Keeps the best k; there are at least k, and k is not 0.
+    #[inline(never)]
+    fn cut(&mut self) {
+        let (_, &mut least, _) = self.keys.select_nth_unstable_by(self.k - 1, |a, b| b.cmp(a));
+        self.bar = least;
+        self.keys.truncate(self.k);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn best(k: usize, offers: &[(u32, f32)]) -> Vec<Hit> {
+        let mut top = TopK::new();
+        top.reset(k);
+        offers.iter().for_each(|&(docid, score)| top.offer(docid, score));
+        let mut hits = vec![Hit { docid: 1, score: 1.0 }];
+        top.take(&mut hits);
+        hits
+    }
+
+    #[test]
+    fn none_are_kept_for_k_of_0_or_before_a_reset() {
+        assert_eq!(best(0, &[(1, 1.0), (0, f32::MAX)]), []);
+        let mut top = TopK::new();
+        assert_eq!(top.threshold(), f32::INFINITY);
+        top.offer(1, 1.0);
+        let mut hits = Vec::new();
+        top.take(&mut hits);
+        assert_eq!(hits, []);
+    }
+
+    #[test]
+    fn a_k_of_all_there_is_takes_memory_for_the_hits_only() {
+        let hits = best(usize::MAX, &[(7, 0.0), (u32::MAX - 1, 3.0)]);
+        assert_eq!(hits, [Hit { docid: u32::MAX - 1, score: 3.0 }, Hit { docid: 7, score: 0.0 }]);
+        let mut top = TopK::new();
+        top.reset(4_000_000_000);
+        assert_eq!(top.keys.capacity(), 0);
+    }
+
+    #[test]
+    fn the_threshold_rises_and_lets_no_tie_in() {
+        let mut top = TopK::new();
+        top.reset(3);
+        assert_eq!(top.threshold(), f32::NEG_INFINITY);
+        for docid in 0..1000 {
+            top.offer(docid, 2.5);
+        }
+        assert_eq!(top.threshold(), 2.5);
+        let mut hits = Vec::new();
+        top.take(&mut hits);
+        assert_eq!(hits.iter().map(|hit| hit.docid).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_a_sort_of_all_gives_the_same(
+            scores in prop::collection::vec(prop::sample::select(vec![0.0f32, 1e-40, 0.5, 1.0, 1.5, 7.0]), 0..400),
+            noise in prop::bool::weighted(0.5),
+            backwards in any::<bool>(),
+            k in prop::sample::select(vec![0usize, 1, 2, 10, 31, 32, 33, 100, 1000, usize::MAX]),
+        ) {
+            let mut offers: Vec<(u32, f32)> = (0u32..)
+                .zip(scores)
+                .map(|(docid, score)| {
+                    let noise = if noise { (docid * 7919 % 1009) as f32 / 64.0 } else { 0.0 };
+                    (docid * 3, score + noise)
+                })
+                .collect();
+            let mut expected = offers.clone();
+            expected.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            expected.truncate(k);
+            if backwards {
+                offers.reverse();
+            }
+            let found = best(k, &offers);
+            prop_assert_eq!(found.iter().map(|hit| (hit.docid, hit.score)).collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn law_keys_keep_scores_and_their_order(a in any::<f32>(), b in any::<f32>(), docid in any::<u32>()) {
+            prop_assert_eq!(score_of(key(docid, a)).to_bits(), a.to_bits());
+            if a < b {
+                prop_assert!(key(0, a) < key(u32::MAX, b));
+            }
+        }
+    }
+}

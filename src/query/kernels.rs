@@ -1,0 +1,157 @@
+//! How are the inner loops of the algorithms run at full width? Each loop has one plain form here,
+//! which says what it gives; AVX2 machines run it compiled for them, and AVX-512 machines run the
+//! form of `avx512.rs`. All forms give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use super::top_k::TopK;
+use crate::codec::level::Level;
+use crate::index::list::BLOCK;
+
+/// Behind the last docid of a block or of the candidates, up to the end of their array: above every
+/// docid.
+pub(super) const NO_DOCID: u32 = u32::MAX;
+
+/// The accumulator of a document that no term has matched: minus zero, to which adding a score
+/// gives that score to the bit, and which no sum of scores is.
+pub(super) const UNMATCHED: f32 = -0.0;
+
+/// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
+/// [`NO_DOCID`] follows them: at least 16 times, and up to 128 numbers.
+pub(super) type Room = [u32; BLOCK + 16];
+
+/// Candidates that a list has.
+#[derive(Debug)]
+pub(super) struct Matches<'a> {
+    /// How many were found. The arrays hold nothing of use behind them.
+    pub(super) found: usize,
+    /// The docids.
+    pub(super) docids: &'a mut Room,
+    /// Which of the candidates they were, by number.
+    pub(super) kept: &'a mut Room,
+    /// Where they stand in the list.
+    pub(super) positions: &'a mut Room,
+}
+
+/// A decoded block, in which candidates are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Block<'a> {
+    pub(super) docids: &'a Room,
+    /// How many docids: at least 1.
+    pub(super) len: usize,
+    /// Position of the first in the list.
+    pub(super) first: u32,
+}
+
+/// Gives `$name` of the best form that the machine can run.
+macro_rules! dispatch {
+    ($level:expr, $name:ident($($argument:expr),*)) => {
+        match $level {
+            // SAFETY: a level is found only where its instructions are.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { avx512::$name($($argument),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { avx2::$name($($argument),*) },
+            Level::Portable => portable::$name($($argument),*),
+        }
+    };
+}
+
+/// Candidates that lie in the same block of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// The block.
+    pub(super) block: u32,
+    /// The number of the first candidate behind it.
+    pub(super) end: u32,
+}
+
+/// Shares out the candidates among the blocks of a list, given by their last docids, from block
+/// `from` on. Those behind all blocks are the share of the tail, which comes after the last block.
+/// Returns the number of shares.
+#[inline]
+pub(super) fn share_out(
+    level: Level,
+    last_docids: &[[u8; 4]],
+    from: usize,
+    candidates: (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    dispatch!(level, share_out(last_docids, from, candidates, shares))
+}
+
+/// Looks in `block` for the candidates with numbers from `from` up to `end` and adds those found to
+/// `matches`. No candidate before `from` is in the block, and if one from `end` on is, it is
+/// [`NO_DOCID`].
+#[inline]
+pub(super) fn match_block(
+    level: Level,
+    candidates: &Room,
+    (from, end): (usize, usize),
+    block: Block<'_>,
+    matches: &mut Matches<'_>,
+) {
+    dispatch!(level, match_block(candidates, (from, end), block, matches))
+}
+
+/// What the first `len` postings of a block add to the scores of their documents. `norms` holds a
+/// norm for each of the docids.
+#[inline]
+pub(super) fn scores(
+    level: Level,
+    weight: f32,
+    (docids, tfs): (&Room, &[u32; BLOCK]),
+    len: usize,
+    norms: &[f32],
+    scores: &mut [f32; BLOCK],
+) {
+    dispatch!(level, scores(weight, (docids, tfs), len, norms, scores))
+}
+
+/// Adds to each of the first `count` sums what its posting is worth. Sums behind them may change.
+#[inline]
+pub(super) fn add_scores(
+    level: Level,
+    weight: f32,
+    tfs: &[u32; BLOCK],
+    norms: &[f32; BLOCK],
+    count: usize,
+    sums: &mut [f32; BLOCK],
+) {
+    dispatch!(level, add_scores(weight, tfs, norms, count, sums))
+}
+
+/// Offers the first `len` documents, counting docids from `first_docid`; they rise.
+#[inline]
+pub(super) fn offer_block(
+    level: Level,
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    len: usize,
+    first_docid: u32,
+    top: &mut TopK,
+) {
+    dispatch!(level, offer_block((docids, scores), len, first_docid, top))
+}
+
+/// Offers all matched documents of a window, the first of which is `first_docid`, and makes every
+/// accumulator [`UNMATCHED`] again.
+#[inline]
+pub(super) fn sweep(level: Level, accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
+    dispatch!(level, sweep(accumulators, first_docid, top))
+}
+
+/// The bits that an accumulator has to exceed, as a signed number, to be matched and above the
+/// threshold of `top`: scores are not negative, so their bits order as signed numbers do, and those
+/// of [`UNMATCHED`] are the least of all.
+#[inline(always)]
+fn bits_to_exceed(top: &TopK) -> i32 {
+    let threshold = top.threshold();
+    if threshold < 0.0 { UNMATCHED.to_bits() as i32 } else { threshold.to_bits() as i32 }
+}

@@ -1,0 +1,49 @@
+//! The plain forms, compiled for machines with AVX2.
+
+use super::{BLOCK, Block, Matches, Room, Share, TopK, portable};
+
+/// Makes each plain form anew with the instructions on.
+macro_rules! compiled_for_avx2 {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+        #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+        pub(super) fn $name($($argument: $type),*) $(-> $result)? {
+            portable::$name($($argument),*)
+        }
+    )*};
+}
+
+compiled_for_avx2! {
+    fn share_out(
+        last_docids: &[[u8; 4]],
+        from: usize,
+        candidates: (&Room, usize),
+        shares: &mut [Share; BLOCK]
+    ) -> usize;
+    fn match_block(
+        candidates: &Room,
+        span: (usize, usize),
+        block: Block<'_>,
+        matches: &mut Matches<'_>
+    );
+    fn scores(
+        weight: f32,
+        postings: (&Room, &[u32; BLOCK]),
+        len: usize,
+        norms: &[f32],
+        scores: &mut [f32; BLOCK]
+    );
+    fn add_scores(
+        weight: f32,
+        tfs: &[u32; BLOCK],
+        norms: &[f32; BLOCK],
+        count: usize,
+        sums: &mut [f32; BLOCK]
+    );
+    fn offer_block(
+        documents: (&Room, &[f32; BLOCK]),
+        len: usize,
+        first_docid: u32,
+        top: &mut TopK
+    );
+    fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK);
+}

@@ -1,0 +1,377 @@
+//! The inner loops, sixteen lanes wide.
+
+use std::arch::asm;
+use std::arch::x86_64::*;
+use std::hint::{black_box, select_unpredictable};
+use std::sync::LazyLock;
+
+use super::{
+    BLOCK, Block, Matches, NO_DOCID, Room, Share, TopK, UNMATCHED, bits_to_exceed, portable,
+};
+
+/// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
+/// of whole blocks about 10 for every sixteen postings.
+const FEW: usize = 12;
+
+/// Whether one instruction finds what two vectors have in common.
+static INTERSECTS: LazyLock<bool> =
+    LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
+
+/// The first sixteen numbers from `at` on.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(numbers: &[u32], at: usize) -> __m512i {
+    let sixteen = &numbers[at..at + 16];
+    // SAFETY: sixteen u32 are readable there.
+    unsafe { _mm512_loadu_si512(sixteen.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_floats(numbers: &[f32], at: usize) -> __m512 {
+    let sixteen = &numbers[at..at + 16];
+    // SAFETY: sixteen f32 are readable there.
+    unsafe { _mm512_loadu_ps(sixteen.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(numbers: &mut [u32], at: usize, values: __m512i) {
+    let sixteen = &mut numbers[at..at + 16];
+    // SAFETY: sixteen u32 are writable there.
+    unsafe { _mm512_storeu_si512(sixteen.as_mut_ptr().cast(), values) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_floats(numbers: &mut [f32], at: usize, values: __m512) {
+    let sixteen = &mut numbers[at..at + 16];
+    // SAFETY: sixteen f32 are writable there.
+    unsafe { _mm512_storeu_ps(sixteen.as_mut_ptr(), values) }
+}
+
+/// The first `count` lanes; all from 16 on.
+#[inline(always)]
+fn first_lanes(count: usize) -> u16 {
+    ((1u32 << count.min(16)) - 1) as u16
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn iota() -> __m512i {
+    _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+}
+
+/// As `portable::first_block`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
+    let wanted = _mm512_set1_epi32(docid as i32);
+    // Most steps are short; a long one is left to the galloping search.
+    for _ in 0..4 {
+        let rest = &last_docids[from.min(last_docids.len())..];
+        let lanes = first_lanes(rest.len());
+        // SAFETY: the lanes are no more than the last docids that there are.
+        let last = unsafe { _mm512_maskz_loadu_epi32(lanes, rest.as_ptr().cast()) };
+        let reached = _mm512_mask_cmpge_epu32_mask(lanes, last, wanted);
+        if reached != 0 {
+            return from + reached.trailing_zeros() as usize;
+        }
+        if rest.len() <= 16 {
+            return last_docids.len();
+        }
+        from += 16;
+    }
+    portable::first_block(last_docids, from, docid)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn share_out(
+    last_docids: &[[u8; 4]],
+    from: usize,
+    (candidates, count): (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    let (mut block, mut next, mut len) = (from, 0, 0);
+    while next < count {
+        block = first_block(last_docids, block, candidates[next]);
+        let end = match last_docids.get(block) {
+            None => count,
+            Some(&last) => count_up_to(candidates, next, u32::from_le_bytes(last)).min(count),
+        };
+        next = end;
+        shares[len] = Share { block: block as u32, end: end as u32 };
+        len += 1;
+    }
+    len
+}
+
+/// The number of the first candidate behind `last`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
+    let last = _mm512_set1_epi32(last as i32);
+    while from < BLOCK {
+        let here = _mm512_cmple_epu32_mask(load(candidates, from), last).count_ones() as usize;
+        from += here;
+        if here < 16 {
+            break;
+        }
+    }
+    from
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn match_block(
+    candidates: &Room,
+    (from, end): (usize, usize),
+    block: Block<'_>,
+    matches: &mut Matches<'_>,
+) {
+    if end - from <= FEW {
+        match_few(candidates, (from, end), block, matches);
+    } else if *INTERSECTS {
+        match_many::<true>(candidates, (from, end), block, matches);
+    } else {
+        match_many::<false>(candidates, (from, end), block, matches);
+    }
+}
+
+/// Compares each candidate with the quarter of the block in which it must be, four candidates
+/// without a branch.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn match_few(
+    candidates: &Room,
+    (from, end): (usize, usize),
+    block: Block<'_>,
+    matches: &mut Matches<'_>,
+) {
+    let docids = block.docids;
+    let ends = [docids[31], docids[63], docids[95]];
+    let mut found = matches.found;
+    for four in (from..end).step_by(4) {
+        for candidate in four..four + 4 {
+            let wanted = candidates[candidate];
+            let quarter: usize = ends.iter().map(|&end| usize::from(wanted > end)).sum();
+            let sought = _mm512_set1_epi32(wanted as i32);
+            let low = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter), sought);
+            let high = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter + 16), sought);
+            let equal = u32::from(low) | u32::from(high) << 16;
+            let at = 32 * quarter as u32 + equal.trailing_zeros();
+            matches.docids[found] = wanted;
+            matches.kept[found] = candidate as u32;
+            matches.positions[found] = block.first.wrapping_add(at);
+            found += usize::from(equal != 0) & usize::from(candidate < end);
+        }
+    }
+    matches.found = found;
+}
+
+/// Merges: sixteen candidates against sixteen postings a step. The chain of steps is as long as a
+/// load, a comparison and a choice; what is found does not lie on it.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn match_many<const INTERSECTS: bool>(
+    candidates: &Room,
+    (from, end): (usize, usize),
+    block: Block<'_>,
+    matches: &mut Matches<'_>,
+) {
+    let start = matches.found;
+    let mut found = start;
+    let (mut candidate, mut at) = (from, 0);
+    // Read apart from the vectors: to take the last lane out of a vector takes longer than to load
+    // it, and the compiler would do that if it saw that it is the same.
+    let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
+    while candidate < end && at < block.len {
+        let wanted = load(candidates, candidate);
+        let docids = load(block.docids, at);
+        let (kept, met) =
+            if INTERSECTS { intersect(wanted, docids) } else { compare_all(wanted, docids) };
+        let number = |first: u32| _mm512_add_epi32(iota(), _mm512_set1_epi32(first as i32));
+        let numbers = _mm512_maskz_compress_epi32(kept, number(candidate as u32));
+        store(matches.kept, found, numbers);
+        store(matches.docids, found, _mm512_maskz_compress_epi32(kept, wanted));
+        let places = number(block.first.wrapping_add(at as u32));
+        store(matches.positions, found, _mm512_maskz_compress_epi32(met, places));
+        found += kept.count_ones() as usize;
+        let (most_wanted, most) = (wanted_ends[candidate + 15], docid_ends[at + 15]);
+        (candidate, at) = (
+            select_unpredictable(most_wanted <= most, candidate + 16, candidate),
+            select_unpredictable(most <= most_wanted, at + 16, at),
+        );
+    }
+    // What follows the candidates may have met what follows the docids of a tail: in the last step,
+    // behind all true matches.
+    while found > start && matches.kept[found - 1] as usize >= end {
+        found -= 1;
+    }
+    matches.found = found;
+}
+
+/// Which lanes of `a` are in `b`, and which of `b` in `a`. The machine has VP2INTERSECT.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
+    let (in_b, in_a): (u16, u16);
+    // SAFETY: the caller made sure of the instruction; it writes the two registers named.
+    unsafe {
+        asm!(
+            "vp2intersectd k2, {a}, {b}",
+            a = in(zmm_reg) a,
+            b = in(zmm_reg) b,
+            out("k2") in_b,
+            out("k3") in_a,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (in_b, in_a)
+}
+
+/// As [`intersect`], with the instructions that every AVX-512 machine has.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
+    let (mut in_b, mut in_a) = (0, 0);
+    for turn in 0..16 {
+        let equal = _mm512_cmpeq_epi32_mask(a, b);
+        in_b |= equal;
+        in_a |= equal.rotate_left(turn);
+        b = _mm512_alignr_epi32::<1>(b, b);
+    }
+    (in_b, in_a)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn scores(
+    weight: f32,
+    (docids, tfs): (&Room, &[u32; BLOCK]),
+    len: usize,
+    norms: &[f32],
+    scores: &mut [f32; BLOCK],
+) {
+    // The gather takes signed numbers.
+    let Ok(documents) = i32::try_from(norms.len()) else {
+        return portable::scores(weight, (docids, tfs), len, norms, scores);
+    };
+    let (weight, documents) = (_mm512_set1_ps(weight), _mm512_set1_epi32(documents));
+    for at in (0..len).step_by(16) {
+        let docids = load(docids, at);
+        let valid = _mm512_cmplt_epu32_mask(docids, documents);
+        // SAFETY: only numbers below the length of `norms` are read, of four bytes each.
+        let norms = unsafe {
+            _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), valid, docids, norms.as_ptr())
+        };
+        store_floats(scores, at, score(weight, load(tfs, at), norms));
+    }
+}
+
+/// `bm25::score` of sixteen postings.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+fn score(weight: __m512, tfs: __m512i, norms: __m512) -> __m512 {
+    let tfs = _mm512_cvtepu32_ps(tfs);
+    _mm512_div_ps(_mm512_mul_ps(weight, tfs), _mm512_add_ps(tfs, norms))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn add_scores(
+    weight: f32,
+    tfs: &[u32; BLOCK],
+    norms: &[f32; BLOCK],
+    count: usize,
+    sums: &mut [f32; BLOCK],
+) {
+    let weight = _mm512_set1_ps(weight);
+    for at in (0..count).step_by(16) {
+        let more = score(weight, load(tfs, at), load_floats(norms, at));
+        let sum = _mm512_add_ps(load_floats(sums, at), more);
+        store_floats(sums, at, sum);
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn offer_block(
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    len: usize,
+    first_docid: u32,
+    top: &mut TopK,
+) {
+    for at in (0..len).step_by(16) {
+        let threshold = _mm512_set1_ps(top.threshold());
+        let above = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(load_floats(scores, at), threshold);
+        let mut above = above & first_lanes(len - at);
+        while above != 0 {
+            let i = at + above.trailing_zeros() as usize;
+            top.offer(first_docid + docids[i], scores[i]);
+            above &= above - 1;
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
+    let unmatched = _mm512_set1_ps(UNMATCHED);
+    let mut bar = _mm512_set1_epi32(bits_to_exceed(top));
+    let mut docid = first_docid;
+    let (chunks, rest) = accumulators.as_chunks_mut::<64>();
+    for chunk in chunks {
+        let sums: [__m512i; 4] =
+            std::array::from_fn(|i| _mm512_castps_si512(load_floats(chunk, 16 * i)));
+        let greatest = _mm512_max_epi32(
+            _mm512_max_epi32(sums[0], sums[1]),
+            _mm512_max_epi32(sums[2], sums[3]),
+        );
+        if _mm512_cmpgt_epi32_mask(greatest, bar) != 0 {
+            let above = |i: usize| u64::from(_mm512_cmpgt_epi32_mask(sums[i], bar));
+            offer_lanes(
+                above(0) | above(1) << 16 | above(2) << 32 | above(3) << 48,
+                chunk,
+                docid,
+                top,
+            );
+            bar = _mm512_set1_epi32(bits_to_exceed(top));
+        }
+        for i in 0..4 {
+            store_floats(chunk, 16 * i, unmatched);
+        }
+        docid = docid.wrapping_add(64);
+    }
+    portable::sweep(rest, docid, top);
+}
+
+#[inline(never)]
+fn offer_lanes(mut lanes: u64, sums: &[f32; 64], first_docid: u32, top: &mut TopK) {
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros();
+        top.offer(first_docid + lane, sums[lane as usize]);
+        lanes &= lanes - 1;
+    }
+}
+
+/// Compares both ways to intersect, on machines that have them, with a plain one.
+#[cfg(test)]
+pub(super) fn check_intersections(a: &[u32; 16], b: &[u32; 16]) {
+    let lanes = |of: &[u32; 16], among: &[u32; 16]| {
+        (0..16).fold(0, |lanes, i| lanes | u16::from(among.contains(&of[i])) << i)
+    };
+    let expected = (lanes(a, b), lanes(b, a));
+    if crate::codec::level::level() >= crate::codec::level::Level::Avx512 {
+        // SAFETY: the machine has AVX-512.
+        let found = unsafe { compare_all(load(a, 0), load(b, 0)) };
+        assert_eq!(found, expected);
+    }
+    if *INTERSECTS {
+        // SAFETY: the machine has the instruction, and AVX-512 with it.
+        let found = unsafe { intersect(load(a, 0), load(b, 0)) };
+        assert_eq!(found, expected);
+    }
+}
+
+// What follows candidates and docids is above all of them, so that a merge ends.
+const _: () = assert!(NO_DOCID == u32::MAX);

@@ -1,0 +1,140 @@
+//! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
+//! compiled for its machines.
+
+use super::{BLOCK, Block, Matches, Room, Share, TopK, UNMATCHED, bits_to_exceed};
+use crate::score::bm25::score;
+
+/// Up to this many candidates a block are looked for one by one.
+const FEW: usize = 4;
+
+/// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
+/// if there is none.
+#[inline(always)]
+pub(super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
+    let (mut from, mut step) = (from, 1);
+    let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
+    while last_docids.get(from + step - 1).is_some_and(below) {
+        from += step;
+        step *= 2;
+    }
+    let end = last_docids.len().min(from + step);
+    from + last_docids[from.min(end)..end].partition_point(below)
+}
+
+#[inline(always)]
+pub(super) fn share_out(
+    last_docids: &[[u8; 4]],
+    from: usize,
+    (candidates, count): (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    let (mut block, mut next, mut len) = (from, 0, 0);
+    while next < count {
+        block = first_block(last_docids, block, candidates[next]);
+        next = match last_docids.get(block) {
+            None => count,
+            Some(&last) => {
+                let last = u32::from_le_bytes(last);
+                next + candidates[next..count].iter().take_while(|&&docid| docid <= last).count()
+            }
+        };
+        shares[len] = Share { block: block as u32, end: next as u32 };
+        len += 1;
+    }
+    len
+}
+
+#[inline(always)]
+pub(super) fn match_block(
+    candidates: &Room,
+    (from, end): (usize, usize),
+    block: Block<'_>,
+    matches: &mut Matches<'_>,
+) {
+    let docids = &block.docids[..block.len];
+    let Matches { found, docids: met, kept, positions } = matches;
+    if end - from <= FEW {
+        for candidate in from..end {
+            let wanted = candidates[candidate];
+            let at = docids.partition_point(|&docid| docid < wanted);
+            met[*found] = wanted;
+            kept[*found] = candidate as u32;
+            positions[*found] = block.first + at as u32;
+            *found += usize::from(docids.get(at) == Some(&wanted));
+        }
+        return;
+    }
+    let (mut candidate, mut at) = (from, 0);
+    while candidate < end && at < docids.len() {
+        let (wanted, docid) = (candidates[candidate], docids[at]);
+        met[*found] = wanted;
+        kept[*found] = candidate as u32;
+        positions[*found] = block.first + at as u32;
+        *found += usize::from(wanted == docid);
+        candidate += usize::from(wanted <= docid);
+        at += usize::from(docid <= wanted);
+    }
+}
+
+#[inline(always)]
+pub(super) fn scores(
+    weight: f32,
+    (docids, tfs): (&Room, &[u32; BLOCK]),
+    len: usize,
+    norms: &[f32],
+    scores: &mut [f32; BLOCK],
+) {
+    let mut of_documents = [0.0; BLOCK];
+    for (norm, &docid) in of_documents.iter_mut().zip(&docids[..len]) {
+        *norm = norms[docid as usize];
+    }
+    for ((sum, &tf), &norm) in scores.iter_mut().zip(tfs).zip(&of_documents) {
+        *sum = score(weight, tf, norm);
+    }
+}
+
+#[inline(always)]
+pub(super) fn add_scores(
+    weight: f32,
+    tfs: &[u32; BLOCK],
+    norms: &[f32; BLOCK],
+    count: usize,
+    sums: &mut [f32; BLOCK],
+) {
+    for ((sum, &tf), &norm) in sums[..count].iter_mut().zip(tfs).zip(norms) {
+        *sum += score(weight, tf, norm);
+    }
+}
+
+#[inline(always)]
+pub(super) fn offer_block(
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    len: usize,
+    first_docid: u32,
+    top: &mut TopK,
+) {
+    for (&docid, &score) in docids[..len].iter().zip(scores) {
+        if score > top.threshold() {
+            top.offer(first_docid + docid, score);
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
+    let mut bar = bits_to_exceed(top);
+    let mut docid = first_docid;
+    for chunk in accumulators.chunks_mut(16) {
+        let greatest = chunk.iter().fold(i32::MIN, |most, sum| most.max(sum.to_bits() as i32));
+        if greatest > bar {
+            for (lane, sum) in chunk.iter().enumerate() {
+                if sum.to_bits() as i32 > bar {
+                    top.offer(docid + lane as u32, *sum);
+                }
+            }
+            bar = bits_to_exceed(top);
+        }
+        chunk.fill(UNMATCHED);
+        docid = docid.wrapping_add(chunk.len() as u32);
+    }
+}

@@ -1,0 +1,183 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::codec::level::level;
+use crate::query::top_k::Hit;
+
+/// Every form that this machine can run.
+fn levels() -> Vec<Level> {
+    let mut levels = vec![Level::Portable];
+    #[cfg(target_arch = "x86_64")]
+    levels.extend([Level::Avx2, Level::Avx512].into_iter().filter(|&one| one <= level()));
+    assert!(levels.contains(&level()));
+    levels
+}
+
+/// Rising docids, spread by `spread`.
+fn rising(count: usize, spread: u32) -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(1..=spread, count).prop_map(|gaps| {
+        let mut docid = 0;
+        gaps.into_iter()
+            .map(|gap| {
+                docid += gap;
+                docid
+            })
+            .collect()
+    })
+}
+
+fn array<const N: usize>(docids: &[u32]) -> [u32; N] {
+    std::array::from_fn(|i| docids.get(i).copied().unwrap_or(NO_DOCID))
+}
+
+fn hits(k: usize, offer: impl FnOnce(&mut TopK)) -> Vec<Hit> {
+    let (mut top, mut hits) = (TopK::new(), Vec::new());
+    top.reset(k);
+    offer(&mut top);
+    top.take(&mut hits);
+    hits
+}
+
+/// Scores with many ties, and unmatched documents among them.
+fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
+    let sum = prop::sample::select(vec![UNMATCHED, 0.0, 1e-42, 0.25, 1.0, 1.5, 3.0, 8.0]);
+    prop::collection::vec(sum, count)
+}
+
+proptest! {
+    #[test]
+    fn twin_share_out(
+        docids in (0..300usize).prop_flat_map(|count| rising(count, 9)),
+        from in 0..310usize,
+        candidates in (1..=BLOCK, 1..30u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+    ) {
+        let last_docids: Vec<[u8; 4]> = docids.iter().map(|docid| docid.to_le_bytes()).collect();
+        let from = from.min(docids.len());
+        let mut expected: Vec<Share> = Vec::new();
+        for (number, &candidate) in candidates.iter().enumerate() {
+            let block = from + docids[from..].partition_point(|&last| last < candidate);
+            let share = Share { block: block as u32, end: number as u32 + 1 };
+            match expected.last_mut() {
+                Some(last) if last.block == share.block => *last = share,
+                _ => expected.push(share),
+            }
+        }
+        for level in levels() {
+            let mut shares = [Share::default(); BLOCK];
+            let candidates = (&array(&candidates), candidates.len());
+            let len = share_out(level, &last_docids, from, candidates, &mut shares);
+            prop_assert_eq!(&shares[..len], &expected, "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn twin_match_block(
+        candidates in (1..=BLOCK, 1..8u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        docids in (1..=BLOCK, 1..8u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        from in any::<prop::sample::Index>(),
+        found in 0..2usize,
+        is_tail in any::<bool>(),
+    ) {
+        let from = from.index(candidates.len());
+        let found = found.min(from);
+        let last = docids[docids.len() - 1];
+        let behind = candidates.iter().filter(|&&one| one <= last).count().max(from);
+        let end = if is_tail { candidates.len() } else { behind };
+        let expected: Vec<(u32, u32)> = (from..end)
+            .filter_map(|i| {
+                let at = docids.binary_search(&candidates[i]).ok()?;
+                Some((i as u32, 1280 + at as u32))
+            })
+            .collect();
+        let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
+        for level in levels() {
+            let (mut met, mut kept, mut positions) = (array(&[]), array(&[]), array(&[]));
+            let mut matches = Matches {
+                found,
+                docids: &mut met,
+                kept: &mut kept,
+                positions: &mut positions,
+            };
+            match_block(level, &array(&candidates), (from, end), block, &mut matches);
+            let found = found..matches.found;
+            let pairs: Vec<_> = kept.into_iter().zip(positions).collect();
+            prop_assert_eq!(&pairs[found.clone()], &expected, "{:?}", level);
+            for i in found {
+                prop_assert_eq!(met[i], candidates[kept[i] as usize]);
+            }
+        }
+    }
+
+    #[test]
+    fn twin_intersections(
+        a in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        b in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        avx512::check_intersections(&array(&a), &array(&b));
+    }
+
+    #[test]
+    fn twin_scores(
+        docids in (1..=BLOCK).prop_flat_map(|count| rising(count, 30)),
+        tfs in prop::collection::vec(prop_oneof![1..9u32, any::<u32>().prop_map(|tf| tf.max(1))], BLOCK),
+        norms in prop::collection::vec(prop_oneof![Just(0.0f32), 0.01..90.0f32], 30 * BLOCK + 1),
+        weight in prop_oneof![Just(0.0f32), 0.001..1000.0f32],
+        count in 1..=BLOCK,
+    ) {
+        let (block, len) = (array(&docids), docids.len());
+        let tfs = array(&tfs);
+        let expected = docids.iter().zip(&tfs).map(|(&docid, &tf)| {
+            crate::score::bm25::score(weight, tf, norms[docid as usize]).to_bits()
+        });
+        let expected: Vec<u32> = expected.collect();
+        let of_documents: [f32; BLOCK] = std::array::from_fn(|i| norms[i]);
+        for level in levels() {
+            let mut found = [9.0; BLOCK];
+            scores(level, weight, (&block, &tfs), len, &norms, &mut found);
+            prop_assert_eq!(found.map(f32::to_bits)[..len].to_vec(), expected.clone(), "{:?}", level);
+            let mut sums: [f32; BLOCK] = std::array::from_fn(|i| i as f32);
+            add_scores(level, weight, &tfs, &of_documents, count, &mut sums);
+            for i in 0..count {
+                let more = crate::score::bm25::score(weight, tfs[i], of_documents[i]);
+                prop_assert_eq!(sums[i].to_bits(), (i as f32 + more).to_bits(), "{:?}", level);
+            }
+        }
+    }
+
+    #[test]
+    fn twin_offers(
+        all in (1..500usize).prop_flat_map(sums),
+        k in prop::sample::select(vec![0usize, 1, 5, 40, 600]),
+        first_docid in prop::sample::select(vec![0u32, 12345]),
+    ) {
+        let matched = |sum: f32| sum.to_bits() != UNMATCHED.to_bits();
+        let expected = hits(k, |top| {
+            for (docid, &sum) in all.iter().enumerate().filter(|(_, sum)| matched(**sum)) {
+                top.offer(first_docid + docid as u32, sum);
+            }
+        });
+        for level in levels() {
+            let mut window = all.clone();
+            let found = hits(k, |top| sweep(level, &mut window, first_docid, top));
+            prop_assert_eq!(&found, &expected, "{:?}", level);
+            prop_assert!(window.iter().all(|&sum| !matched(sum)));
+
+            let found = hits(k, |top| {
+                for (number, block) in all.chunks(BLOCK).enumerate() {
+                    let docids: Vec<u32> = (0..block.len() as u32).map(|i| i * 2).collect();
+                    let mut scores = [0.0; BLOCK];
+                    scores[..block.len()].copy_from_slice(block);
+                    let first = number as u32 * 1000;
+                    offer_block(level, (&array(&docids), &scores), block.len(), first, top);
+                }
+            });
+            let expected = hits(k, |top| {
+                for (i, &sum) in all.iter().enumerate() {
+                    top.offer((i / BLOCK * 1000 + i % BLOCK * 2) as u32, sum);
+                }
+            });
+            prop_assert_eq!(&found, &expected, "{:?}", level);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Do the algorithms find what a plain search through all postings finds?
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::cursor::{RunTerm, Scratch};
+use super::top_k::{Hit, TopK};
+use super::{and, exhaustive};
+use crate::codec::level::Level;
+use crate::index::list::{ListEncoder, ListError, ListView};
+use crate::score::bm25::score;
+
+/// A list as (docid, tf).
+type Postings = Vec<(u32, u32)>;
+
+/// A list on disk: df, bytes, data.
+type Encoded = (u32, u64, Vec<u8>);
+
+fn encode(postings: &Postings) -> Encoded {
+    let mut encoder = ListEncoder::new();
+    postings.iter().for_each(|&(docid, tf)| encoder.push(docid, tf));
+    let (df, bytes) = encoder.finish();
+    let mut data = std::mem::take(encoder.payload());
+    data.extend([0; 64]);
+    (df, bytes, data)
+}
+
+/// A query and its run.
+#[derive(Clone, Debug)]
+struct Case {
+    documents: u32,
+    first_docid: u32,
+    norms: Vec<f32>,
+    terms: Vec<(f32, Option<Postings>)>,
+}
+
+/// Document by document: how many terms it has and their scores, added in the order of the query.
+fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
+    let mut found: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
+    for (weight, list) in &case.terms {
+        for &(docid, tf) in list.iter().flatten() {
+            let (terms, sum) = found.entry(docid).or_insert((0, 0.0));
+            *terms += 1;
+            *sum += score(*weight, tf, case.norms[docid as usize]);
+        }
+    }
+    let mut hits: Vec<Hit> = found
+        .into_iter()
+        .filter(|&(_, (terms, _))| !all || terms == case.terms.len())
+        .map(|(docid, (_, score))| Hit { docid: case.first_docid + docid, score })
+        .collect();
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
+    hits.truncate(k);
+    hits
+}
+
+fn levels() -> Vec<Level> {
+    let mut levels = vec![Level::Portable];
+    #[cfg(target_arch = "x86_64")]
+    levels.extend([Level::Avx2, Level::Avx512]);
+    levels.retain(|&level| level <= Scratch::new().level);
+    levels
+}
+
+fn search(
+    case: &Case,
+    lists: &[Option<Encoded>],
+    all: bool,
+    k: usize,
+    scratch: &mut Scratch,
+) -> Result<Vec<Hit>, ListError> {
+    let mut terms = Vec::new();
+    for ((weight, _), list) in case.terms.iter().zip(lists) {
+        let list = match list {
+            Some((df, bytes, data)) => Some(ListView::new(*df, *bytes, data)?),
+            None => None,
+        };
+        terms.push(RunTerm { weight: *weight, list });
+    }
+    let (mut top, mut hits) = (TopK::new(), Vec::new());
+    top.reset(k);
+    let algorithm = if all { and::search } else { exhaustive::search };
+    algorithm(&terms, case.first_docid, case.documents, &case.norms, &mut top, scratch)?;
+    top.take(&mut hits);
+    Ok(hits)
+}
+
+/// Documents with or without a posting, by a rule that makes lists of every density and lists that
+/// come in clusters.
+fn list(documents: u32) -> impl Strategy<Value = Postings> {
+    let share = prop::sample::select(vec![0u32, 1, 8, 60, 300, 700, 1000]);
+    let tfs = prop::sample::select(vec![1u32, 2, 5, 1000, u32::MAX]);
+    (share, tfs, any::<u32>(), 1..400u32, any::<prop::sample::Index>()).prop_map(
+        move |(share, most, seed, cluster, one)| {
+            let hash = |docid: u32, salt: u32| {
+                let mixed = (docid ^ seed.rotate_left(salt)).wrapping_mul(0x9e37_79b1);
+                (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 7
+            };
+            if share == 0 {
+                return vec![(one.index(documents as usize) as u32, most)];
+            }
+            (0..documents)
+                .filter(|&docid| share == 1000 || hash(docid, 0) % 1000 < share)
+                .filter(|&docid| share == 1000 || hash(docid / cluster, 9) % 3 > 0)
+                .map(|docid| (docid, 1 + hash(docid, 5) % most))
+                .collect()
+        },
+    )
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let documents = prop::sample::select(vec![1u32, 127, 129, 3000, 4096, 9000, 150_000]);
+    (documents, 1..=8usize, any::<bool>(), 0..3u32).prop_flat_map(
+        |(documents, terms, ties, first)| {
+            let weight = if ties {
+                prop::sample::select(vec![0.0f32, 1.0]).boxed()
+            } else {
+                (0.0..12.0f32).boxed()
+            };
+            let list = prop::option::weighted(0.97, list(documents));
+            prop::collection::vec((weight, list), terms).prop_map(move |mut terms| {
+                // An empty list is never written.
+                for (_, list) in &mut terms {
+                    if list.as_ref().is_some_and(Vec::is_empty) {
+                        *list = None;
+                    }
+                }
+                let norms = (0..documents)
+                    .map(|docid| if ties { 0.5 } else { 0.3 + (docid * 7919 % 997) as f32 / 400.0 })
+                    .collect();
+                Case { documents, first_docid: first * 1_000_000, norms, terms }
+            })
+        },
+    )
+}
+
+fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
+    let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+    for all in [false, true] {
+        for k in [1, 10, 1000, u32::MAX as usize] {
+            let expected = oracle(case, all, k);
+            for scratch in scratches.iter_mut() {
+                let found = search(case, &lists, all, k, scratch);
+                let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
+                    hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
+                };
+                let found = found.map(|hits| bits(&hits));
+                prop_assert_eq!(found, Ok(bits(&expected)), "{} {} {:?}", all, k, scratch.level);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn scratches() -> Vec<Scratch> {
+    let at = |level| Scratch { level, ..Scratch::new() };
+    levels().into_iter().map(at).collect()
+}
+
+#[test]
+fn no_terms_and_terms_of_no_document_have_no_hits() {
+    let mut case = Case { documents: 9, first_docid: 0, norms: vec![1.0; 9], terms: vec![] };
+    check(&case, &mut scratches()).unwrap();
+    case.terms = vec![(1.0, None), (1.0, None)];
+    check(&case, &mut scratches()).unwrap();
+    case.terms = vec![(1.0, None), (1.0, Some(vec![(8, 3)]))];
+    check(&case, &mut scratches()).unwrap();
+    assert_eq!(oracle(&case, true, 5), []);
+    assert_eq!(oracle(&case, false, 5).len(), 1);
+}
+
+#[test]
+fn weights_of_zero_still_match() {
+    for weight in [0.0, -0.0] {
+        let lists = [vec![(0, 1), (5, 2)], vec![(5, 1), (8, 3)]];
+        let terms = lists.into_iter().map(|list| (weight, Some(list))).collect();
+        let case = Case { documents: 9, first_docid: 4, norms: vec![1.0; 9], terms };
+        let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+        for mut scratch in scratches() {
+            let hit = |docid| Hit { docid, score: 0.0 };
+            let all = search(&case, &lists, true, 9, &mut scratch);
+            assert_eq!(all, Ok(vec![hit(9)]));
+            let any = search(&case, &lists, false, 9, &mut scratch);
+            assert_eq!(any, Ok(vec![hit(4), hit(9), hit(12)]));
+        }
+    }
+}
+
+#[test]
+fn a_steady_state_takes_no_more_memory() {
+    let terms = (2..6u32).map(|step| {
+        let list = (0..20_000).step_by(step as usize).map(|docid| (docid, docid % step + 1));
+        (1.0, Some(list.collect()))
+    });
+    let terms = terms.collect();
+    let case = Case { documents: 20_000, first_docid: 0, norms: vec![1.0; 20_000], terms };
+    let mut scratch = Scratch::new();
+    let sizes = |scratch: &Scratch| {
+        [
+            scratch.cursors.capacity(),
+            scratch.order.capacity(),
+            scratch.accumulators.capacity(),
+            scratch.touched.capacity(),
+        ]
+    };
+    check(&case, std::slice::from_mut(&mut scratch)).unwrap();
+    let before = sizes(&scratch);
+    check(&case, std::slice::from_mut(&mut scratch)).unwrap();
+    assert_eq!(sizes(&scratch), before);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {
+        let mut scratches = scratches();
+        check(&case, &mut scratches)?;
+        // The second query finds nothing of the first in the memory that it uses again.
+        check(&next, &mut scratches)?;
+    }
+
+    #[test]
+    fn law_damaged_lists_give_errors_or_documents_of_the_run(
+        case in cases(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        next in cases(),
+    ) {
+        let mut lists: Vec<_> =
+            case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+        for (list, at, byte) in damage {
+            let list = list.index(lists.len());
+            if let Some((_, _, data)) = &mut lists[list] {
+                let length = data.len();
+                data[at.index(length)] ^= byte;
+            }
+        }
+        let mut scratches = scratches();
+        for all in [false, true] {
+            let mut answers = Vec::new();
+            for scratch in &mut scratches {
+                let found = search(&case, &lists, all, 1000, scratch);
+                if let Ok(hits) = &found {
+                    let run = case.first_docid..case.first_docid + case.documents;
+                    prop_assert!(hits.iter().all(|hit| run.contains(&hit.docid)));
+                }
+                answers.push(found);
+            }
+            // Last docids that do not rise may be searched in more than one way, by AND alone.
+            prop_assert!(all || answers.iter().all(|answer| answer == &answers[0]));
+        }
+        check(&next, &mut scratches)?;
+    }
+}
