@@ -1,6 +1,8 @@
 //! Where do the tests of this folder get indexes from? Small collections from a seed, written run by
 //! run with the writers themselves.
 
+#![forbid(unsafe_code)]
+
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::format::VERSION;
 use crate::index::list::ListEncoder;
