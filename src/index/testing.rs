@@ -1,6 +1,8 @@
 //! Where do the tests of this folder get indexes from? Small collections from a seed, written run by
 //! run with the writers themselves.
 
+#![forbid(unsafe_code)]
+
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::format::VERSION;
 use crate::index::list::ListEncoder;
@@ -12,8 +14,8 @@ use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Docids and term frequencies.
-type Postings = Vec<(u32, u32)>;
+/// Lists by trie collection and suffix.
+type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
 
 /// The terms of each document, with their frequencies.
 pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
@@ -70,7 +72,7 @@ pub(crate) fn write_run(
     first_docid: u32,
     documents: &[BTreeMap<String, u32>],
 ) -> (RunEntry, Vec<FileEntry>) {
-    let mut lists: BTreeMap<(u16, &[u8]), Postings> = BTreeMap::new();
+    let mut lists = Lists::new();
     for (docid, terms) in (0..).zip(documents) {
         for (term, tf) in terms {
             let collection = trie_collection(term);

@@ -168,7 +168,7 @@ fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
     let mut manifest = read_manifest(generation).unwrap();
     let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();
     (file.bytes, file.crc32) = (bytes.len() as u64, crc32fast::hash(&bytes));
-    manifest.write(generation).unwrap();
+    fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
 }
 
 fn lists_of(path: &Path) -> Vec<TermEntry> {
