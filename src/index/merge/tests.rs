@@ -222,7 +222,9 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     assert_eq!(manifest.statistics, one.manifest().statistics);
     assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
 
+    fs::create_dir(many.path().join("gen-000001")).unwrap();
     assert_eq!(merge_index(many.path(), 8 << 20, "again", 1).unwrap(), Merged::Nothing);
+    assert!(!many.path().join("gen-000001").exists(), "debris goes, whatever there is to do");
     assert_eq!(current(many.path()).unwrap().unwrap(), generation.path());
 }
 
