@@ -12,6 +12,7 @@ use millrace::index::format::VERSION;
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::IndexLock;
+use millrace::index::run::sync_run;
 use millrace::input::Format;
 use millrace::input::splits::Plan;
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
@@ -194,6 +195,10 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
         let run;
         (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
         runs = vec![run];
+    } else {
+        for run in &runs {
+            sync_run(&build.directory, run)?;
+        }
     }
     let terms = match &runs[..] {
         [run] => run.terms,
