@@ -65,6 +65,16 @@ impl Position {
     }
 }
 
+impl Position {
+    /// The position behind `time` for another piece that the same block ends.
+    ///
+    /// # Errors
+    /// When the block has ended 65,536 pieces.
+    pub fn next_piece(time: u64) -> Result<Self, PositionError> {
+        Self::new(time >> 40, (time >> 16) & 0xff_ffff, (time & 0xffff) + 1)
+    }
+}
+
 /// Bits of a sketch's register number.
 const SKETCH_BITS: u32 = 12;
 

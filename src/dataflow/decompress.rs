@@ -6,7 +6,8 @@
 //!   `Build::window`, nothing is decompressed; one piece may always be under way, so that the
 //!   least split, for which all others wait, is never stopped.
 //! - Memory: the window, a piece that grows, and a decoder.
-//! - Work per activation: one piece.
+//! - Work per activation: pieces until every parser has two to do, at most [`MOST_AT_ONCE`]; this
+//!   worker parses too, and while it does, the others must not run dry.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
@@ -15,7 +16,7 @@ use crate::dictionary::group::Local;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::piece::Piece;
-use crate::order::Position;
+use crate::order::{PIECE_BYTES, Position};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,10 @@ use timely::dataflow::{ProbeHandle, StreamVec};
 /// A piece on its way to a parser.
 pub type Assigned = Local<(usize, Piece)>;
 
+/// Blocks or pieces that one activation is done with at most.
+pub const MOST_AT_ONCE: usize = 256;
+/// A parser with so many bytes to do needs no more now.
+const ENOUGH_BYTES: usize = 2 * PIECE_BYTES;
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
@@ -66,40 +71,41 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                     }
                 });
                 window.settle();
-                if blocks.is_empty() {
-                    return;
-                }
-                if window.bytes > 0 && window.bytes >= build.window() {
-                    return activator.activate_after(PAUSE);
-                }
-                let (cap, block) = blocks.front_mut().expect("there is a block");
-                let step = guard.work(|| {
-                    let stream = stream.get_or_insert_with(|| SplitStream::new(&build, block));
-                    stream.step(&build, block)
-                });
-                let Some((piece, done)) = step else { return };
-                if let Some(piece) = piece {
-                    let sent = guard.work(|| {
-                        let time = *cap.time();
-                        let parser = least_loaded(&build, worker, piece.bytes.len());
-                        window.push(time, piece.bytes.len());
-                        output.session(&*cap).give(Local((parser, piece)));
-                        // A block that ends many pieces gives each a position of its own.
-                        let next =
-                            Position::new(time >> 40, time >> 16 & 0xff_ffff, (time & 0xffff) + 1)?;
-                        cap.downgrade(&next.0);
-                        Ok(())
-                    });
-                    if sent.is_none() {
+                for _ in 0..MOST_AT_ONCE {
+                    if blocks.is_empty() {
                         return;
                     }
-                }
-                if done {
-                    let (_, block) = blocks.pop_front().expect("there is a block");
-                    feed.taken();
-                    if block.ends_split {
-                        stream = None;
-                        build.claims.close();
+                    if window.bytes > 0 && window.bytes >= build.window() {
+                        return activator.activate_after(PAUSE);
+                    }
+                    let (cap, block) = blocks.front_mut().expect("there is a block");
+                    let step = guard.work(|| {
+                        let stream = stream.get_or_insert_with(|| SplitStream::new(&build, block));
+                        stream.step(&build, block)
+                    });
+                    let Some((piece, done)) = step else { return };
+                    let mut busy = false;
+                    if let Some(piece) = piece {
+                        let parser = least_loaded(&build, worker);
+                        let bytes = piece.bytes.len();
+                        let load = build.parser_load[parser].fetch_add(bytes, Ordering::Relaxed);
+                        busy = load >= ENOUGH_BYTES;
+                        window.push(*cap.time(), bytes);
+                        output.session(&*cap).give(Local((parser, piece)));
+                        let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
+                        let Some(next) = next else { return };
+                        cap.downgrade(&next.0);
+                    }
+                    if done {
+                        let (_, block) = blocks.pop_front().expect("there is a block");
+                        feed.taken();
+                        if block.ends_split {
+                            stream = None;
+                            build.claims.close();
+                        }
+                    }
+                    if busy {
+                        break;
                     }
                 }
                 if !blocks.is_empty() {
@@ -110,12 +116,11 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
     }
 }
 
-/// Picks the parser with the fewest bytes to do, this worker's own among equals.
-fn least_loaded(build: &Build, own: usize, bytes: usize) -> usize {
+/// Picks the parser with the fewest bytes to do; among equals this worker's own is the last, for it
+/// parses between two looks at the loads and so seems to have little to do.
+fn least_loaded(build: &Build, own: usize) -> usize {
     let load = |w: usize| build.parser_load[w].load(Ordering::Relaxed);
-    let least = (0..build.workers).min_by_key(|&w| (load(w), w != own)).unwrap_or(own);
-    build.parser_load[least].fetch_add(bytes, Ordering::Relaxed);
-    least
+    (0..build.workers).min_by_key(|&w| (load(w), w == own)).unwrap_or(own)
 }
 
 /// Pieces of this worker that the far end has not absorbed.

@@ -5,8 +5,8 @@
 //! - Each worker claims the next split when it is done with its own, so that splits are opened in
 //!   order; at most [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that
 //!   waits holds a capability for the first unclaimed split only.
-//! - Memory: two blocks for each worker, for it waits until the decompressor has taken them.
-//! - Work per activation: one block.
+//! - Memory: a quarter of the reader's window, for it waits until the decompressor has taken blocks.
+//! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
 use super::build::{Build, InputRead, Progress};
 use super::control::{Cause, Guard};
@@ -59,8 +59,8 @@ impl Feed {
     }
 }
 
-/// Blocks that wait for a decompressor.
-const MOST_QUEUED: usize = 2;
+/// Blocks that wait for a decompressor, for each worker that is to be fed.
+const QUEUED_BY_WORKER: usize = 8;
 /// How long a worker that found no split to open waits before it looks again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(1);
 
@@ -120,44 +120,44 @@ pub fn read<'scope>(
         let guard = Guard::new(&build.control, "Read", scope.index());
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
+        let quarter = build.window() / 4 / BLOCK_BYTES;
+        let most_queued = quarter.clamp(2, QUEUED_BY_WORKER * build.workers);
         let mut capability = Some(capability);
         let mut current: Option<Current> = None;
         move |output| {
-            if shared.queued.get() >= MOST_QUEUED {
-                return;
-            }
-            let Some(cap) = capability.as_mut() else { return };
-            let step = guard.work(|| {
-                if current.is_none() {
-                    match build.claims.claim(build.plan.splits.len(), build.budget.open_files) {
-                        Claim::Over => return Ok(Step::Over),
-                        Claim::Wait(next) => {
-                            cap.downgrade(&Position::new(next as u64, 0, 0)?.0);
-                            return Ok(Step::Wait);
-                        }
-                        Claim::Split(split) => {
-                            cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
-                            let Split { inputs, .. } = build.plan.splits[split].clone();
-                            current = Some(Current { split, inputs, block: 0, file: None });
+            while shared.queued.get() < most_queued {
+                let Some(cap) = capability.as_mut() else { return };
+                let step = guard.work(|| {
+                    if current.is_none() {
+                        match build.claims.claim(build.plan.splits.len(), build.budget.open_files) {
+                            Claim::Over => return Ok(Step::Over),
+                            Claim::Wait(next) => {
+                                cap.downgrade(&Position::new(next as u64, 0, 0)?.0);
+                                return Ok(Step::Wait);
+                            }
+                            Claim::Split(split) => {
+                                cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
+                                let Split { inputs, .. } = build.plan.splits[split].clone();
+                                current = Some(Current { split, inputs, block: 0, file: None });
+                            }
                         }
                     }
+                    let reading = current.as_mut().expect("a split was claimed");
+                    let block = reading.next_block(&build)?;
+                    cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
+                    if block.ends_split {
+                        current = None;
+                    }
+                    Ok(Step::Block(block))
+                });
+                match step {
+                    Some(Step::Block(block)) => {
+                        shared.queued.set(shared.queued.get() + 1);
+                        output.session(&*cap).give(block);
+                    }
+                    Some(Step::Wait) => return activator.activate_after(CLAIM_PAUSE),
+                    Some(Step::Over) | None => capability = None,
                 }
-                let reading = current.as_mut().expect("a split was claimed");
-                let block = reading.next_block(&build)?;
-                cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
-                if block.ends_split {
-                    current = None;
-                }
-                Ok(Step::Block(block))
-            });
-            match step {
-                Some(Step::Block(block)) => {
-                    shared.queued.set(shared.queued.get() + 1);
-                    output.session(&*cap).give(block);
-                    activator.activate();
-                }
-                Some(Step::Wait) => activator.activate_after(CLAIM_PAUSE),
-                Some(Step::Over) | None => capability = None,
             }
         }
     });
