@@ -91,10 +91,19 @@ pub(crate) fn show_count(n: u64) -> String {
 
 /// The greatest resident memory of this process so far, in bytes; 0 where the system does not tell.
 pub(crate) fn peak_memory() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// The resident memory of this process now, in bytes; 0 where the system does not tell.
+pub(crate) fn resident_memory() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+fn status_bytes(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .find_map(|line| line.strip_prefix(name))
         .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
         .map_or(0, |kib| kib * 1024)
 }

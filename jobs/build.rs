@@ -1,6 +1,6 @@
 //! `millrace build`.
 
-use crate::args::{Workers, command, show_bytes, show_count, size};
+use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
 use crate::{Usage, report, signals};
 use anyhow::{Context, bail};
@@ -189,8 +189,8 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
     done.runs.sort_by_key(|(run, _)| run.first_docid);
     let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
     let mut files: Vec<_> = files.into_iter().flatten().collect();
-    // What the process holds already counts too.
-    let memory = build.budget.memory / 2;
+    // What the process has not given back counts too.
+    let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
         let run;
         (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;

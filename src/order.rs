@@ -19,8 +19,10 @@
 
 use thiserror::Error;
 
-/// A piece ends at the first record border at or after this many bytes.
-pub const PIECE_BYTES: usize = 1 << 20;
+/// A piece ends at the first record border at or after this many bytes: few enough that 64 MiB of
+/// memory do for four parsers, whatever the text, and enough that most terms of English text occur
+/// several times (1 MiB indexes a tenth faster, 256 KiB a tenth slower).
+pub const PIECE_BYTES: usize = 1 << 19;
 
 /// Files are read in blocks of this many bytes.
 pub const BLOCK_BYTES: usize = 256 << 10;
@@ -321,9 +323,9 @@ impl Budget {
         Ok(Self { memory, run_limit, worker, open_files })
     }
 
-    /// A third of the least memory, and three quarters of what goes beyond it.
+    /// A quarter of the least memory, and three quarters of what goes beyond it.
     fn run_limit_of(memory: u64) -> u64 {
-        LEAST_MEMORY / 3 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3
+        LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3
     }
 
     /// The least memory for `workers`, in bytes.

@@ -99,13 +99,14 @@ impl Progress {
 impl Build {
     /// Bytes of pieces that the reader of one file may have under way.
     pub(super) fn window(&self) -> usize {
-        let share = self.budget.worker as usize / 4 * self.workers;
-        share / self.budget.open_files
+        // Parsed, a piece without a word that occurs twice takes eight times its bytes.
+        let share = self.budget.worker as usize / 12 * self.workers;
+        share / self.budget.open_files.min(self.plan.splits.len()).max(1)
     }
 
     /// Bytes that a parser's memo may keep.
     pub(super) fn memo_bytes(&self) -> usize {
-        self.budget.worker as usize / 4
+        self.budget.worker as usize / 6
     }
 }
 
