@@ -84,7 +84,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
     check_gpus(&args.gpus)?;
     let workers = args.workers.count()?;
-    let budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    budget.run_limit = millrace::fault::run_limit().unwrap_or(budget.run_limit);
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
@@ -92,11 +93,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
 
+    // From here on a signal leaves nothing behind.
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
     let lock = IndexLock::acquire(&args.index)?;
     lock.remove_debris()?;
     let new = lock.next_generation()?;
-    let control = Arc::new(Control::default());
-    signals::watch(&control)?;
     let build = Arc::new(Build {
         plan,
         analysis,

@@ -9,6 +9,9 @@
 //! | `panic:NAME` | the operator NAME panics at its first work |
 //! | `error:NAME` | the operator NAME fails at its first work |
 //!
+//! `MILLRACE_RUN_LIMIT` is the cost, in bytes, beyond which a run closes, in place of the one that
+//! follows from `--memory`, so that small collections have many runs.
+//!
 //! Release builds contain none of it.
 
 use std::io;
@@ -50,6 +53,14 @@ pub fn operator(name: &str) -> io::Result<()> {
         let _ = name;
         Ok(())
     }
+}
+
+/// The limit of a run that the tests ask for.
+pub fn run_limit() -> Option<u64> {
+    #[cfg(debug_assertions)]
+    return std::env::var("MILLRACE_RUN_LIMIT").ok()?.parse().ok();
+    #[cfg(not(debug_assertions))]
+    None
 }
 
 /// Prints what `count` asks for.

@@ -140,11 +140,14 @@ impl NewGeneration<'_> {
         storage::sync_dir(&self.directory.join(RUNS))?;
         storage::sync_dir(&self.directory)?;
         storage::sync_dir(index)?;
-        let (current, tmp) = (index.join(CURRENT), index.join(CURRENT_TMP));
+        let (current_path, tmp) = (index.join(CURRENT), index.join(CURRENT_TMP));
         storage::write_whole(&tmp, format!("{}\n", generation_name(self.number)).as_bytes())?;
-        // From here on the rename may have happened, whatever it returns.
         self.live = true;
-        storage::rename(&tmp, &current)?;
+        if let Err(error) = storage::rename(&tmp, &current_path) {
+            // What `CURRENT` says counts, not what the rename returned.
+            self.live = !current(index).is_ok_and(|live| live.as_ref() != Some(&self.directory));
+            return Err(error);
+        }
         storage::sync_dir(index)?;
         self.lock.remove_debris()
     }
@@ -154,6 +157,7 @@ impl Drop for NewGeneration<'_> {
     fn drop(&mut self) {
         if !self.live {
             // What cannot be removed now is removed by the next job.
+            _ = fs::remove_file(self.lock.index.join(CURRENT_TMP));
             _ = fs::remove_dir_all(&self.directory);
         }
     }
