@@ -73,6 +73,12 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     })
 }
 
+/// The command line of this process, for the manifest.
+pub(crate) fn command() -> String {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// Shows bytes as people read them.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()

@@ -1,13 +1,14 @@
 //! `millrace build`.
 
-use crate::args::{Workers, show_bytes, show_count, size};
+use crate::args::{Workers, command, show_bytes, show_count, size};
 use crate::progress::Progress;
 use crate::{Usage, report, signals};
 use anyhow::{Context, bail};
-use millrace::dataflow::build::{Build, Done, assemble};
+use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::tally::Owners;
+use millrace::index::format::VERSION;
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::IndexLock;
@@ -98,7 +99,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     signals::watch(&control, None)?;
     let lock = IndexLock::acquire(&args.index)?;
     lock.remove_debris()?;
-    let new = lock.next_generation()?;
+    let result = build_generation(args, workers, budget, analysis, plan, &lock, &control);
+    if result.is_err() {
+        // What cannot be removed now is removed by the next job.
+        _ = lock.remove_debris();
+    }
+    let (build, manifest) = result?;
+    let seconds = start.elapsed().as_secs_f64();
+    totals(args, &build, &manifest, seconds)?;
+    Ok(manifest)
+}
+
+/// Builds and publishes the next generation.
+fn build_generation(
+    args: &Args,
+    workers: usize,
+    budget: Budget,
+    analysis: Analysis,
+    plan: Plan,
+    lock: &IndexLock,
+    control: &Arc<Control>,
+) -> anyhow::Result<(Arc<Build>, Manifest)> {
+    let (number, directory) = lock.next_generation()?;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -107,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
         strict: args.strict,
         workers,
         owners: Arc::new(Owners::in_turn(workers)),
-        directory: new.directory().to_path_buf(),
+        directory,
         control: control.clone(),
         claims: Claims::default(),
         parser_load: (0..workers).map(|_| Default::default()).collect(),
@@ -117,17 +139,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     });
     let progress = Progress::start(&build, args.workers.common.quiet);
     let shared = build.clone();
-    control::run(workers, &control, move |worker| assemble(&shared, worker))?;
-    let manifest = finish(args, &build, &new)?;
+    control::run(workers, control, move |worker| assemble(&shared, worker))?;
+    let manifest = finish(args, &build, number)?;
+    manifest.write(&build.directory)?;
     if let Some(failure) = control.take_failure() {
         return Err(failure.into());
     }
-    new.publish(&manifest)?;
+    lock.publish(number)?;
     drop(progress);
-
-    let seconds = start.elapsed().as_secs_f64();
-    totals(args, &build, &manifest, seconds)?;
-    Ok(manifest)
+    Ok((build, manifest))
 }
 
 fn check_gpus(gpus: &str) -> Result<(), Usage> {
@@ -141,14 +161,10 @@ fn check_gpus(gpus: &str) -> Result<(), Usage> {
 }
 
 /// Merges the runs and describes the generation.
-fn finish(
-    args: &Args,
-    build: &Build,
-    new: &millrace::index::publish::NewGeneration,
-) -> anyhow::Result<Manifest> {
+fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
     let mut done = std::mem::take(&mut *build.done.lock().expect("no worker panicked"));
     let documents = done.documents.take().context("the dataflow left no documents' table")?;
-    let read: u64 = done.input_hashes.iter().map(|&(_, bytes, _)| bytes).sum();
+    let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
     if documents.documents == 0 && read > 0 {
         for message in &documents.first_skipped {
             eprintln!("millrace: {message}");
@@ -167,26 +183,38 @@ fn finish(
             documents.duplicates.count
         );
     }
-    done.runs.sort_by_key(|run| run.entry.first_docid);
-    let mut runs = done.runs;
+    done.runs.sort_by_key(|(run, _)| run.first_docid);
+    let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
+    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    // What the process holds already counts too.
+    let memory = build.budget.memory / 2;
     if runs.len() > 1 && !args.no_merge {
-        runs = vec![merge::merge_runs(new.directory(), &runs, build.budget.memory)?];
+        let run;
+        (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
+        runs = vec![run];
     }
-    let terms = merge::count_distinct_terms(new.directory(), &runs)?;
-    let inputs = describe_inputs(build, &mut done.input_hashes);
+    let terms = match &runs[..] {
+        [run] => run.terms,
+        runs => merge::count_distinct_terms(&build.directory, runs, memory)?,
+    };
+    let inputs = describe_inputs(build, &mut done.inputs);
     let settings = manifest::Settings {
         stemmer: args.stemmer.name().to_string(),
-        stop_words: manifest::StopWordsSetting::new(&build.analysis.stop_words),
+        stop_words: manifest::StopWordsEntry {
+            name: build.analysis.stop_words.name().to_string(),
+            words: build.analysis.stop_words.words().map(str::to_string).collect(),
+        },
         codec: args.codec.clone(),
         block_size: 128,
         indexer: args.indexer.clone(),
         memory_bytes: args.memory,
         max_document_bytes: args.max_document,
+        format: args.format.0.map_or_else(|| "auto".to_string(), |f| f.to_string()),
     };
     let statistics = manifest::Statistics {
         documents: u64::from(documents.documents),
         terms,
-        postings: runs.iter().map(|run| run.entry.postings).sum(),
+        postings: runs.iter().map(|run| run.postings).sum(),
         tokens: documents.tokens,
         empty_documents: documents.empty,
         duplicate_names: documents.duplicates.count,
@@ -201,21 +229,32 @@ fn finish(
             eprintln!("millrace: {skipped} records were skipped in all");
         }
     }
-    let mut files = documents.files.files;
-    files.extend(runs.iter().flat_map(|run| run.files.iter().cloned()));
-    let runs = runs.into_iter().map(|run| run.entry).collect();
-    Ok(Manifest::new(new.number(), build.workers, settings, statistics, runs, inputs, files))
+    files.extend(documents.files);
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Manifest {
+        format: VERSION,
+        generation: number,
+        created: Manifest::now(),
+        command: command(),
+        workers: build.workers as u32,
+        settings,
+        statistics,
+        runs,
+        inputs,
+        files,
+    })
 }
 
-fn describe_inputs(build: &Build, hashes: &mut [(u32, u64, u64)]) -> Vec<manifest::InputEntry> {
-    hashes.sort_unstable();
+fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::InputEntry> {
+    hashes.sort_unstable_by_key(|read| read.input);
     hashes
         .iter()
-        .map(|&(input, bytes, hash)| manifest::InputEntry {
+        .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
             path: absolute(&build.plan.path(input)),
             bytes,
             hash: format!("xxh3:{hash:016x}"),
             format: build.plan.inputs[input as usize].format.to_string(),
+            compression: compression.to_string(),
         })
         .collect()
 }

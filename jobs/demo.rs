@@ -117,7 +117,7 @@ fn answer(searcher: &mut Searcher, query: &Query) -> anyhow::Result<()> {
     }
     let documents = shared.generation().documents();
     for (hit, rank) in hits.iter().zip(1..) {
-        let name = String::from_utf8_lossy(documents.name(hit.docid));
+        let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
         writeln!(text, "  {rank}. {name}  ({:.2})", hit.score)?;
     }
     std::io::stdout().write_all(text.as_bytes())?;

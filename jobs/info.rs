@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         row("codec", format!("{}, blocks of {}", m.settings.codec, m.settings.block_size))?;
         row("runs", show_count(m.runs.len() as u64))?;
         row("generation", m.generation.to_string())?;
-        row("made", m.created.clone())?;
+        row("made", format!("{} s after 1970 by `{}`", m.created, m.command))?;
         for input in &m.inputs {
             row(
                 "input",

@@ -21,22 +21,19 @@ pub(crate) struct Args {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let merged = merge_index(&args.index, args.memory)?;
+    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1)?;
     let seconds = start.elapsed().as_secs_f64();
-    let (runs, generation) = match merged {
-        Merged::NothingToDo { runs, generation } => (runs, generation),
-        Merged::Runs { runs, generation } => (runs, generation),
+    let (runs, generation) = match &merged {
+        Merged::Nothing => (1, None),
+        Merged::Runs { runs, manifest } => (*runs, Some(manifest.generation)),
     };
     if !args.common.quiet {
         let index = args.index.display();
-        if runs > 1 {
-            eprintln!(
+        match generation {
+            None => eprintln!("{index}: one run: nothing to merge"),
+            Some(generation) => eprintln!(
                 "{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}"
-            );
-        } else {
-            eprintln!(
-                "{index}: there are {runs} runs: nothing to merge, generation {generation} stays"
-            );
+            ),
         }
     }
     let totals = serde_json::json!({"job": "merge", "index": args.index, "runs": runs, "generation": generation});

@@ -41,7 +41,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .with_context(|| format!("{index}: no document is named `{name}`"))?,
         (None, None) => return Err(Usage("give a NAME or --docid N".into()).into()),
     };
-    let location = documents.location(docid);
+    let at = |what| format!("{index}: document {docid} has no {what}");
+    let location = documents.location(docid).with_context(|| at("place"))?;
+    let name = documents.name(docid).with_context(|| at("name"))?;
+    let length = documents.length(docid).with_context(|| at("length"))?;
     let input = generation.manifest().inputs.get(location.input as usize).with_context(|| {
         format!(
             "{index}: document {docid} lies in input {}, which the manifest lacks",
@@ -50,8 +53,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     })?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "docid     {docid}")?;
-    writeln!(out, "name      {}", String::from_utf8_lossy(documents.name(docid)))?;
-    writeln!(out, "tokens    {}", documents.length(docid))?;
+    writeln!(out, "name      {}", String::from_utf8_lossy(name))?;
+    writeln!(out, "tokens    {length}")?;
     writeln!(out, "input     {}", input.path)?;
     writeln!(out, "offset    {}", location.offset)?;
     writeln!(out, "bytes     {}", location.bytes)?;

@@ -1,1 +1,3 @@
 //! Black-box, differential and fault tests.
+
+mod layers;

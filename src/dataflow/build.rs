@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use crate::dictionary::tally::Owners;
+use crate::input::Compression;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::text::analysis::Analysis;
@@ -72,8 +73,21 @@ pub struct Done {
     pub runs: Vec<RunDone>,
     /// The documents' table.
     pub documents: Option<DocumentsDone>,
-    /// Hash of each input file's bytes, by the input's number.
-    pub input_hashes: Vec<(u32, u64, u64)>,
+    /// The inputs that were read.
+    pub inputs: Vec<InputRead>,
+}
+
+/// An input that was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct InputRead {
+    /// Its number.
+    pub input: u32,
+    /// Its bytes, as they lie in the file.
+    pub bytes: u64,
+    /// Their hash.
+    pub hash: u64,
+    /// How they are compressed.
+    pub compression: Compression,
 }
 
 impl Progress {

@@ -10,7 +10,8 @@ use super::build::Build;
 use super::control::{Cause, Guard};
 use crate::dictionary::group::Local;
 use crate::dictionary::names::{Duplicates, Names};
-use crate::index::documents::{DocumentsWriter, FinishedDocuments, Location};
+use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::storage::FileEntry;
 use crate::input::piece::Skipped;
 use std::collections::BTreeMap;
 use std::io;
@@ -62,7 +63,7 @@ impl Batch {
 /// The documents' table and what was found on the way.
 pub struct DocumentsDone {
     /// The files.
-    pub files: FinishedDocuments,
+    pub files: Vec<FileEntry>,
     /// Documents, their indexed tokens, and documents without one.
     pub documents: u32,
     /// Indexed tokens.

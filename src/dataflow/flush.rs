@@ -10,8 +10,9 @@ use super::build::{Build, Progress};
 use super::control::{Cause, Guard};
 use super::encode::Chunk;
 use crate::dictionary::group::Local;
-use crate::index::run::{FinishedRun, RunWriter};
-use crate::index::storage::Durability;
+use crate::index::manifest::RunEntry;
+use crate::index::run::RunWriter;
+use crate::index::storage::FileEntry;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,8 +21,8 @@ use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// A run that is written and synced.
-pub type RunDone = FinishedRun;
+/// A run that is written and synced, and its files.
+pub type RunDone = (RunEntry, Vec<FileEntry>);
 
 /// See the [module](self).
 pub trait Flush<'scope> {
@@ -140,7 +141,7 @@ impl Joining {
         run: u32,
     ) -> Result<&'a mut RunWriter, Cause> {
         if writer.is_none() {
-            *writer = Some(RunWriter::create(&build.directory, run, Durability::Lasting)?);
+            *writer = Some(RunWriter::create(&build.directory, run)?);
         }
         Ok(writer.as_mut().expect("a writer was made"))
     }

@@ -96,8 +96,12 @@ impl Parser {
 
     fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
-        let mut sink =
-            PieceSink { tally: &mut self.tally, batch: &mut batch, offset: piece.offset };
+        let mut sink = PieceSink {
+            tally: &mut self.tally,
+            batch: &mut batch,
+            offset: piece.offset,
+            max_document: build.max_document,
+        };
         let lines = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         match piece.format {
             Format::Jsonl => self.jsonl.parse(lines, &mut sink),
@@ -125,11 +129,24 @@ struct PieceSink<'a> {
     tally: &'a mut Tally,
     batch: &'a mut Batch,
     offset: u64,
+    max_document: u64,
 }
 
 impl Sink for PieceSink<'_> {
     #[inline]
     fn document(&mut self, document: Document<'_>) {
+        if document.bytes as u64 > self.max_document {
+            self.batch.skipped.push(Skipped {
+                line: document.line,
+                ..Skipped::too_long(
+                    self.batch.input,
+                    self.offset + document.offset as u64,
+                    document.bytes as u64,
+                    self.max_document,
+                )
+            });
+            return;
+        }
         let length = self.tally.document(document.text);
         let location = Location {
             offset: self.offset + document.offset as u64,

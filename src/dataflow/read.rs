@@ -8,7 +8,7 @@
 //! - Memory: two blocks for each worker, for it waits until the decompressor has taken them.
 //! - Work per activation: one block.
 
-use super::build::{Build, Progress};
+use super::build::{Build, InputRead, Progress};
 use super::control::{Cause, Guard};
 use crate::input::Compression;
 use crate::input::splits::{Opened, Split};
@@ -209,7 +209,8 @@ impl Current {
         if ends_input {
             file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
             let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            done.input_hashes.push((input, file.read, hash.digest()));
+            let (bytes, hash) = (file.read, hash.digest());
+            done.inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;
         }
         let block = self.block;

@@ -1,101 +1,114 @@
-//! How is the live generation of an index opened?
+//! How is the live generation of an index opened? Everything that a query reads often is verified
+//! first; the postings are checked as they are read, or verified whole when asked.
 
 #![forbid(unsafe_code)]
 
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::{MANIFEST, lexicon_name, postings_name};
+use crate::index::format::{LENGTHS, MANIFEST};
 use crate::index::manifest::Manifest;
-use crate::index::publish::current;
+use crate::index::publish;
 use crate::index::run::Run;
 use std::path::{Path, PathBuf};
 
-/// A complete, immutable version of an index, opened for reading.
+/// How often a generation may be replaced while it is opened.
+const ATTEMPTS: usize = 16;
+
+/// One complete version of an index, mapped.
 #[derive(Debug)]
 pub struct Generation {
-    directory: PathBuf,
+    path: PathBuf,
     manifest: Manifest,
     documents: Documents,
     runs: Vec<Run>,
 }
 
-/// A generation that vanishes while it is opened was replaced by a newer one; more often than this
-/// in a row something else is wrong.
-const ATTEMPTS: usize = 5;
-
 impl Generation {
-    /// Opens the live generation of the index in the folder `index`. Manifest, headers, lexicons and
-    /// the documents' table are verified, and with `verify` the postings too.
+    /// Opens the live generation of the index in the folder `index`. Verifies the manifest and, by
+    /// its checksums, the lexicons and the documents; with `verify` the postings too.
+    ///
+    /// A build may publish meanwhile and remove what is being opened: then the new generation is
+    /// opened.
     ///
     /// # Errors
-    /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
+    /// `NoIndex` if nothing is published there; `Storage`, `Damaged`, `Newer`.
     pub fn open(index: &Path, verify: bool) -> Result<Self, IndexError> {
-        let mut attempt = 1;
-        loop {
-            let Some(directory) = current(index)? else {
-                return Err(IndexError::NoIndex { path: index.to_path_buf() });
-            };
-            match Self::open_directory(&directory, verify) {
-                Err(error) if error.is_not_found() && attempt < ATTEMPTS => attempt += 1,
-                result => return result,
-            }
-        }
+        with_live(index, |path| Self::open_folder(path, verify))
     }
 
-    /// Opens the generation in the folder `directory`.
+    /// Opens the generation in the folder `path`, live or not.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
-    pub fn open_directory(directory: &Path, verify: bool) -> Result<Self, IndexError> {
-        let manifest = Manifest::read(directory)?;
-        let entry = |name: &str| manifest.file(directory, name);
-        let documents = Documents::open(directory, entry)?;
-        let mut runs = Vec::with_capacity(manifest.runs.len());
-        let mut next = 0u64;
-        for run in &manifest.runs {
-            let (lexicon, postings) =
-                (entry(&lexicon_name(&run.name))?, entry(&postings_name(&run.name))?);
-            let found = u64::from(run.first_docid);
-            if found != next {
-                let expected = format!("run {} from docid {next} on", run.name);
-                let path = directory.join(MANIFEST);
-                return Err(IndexError::damaged(&path, 0, expected, found));
-            }
-            next += u64::from(run.documents);
-            runs.push(Run::open(directory, run, lexicon, postings, verify)?);
-        }
+    pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
+        let manifest = read_manifest(path)?;
+        let files = &manifest.files;
+        let documents = Documents::open(path, files)?;
         let statistics = &manifest.statistics;
-        let found = (u64::from(documents.len()), documents.tokens());
-        for (what, expected, found) in [
-            ("documents in all runs", found.0, next),
-            ("documents", found.0, statistics.documents),
-            ("tokens", found.1, statistics.tokens),
+        for (at, expected, found) in [
+            (16, statistics.documents, u64::from(documents.len())),
+            (24, statistics.tokens, documents.tokens()),
         ] {
             if expected != found {
-                let expected = format!("{expected} {what}");
-                return Err(IndexError::damaged(&directory.join(MANIFEST), 0, expected, found));
+                return Err(IndexError::damaged(&path.join(LENGTHS), at, expected, found));
             }
         }
-        Ok(Self { directory: directory.to_path_buf(), manifest, documents, runs })
+        let open = |entry| Run::open(path, entry, files, verify);
+        let runs = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { path: path.to_path_buf(), manifest, documents, runs })
     }
 
-    /// Its folder.
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    /// Returns the folder of the generation.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Its manifest.
+    /// Returns the manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Its documents.
+    /// Returns the documents' table.
     pub fn documents(&self) -> &Documents {
         &self.documents
     }
 
-    /// Its runs, in the order of docids.
+    /// Returns the runs, by docid.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
+}
+
+/// Reads the manifest of the generation in the folder `path`, which has to be named for it.
+pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
+    let manifest = Manifest::read(path)?;
+    if publish::number_of(path) != Some(manifest.generation) {
+        let expected = "the number of the generation's folder";
+        return Err(IndexError::damaged(&path.join(MANIFEST), 0, expected, manifest.generation));
+    }
+    Ok(manifest)
+}
+
+/// Calls `work` with the folder of the live generation, again if that was replaced and a file of it
+/// is gone.
+pub(crate) fn with_live<T>(
+    index: &Path,
+    mut work: impl FnMut(&Path) -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    let live = || {
+        publish::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() })
+    };
+    let mut path = live()?;
+    for _ in 1..ATTEMPTS {
+        let done = work(&path);
+        if !done.as_ref().is_err_and(IndexError::is_not_found) {
+            return done;
+        }
+        let now = live()?;
+        if now == path {
+            return done;
+        }
+        path = now;
+    }
+    work(&path)
 }

@@ -1,300 +1,222 @@
-//! What does a generation consist of, and how was it made? `manifest.json`, which the checksum at
-//! its end protects, and whose list of files protects all others (`docs/FORMAT.md`, Manifest).
+//! What does a generation say about itself? The manifest: how it was built, what it holds, and
+//! length and checksum of every file (`docs/FORMAT.md`, Manifest).
 
 #![forbid(unsafe_code)]
 
+mod read;
+#[cfg(test)]
+mod tests;
+
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
-use crate::index::storage::{self, FileEntry};
-use crate::text::analysis::Analysis;
-use crate::text::stop_words::StopWords;
+use crate::index::storage::{FileEntry, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The manifest of a generation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Format version.
+    /// Format version of all files.
     pub format: u32,
-    /// Number of the generation.
+    /// Number of the generation; its folder is named for it.
     pub generation: u32,
-    /// When it was made, in seconds since 1970.
-    pub created: String,
-    /// The command that made it.
-    pub command: Vec<String>,
-    /// Worker threads of that command.
-    pub workers: usize,
-    /// How text became terms and terms became bytes.
+    /// When it was written, in seconds since 1970 (UTC).
+    pub created: u64,
+    /// The command line that wrote it.
+    pub command: String,
+    /// Workers of that job.
+    pub workers: u32,
+    /// What made terms and lists of the input.
     pub settings: Settings,
-    /// What the generation holds.
+    /// What there is in all.
     pub statistics: Statistics,
-    /// Its runs in the order of docids.
+    /// The runs, by docid.
     pub runs: Vec<RunEntry>,
-    /// The files that it was built from.
+    /// The inputs, by the number that locations give.
     pub inputs: Vec<InputEntry>,
-    /// Its own files but this one.
+    /// Every file but the manifest.
     pub files: Vec<FileEntry>,
 }
 
-/// How text became terms and terms became bytes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What made terms and lists of the input. A query takes its analysis from here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// Name of the stemmer.
     pub stemmer: String,
-    /// The stop words.
-    pub stop_words: StopWordsSetting,
-    /// Name of the codec of postings.
+    /// Words that are not indexed.
+    pub stop_words: StopWordsEntry,
+    /// Codec of the lists.
     pub codec: String,
-    /// Postings coded together.
+    /// Postings in a block.
     pub block_size: u32,
-    /// Who found terms and postings.
+    /// Name of the indexer.
     pub indexer: String,
-    /// `--memory`, in bytes.
+    /// The memory that the build was given, in bytes.
     pub memory_bytes: u64,
-    /// `--max-document`, in bytes.
+    /// Longer documents were skipped.
     pub max_document_bytes: u64,
+    /// The format that the build was told to read, such as `auto`.
+    pub format: String,
 }
 
-/// The stop words of an index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A list of stop words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StopWordsSetting {
-    /// `english`, `none`, or `custom`.
+pub struct StopWordsEntry {
+    /// Its name or the file that it came from.
     pub name: String,
-    /// The words, sorted.
+    /// The words.
     pub words: Vec<String>,
 }
 
-impl StopWordsSetting {
-    /// Records a set of words.
-    pub fn new(words: &StopWords) -> Self {
-        let name = words.name().to_string();
-        Self { name, words: words.words().map(str::to_string).collect() }
-    }
-}
-
-/// What a generation holds.
+/// What there is in all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
-    /// Documents.
+    /// Documents, empty ones too.
     pub documents: u64,
-    /// Distinct terms.
+    /// Different terms.
     pub terms: u64,
     /// Postings.
     pub postings: u64,
-    /// Indexed tokens: the sum of the documents' lengths.
+    /// Indexed tokens.
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty_documents: u64,
     /// Documents whose name an earlier one has.
     pub duplicate_names: u64,
-    /// Records of the input that are no documents, by reason.
+    /// Documents that could not be read, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
-/// A run of a generation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEntry {
-    /// Its name, from which its files have theirs.
+    /// Six digits; its files are named for it.
     pub name: String,
     /// Docid of its first document.
     pub first_docid: u32,
-    /// Documents.
+    /// Its documents.
     pub documents: u32,
-    /// Terms.
+    /// Its terms.
     pub terms: u64,
-    /// Postings.
+    /// Its postings.
     pub postings: u64,
 }
 
-/// A file that a generation was built from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputEntry {
-    /// Where it was; `-` for standard input.
+    /// Where it was read from.
     pub path: String,
-    /// Its bytes.
+    /// Its length as it lies there, compressed or not.
     pub bytes: u64,
-    /// A hash of them: `xxh3:` and 16 hexadecimal digits.
+    /// Hash of those bytes, with the name of the hash before a colon.
     pub hash: String,
-    /// How documents were found in it.
+    /// Format that was found.
     pub format: String,
+    /// Compression that was found.
+    pub compression: String,
 }
 
-/// The last member, which covers what stands before it.
-const CHECKSUM: &str = "\"checksum\"";
-
 impl Manifest {
-    /// Describes a generation that this process has just written.
-    pub fn new(
-        generation: u32,
-        workers: usize,
-        settings: Settings,
-        statistics: Statistics,
-        runs: Vec<RunEntry>,
-        inputs: Vec<InputEntry>,
-        mut files: Vec<FileEntry>,
-    ) -> Self {
-        files.sort_by(|a, b| a.name.cmp(&b.name));
-        let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        let created = now();
-        Self {
-            format: VERSION,
-            generation,
-            created,
-            command,
-            workers,
-            settings,
-            statistics,
-            runs,
-            inputs,
-            files,
-        }
+    /// Returns the present time as [`created`](Self::created) counts it.
+    pub fn now() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
-    /// The file of this name.
-    ///
-    /// # Errors
-    /// `Damaged` if the manifest in `folder` does not list it.
-    pub fn file(&self, folder: &Path, name: &str) -> Result<&FileEntry, IndexError> {
-        self.files.iter().find(|file| file.name == name).ok_or_else(|| {
-            IndexError::damaged(&folder.join(MANIFEST), 0, format_args!("a file {name}"), "none")
-        })
-    }
-
-    /// The analysis that the index in `folder` was made with.
-    ///
-    /// # Errors
-    /// `Damaged` if this program does not know it.
-    pub fn analysis(&self, folder: &Path) -> Result<Analysis, IndexError> {
-        let Settings { stemmer, stop_words, .. } = &self.settings;
-        let unknown =
-            |what: &str, found: String| IndexError::damaged(&folder.join(MANIFEST), 0, what, found);
-        Ok(Analysis {
-            stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
-            stop_words: StopWords::from_words(&stop_words.words)
-                .map_err(|e| unknown("stop words", e.to_string()))?,
-        })
-    }
-
-    /// Lays the manifest out, with its checksum.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut text = serde_json::to_string_pretty(self).expect("strings and numbers are JSON");
-        // The last member goes before the closing brace of the object.
-        text.truncate(text.trim_end_matches(['}', '\n']).len());
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self)
+            .expect("numbers, strings and lists of them are always JSON");
+        // Puts the checksum in the place of the closing brace.
+        text.truncate(text.len() - "\n}".len());
         text.push_str(",\n  ");
         let crc = crc32fast::hash(text.as_bytes());
-        text.push_str(&format!("{CHECKSUM}: \"{crc:08x}\"\n}}\n"));
-        text.into_bytes()
+        text.push_str(&tail(crc));
+        text
     }
 
     /// Writes the manifest into the folder of its generation and syncs it.
     ///
     /// # Errors
-    /// `Storage`.
-    pub fn write(&self, folder: &Path) -> Result<(), IndexError> {
-        storage::write_whole(&folder.join(MANIFEST), &self.to_bytes())
-    }
-
-    /// Reads the manifest of the generation in `folder`.
-    ///
-    /// # Errors
-    /// `Storage`; `Damaged`, also for a manifest of another program; `Newer`.
-    pub fn read(folder: &Path) -> Result<Self, IndexError> {
-        let path = folder.join(MANIFEST);
-        let bytes = std::fs::read(&path).map_err(IndexError::storage("read", &path))?;
-        Self::parse(&path, &bytes)
-    }
-
-    /// Reads a manifest from its bytes; `path` is for messages.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
-    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
-        let whole = memchr::memmem::rfind(bytes, CHECKSUM.as_bytes());
-        let at = whole.ok_or_else(|| {
-            IndexError::damaged(path, bytes.len() as u64, "a manifest with a checksum", "its end")
-        })?;
-        let expected = format!("{CHECKSUM}: \"{:08x}\"\n}}\n", crc32fast::hash(&bytes[..at]));
-        if &bytes[at..] != expected.as_bytes() {
-            let found = String::from_utf8_lossy(&bytes[at..]).trim().to_string();
-            return Err(IndexError::damaged(path, at as u64, expected.trim(), found));
+    /// `Refused` if the manifest is not one that could be read again; `Storage`.
+    pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+        let path = generation.join(MANIFEST);
+        if let Some(wrong) = self.inconsistency() {
+            return Err(IndexError::refused(&path, wrong));
         }
-        let mut value: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_slice(bytes)
-                .map_err(|e| IndexError::damaged(path, 0, "a manifest in JSON", e))?;
-        let version = value.get("format").and_then(serde_json::Value::as_u64);
-        if let Some(found) = version.filter(|&version| version > u64::from(VERSION)) {
-            return Err(IndexError::Newer { path: path.to_path_buf(), found, supported: VERSION });
-        }
-        value.remove("checksum");
-        serde_json::from_value(value.into())
-            .map_err(|e| IndexError::damaged(path, 0, "a manifest of this format", e))
+        write_whole(&path, self.encode().as_bytes())
     }
-}
 
-/// The time now, in seconds since 1970.
-fn now() -> String {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn manifest() -> Manifest {
-        let words = StopWordsSetting::new(&StopWords::english());
-        let settings = Settings {
-            stemmer: "english".into(),
-            stop_words: words,
-            codec: "bp128".into(),
-            block_size: 128,
-            indexer: "fast".into(),
-            memory_bytes: 1,
-            max_document_bytes: 2,
+    /// Returns what is wrong when the parts are looked at together.
+    fn inconsistency(&self) -> Option<String> {
+        use crate::index::format::{
+            ENDS, LENGTHS, LOCATIONS, NAMES, is_run_name, lexicon_name, postings_name,
         };
-        let skipped = [("bad JSON".to_string(), 3)].into();
-        let statistics = Statistics { documents: 5, skipped, ..Statistics::default() };
-        Manifest::new(7, 2, settings, statistics, Vec::new(), Vec::new(), Vec::new())
-    }
-
-    #[test]
-    fn reads_what_it_wrote() {
-        let folder = tempfile::tempdir().unwrap();
-        let written = manifest();
-        written.write(folder.path()).unwrap();
-        let read = Manifest::read(folder.path()).unwrap();
-        assert_eq!(read, written);
-        let analysis = read.analysis(folder.path()).unwrap();
-        assert_eq!(analysis.stemmer.name(), "english");
-        assert!(analysis.stop_words.contains("the"));
-    }
-
-    #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
-        let bytes = manifest().to_bytes();
-        let path = Path::new("manifest.json");
-        for at in 0..bytes.len() {
-            Manifest::parse(path, &bytes[..at]).unwrap_err();
-            for bit in 0..8 {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= 1 << bit;
-                Manifest::parse(path, &damaged).unwrap_err();
-            }
+        if self.format != VERSION {
+            return Some(format!("format is {} and not {VERSION}", self.format));
         }
+        let (mut next, mut postings, mut terms) = (0u64, 0u64, 0u64);
+        let mut expected: Vec<_> = [LENGTHS, NAMES, ENDS, LOCATIONS].map(String::from).into();
+        for run in &self.runs {
+            if !is_run_name(&run.name) {
+                return Some(format!("`{}` is no name of a run", run.name));
+            }
+            if u64::from(run.first_docid) != next {
+                return Some(format!(
+                    "run {} begins at {} and not at {next}",
+                    run.name, run.first_docid
+                ));
+            }
+            next += u64::from(run.documents);
+            postings = postings.saturating_add(run.postings);
+            terms = terms.saturating_add(run.terms);
+            expected.extend([lexicon_name(&run.name), postings_name(&run.name)]);
+        }
+        let statistics = &self.statistics;
+        if next != statistics.documents || next > u64::from(u32::MAX) {
+            return Some(format!("runs hold {next} documents of {}", statistics.documents));
+        }
+        if postings != statistics.postings {
+            return Some(format!("runs hold {postings} postings of {}", statistics.postings));
+        }
+        let most = self.runs.iter().map(|run| run.terms).max().unwrap_or(0);
+        if !(most..=terms).contains(&statistics.terms) {
+            return Some(format!("{} terms do not fit those of the runs", statistics.terms));
+        }
+        let mut found: Vec<_> = self.files.iter().map(|entry| entry.name.clone()).collect();
+        expected.sort();
+        found.sort();
+        if expected != found {
+            return Some("files are not those of the documents and of every run".into());
+        }
+        None
     }
+}
 
-    #[test]
-    fn a_newer_format_is_named_as_such() {
-        let mut newer = manifest();
-        newer.format = 9;
-        let error = Manifest::parse(Path::new("m"), &newer.to_bytes()).unwrap_err();
-        assert!(matches!(error, IndexError::Newer { found: 9, .. }), "{error}");
-    }
+/// Finds the entry of a file of the generation in the folder `generation`.
+///
+/// # Errors
+/// `Damaged` if there is none.
+pub fn find_file<'a>(
+    files: &'a [FileEntry],
+    generation: &Path,
+    name: &str,
+) -> Result<&'a FileEntry, IndexError> {
+    files.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let expected = format!("an entry for {name}");
+        IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
+    })
+}
+
+/// The end of a manifest, from its checksum on.
+fn tail(crc: u32) -> String {
+    format!("\"checksum\": \"{crc:08x}\"\n}}\n")
 }

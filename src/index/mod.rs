@@ -14,6 +14,8 @@ pub mod merge;
 pub mod publish;
 pub mod run;
 pub mod storage;
+#[cfg(test)]
+mod testing;
 mod window;
 
 pub use error::IndexError;

@@ -1,9 +1,9 @@
-//! How does a new generation replace the live one, so that a crash at any instant leaves one of the
-//! two?
+//! How does a new generation replace the live one, so that a job killed at any instant leaves one of
+//! them whole? Everything of the new one is synced, then `CURRENT` is replaced by one rename.
 //!
-//! Everything under the new folder is synced, files first, then folders; then one rename of
-//! `CURRENT.tmp` to `CURRENT` makes it live. Who writes holds the lock of the index, which the
-//! system releases when the process ends in any way.
+//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers take no lock:
+//! what they have mapped stays when its name is removed, and a reader that finds a file gone while
+//! it opens a generation looks at `CURRENT` again.
 
 #![forbid(unsafe_code)]
 
@@ -12,199 +12,150 @@ use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, ge
 use crate::index::manifest::Manifest;
 use crate::index::storage;
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder of the live generation; `None` if there is none.
-///
-/// # Errors
-/// `Storage`, or `Damaged` if `CURRENT` does not name a generation.
-pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
-    let path = index.join(CURRENT);
-    let text = match fs::read(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(IndexError::storage("read", &path)(e)),
-    };
-    let name = std::str::from_utf8(&text).ok().and_then(|text| text.strip_suffix('\n'));
-    match name.filter(|name| generation_number(name).is_some()) {
-        Some(name) => Ok(Some(index.join(name))),
-        None => {
-            let found = String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
-            Err(IndexError::damaged(&path, 0, "the name of a generation and a line end", found))
-        }
-    }
-}
-
-/// The right to write an index, held while it lives.
+/// The right to write to an index, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub struct IndexLock {
     index: PathBuf,
-    /// Locked; closing it unlocks.
-    _file: File,
+    /// The lock goes when the file is closed.
+    _lock: File,
 }
 
 impl IndexLock {
-    /// Takes the lock of the index in the folder `index`, which is made if it is not there.
+    /// Takes the lock of the index in the folder `index`, which is created if it is not there.
     ///
     /// # Errors
-    /// `Locked` if another process holds it; `Storage`.
+    /// `Locked` if another build or merge has it; `Storage`.
     pub fn acquire(index: &Path) -> Result<Self, IndexError> {
-        fs::create_dir_all(index).map_err(IndexError::storage("create the folder", index))?;
+        storage::create_dirs(index)?;
         let path = index.join(LOCK);
-        let open = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = open.map_err(IndexError::storage("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { index: index.to_path_buf(), _file: file }),
+        let lock = storage::open_lock(&path)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { index: index.to_path_buf(), _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(IndexError::Locked { path: index.to_path_buf() }),
-            Err(TryLockError::Error(e)) => Err(IndexError::storage("lock", &path)(e)),
+            Err(TryLockError::Error(source)) => {
+                Err(IndexError::Storage { operation: "lock", path, source })
+            }
         }
     }
 
-    /// The folder of the index.
+    /// Returns the folder of the index.
     pub fn index(&self) -> &Path {
         &self.index
     }
 
-    /// Removes what jobs that died left behind: generations that are not live, and an unfinished
-    /// `CURRENT`. Files of other names are somebody else's and stay.
+    /// Removes what jobs have left behind that did not end well: every generation that is not live,
+    /// and `CURRENT.tmp`. Files that no job writes are left alone.
     ///
     /// # Errors
-    /// `Storage`, or `Damaged` if `CURRENT` is.
+    /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
     pub fn remove_debris(&self) -> Result<(), IndexError> {
         let live = current(&self.index)?;
-        for (path, name) in self.entries()? {
-            if name == CURRENT_TMP {
-                storage::remove_file(&path)?;
-            } else if generation_number(&name).is_some() && live.as_ref() != Some(&path) {
-                storage::remove_tree(&path)?;
-            }
+        for path in debris(&self.index, live.as_deref())? {
+            storage::remove_tree(&path)?;
         }
         Ok(())
     }
 
-    fn entries(&self) -> Result<Vec<(PathBuf, String)>, IndexError> {
-        let failed = |e| IndexError::storage("list", &self.index)(e);
-        let mut entries = Vec::new();
-        for entry in fs::read_dir(&self.index).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            entries.push((entry.path(), entry.file_name().to_string_lossy().into_owned()));
-        }
-        entries.sort();
-        Ok(entries)
-    }
-
-    /// Makes the folder of the next generation.
+    /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
+    /// generation's number and its folder.
     ///
     /// # Errors
-    /// `Storage`.
-    pub fn next_generation(&self) -> Result<NewGeneration<'_>, IndexError> {
-        let numbers = self.entries()?.into_iter().filter_map(|(_, name)| generation_number(&name));
-        let number = numbers.max().unwrap_or(0) + 1;
-        let directory = self.index.join(generation_name(number));
-        storage::create_dir(&directory)?;
-        let new = NewGeneration { lock: self, number, directory, live: false };
-        storage::create_dir(&new.directory.join(RUNS))?;
-        Ok(new)
-    }
-}
-
-/// A generation that is being written. Dropped without being published, it is removed.
-#[derive(Debug)]
-pub struct NewGeneration<'a> {
-    lock: &'a IndexLock,
-    number: u32,
-    directory: PathBuf,
-    live: bool,
-}
-
-impl NewGeneration<'_> {
-    /// Its number.
-    pub fn number(&self) -> u32 {
-        self.number
+    /// `Damaged` if `CURRENT` cannot be read; `Storage`.
+    pub fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
+        let live = current(&self.index)?;
+        let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
+        let live = live.as_deref().and_then(number_of);
+        let number = taken.chain(live).max().unwrap_or(0).checked_add(1).ok_or_else(|| {
+            IndexError::refused(&self.index, "there are no more numbers of generations")
+        })?;
+        let path = self.index.join(generation_name(number));
+        storage::create_dir(&path)?;
+        storage::create_dir(&path.join(RUNS))?;
+        Ok((number, path))
     }
 
-    /// Its folder.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Makes the generation live. Its files are written and synced; `manifest` is written here.
-    /// Older generations are removed.
+    /// Makes generation `number` the live one and removes all others. Its files are finished, that
+    /// is synced, and its manifest is written.
     ///
     /// # Errors
-    /// `Storage`. The live generation is then the old one, or the new one if the error came after
-    /// the rename; either is whole.
-    pub fn publish(mut self, manifest: &Manifest) -> Result<(), IndexError> {
-        let index = &self.lock.index;
-        manifest.write(&self.directory)?;
-        storage::sync_dir(&self.directory.join(RUNS))?;
-        storage::sync_dir(&self.directory)?;
-        storage::sync_dir(index)?;
-        let (current_path, tmp) = (index.join(CURRENT), index.join(CURRENT_TMP));
-        storage::write_whole(&tmp, format!("{}\n", generation_name(self.number)).as_bytes())?;
-        self.live = true;
-        if let Err(error) = storage::rename(&tmp, &current_path) {
-            // What `CURRENT` says counts, not what the rename returned.
-            self.live = !current(index).is_ok_and(|live| live.as_ref() != Some(&self.directory));
-            return Err(error);
+    /// `Damaged` if the generation's manifest is not good; `Storage`. The live generation is the old
+    /// one after an error, or, when only the last sync failed, the new one. Once that has succeeded
+    /// there is no error: an old generation that cannot be removed is left to the next job.
+    pub fn publish(&self, number: u32) -> Result<(), IndexError> {
+        let name = generation_name(number);
+        let path = self.index.join(&name);
+        let manifest = Manifest::read(&path)?;
+        if manifest.generation != number {
+            let found = format!("the manifest of generation {}", manifest.generation);
+            return Err(IndexError::refused(&path, found));
         }
-        storage::sync_dir(index)?;
-        self.lock.remove_debris()
+        storage::sync_dir(&path.join(RUNS))?;
+        storage::sync_dir(&path)?;
+        let next = self.index.join(CURRENT_TMP);
+        storage::write_whole(&next, format!("{name}\n").as_bytes())?;
+        storage::sync_dir(&self.index)?;
+        storage::rename(&next, &self.index.join(CURRENT))?;
+        storage::sync_dir(&self.index)?;
+        let _ = self.remove_debris();
+        Ok(())
     }
 }
 
-impl Drop for NewGeneration<'_> {
-    fn drop(&mut self) {
-        if !self.live {
-            // What cannot be removed now is removed by the next job.
-            _ = fs::remove_file(self.lock.index.join(CURRENT_TMP));
-            _ = fs::remove_dir_all(&self.directory);
+/// Returns the folder of the live generation of the index in the folder `index`; none if nothing was
+/// published there yet.
+///
+/// # Errors
+/// `Damaged` if `CURRENT` names no generation; `Storage`.
+pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
+    let path = index.join(CURRENT);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(IndexError::storage("read", &path))?,
+    };
+    let text = std::str::from_utf8(&bytes).ok();
+    let name = text.and_then(|text| text.strip_suffix('\n'));
+    match name.filter(|name| generation_number(name).is_some()) {
+        Some(name) => Ok(Some(index.join(name))),
+        None => {
+            let found = bytes[..bytes.len().min(32)].escape_ascii().to_string();
+            Err(IndexError::damaged(
+                &path,
+                0,
+                "the name of a generation, such as gen-000001",
+                found,
+            ))
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Returns the number of the generation in a folder.
+pub(crate) fn number_of(generation: &Path) -> Option<u32> {
+    generation_number(generation.file_name()?.to_str()?)
+}
 
-    #[test]
-    fn one_writer_at_a_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let lock = IndexLock::acquire(folder.path()).unwrap();
-        let second = IndexLock::acquire(folder.path()).unwrap_err();
-        assert!(matches!(second, IndexError::Locked { .. }), "{second}");
-        drop(lock);
-        IndexLock::acquire(folder.path()).unwrap();
+/// Returns what [`IndexLock::remove_debris`] removes when `live` is the live generation.
+pub(crate) fn debris(index: &Path, live: Option<&Path>) -> Result<Vec<PathBuf>, IndexError> {
+    let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
+    debris.retain(|path| Some(path.as_path()) != live);
+    let next = index.join(CURRENT_TMP);
+    if next.symlink_metadata().is_ok() {
+        debris.push(next);
     }
+    Ok(debris)
+}
 
-    #[test]
-    fn debris_goes_and_other_files_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::create_dir_all(at("gen-000003/runs")).unwrap();
-        fs::create_dir_all(at("gen-000004/runs")).unwrap();
-        fs::write(at("gen-000004/runs/000000.lexicon"), "x").unwrap();
-        fs::write(at(CURRENT), "gen-000003\n").unwrap();
-        fs::write(at(CURRENT_TMP), "gen-0").unwrap();
-        fs::write(at("notes.txt"), "mine").unwrap();
-        let lock = IndexLock::acquire(folder.path()).unwrap();
-        lock.remove_debris().unwrap();
-        assert!(at("gen-000003").exists() && at("notes.txt").exists());
-        assert!(!at("gen-000004").exists() && !at(CURRENT_TMP).exists());
-        let new = lock.next_generation().unwrap();
-        assert_eq!(new.number(), 4);
-        drop(new);
-        assert!(!at("gen-000004").exists(), "an unpublished generation is removed");
-        assert_eq!(current(folder.path()).unwrap(), Some(at("gen-000003")));
-    }
-
-    #[test]
-    fn a_foreign_current_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        assert_eq!(current(folder.path()).unwrap(), None);
-        for text in ["", "gen-000001", "gen-1\n", "../elsewhere\n", "gen-000001\n\n"] {
-            fs::write(folder.path().join(CURRENT), text).unwrap();
-            current(folder.path()).unwrap_err();
+/// Returns all generations in the folder of an index, by number.
+fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {
+        let path = entry.map_err(IndexError::storage("read the folder", index))?.path();
+        if let Some(number) = number_of(&path) {
+            found.push((number, path));
         }
     }
+    found.sort();
+    Ok(found)
 }

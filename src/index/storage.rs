@@ -188,6 +188,31 @@ pub fn create_dir(path: &Path) -> Result<(), IndexError> {
     attempt("create the folder", path, || fs::create_dir(path))
 }
 
+/// Creates a folder and those that it lies in, as far as they are not there, and makes them last.
+///
+/// # Errors
+/// `Storage`.
+pub fn create_dirs(path: &Path) -> Result<(), IndexError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    create_dirs(parent)?;
+    attempt("create the folder", path, || fs::create_dir(path))?;
+    sync_dir(parent)
+}
+
+/// Opens a file that is there to be locked, creating it if need be.
+///
+/// # Errors
+/// `Storage`.
+pub fn open_lock(path: &Path) -> Result<File, IndexError> {
+    attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
+}
+
 /// Makes what was created, renamed and removed in a folder last.
 ///
 /// # Errors

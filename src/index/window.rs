@@ -67,15 +67,19 @@ impl Window {
             let (expected, found) = (format!("{bytes} bytes from byte {at} on"), "the end");
             return Err(IndexError::damaged(&self.path, self.length, expected, found));
         };
-        // Nothing is held if the read fails.
-        self.start = at;
-        self.buffer.clear();
+        // What is held already of the new place moves to the front; the rest is read.
+        let held = at.checked_sub(self.start).and_then(|skip| usize::try_from(skip).ok());
+        let held = held.filter(|skip| *skip < self.buffer.len()).map_or(0, |skip| {
+            self.buffer.copy_within(skip.., 0);
+            self.buffer.len() - skip
+        });
         let filled = usize::try_from(rest).map_or(self.capacity, |rest| rest.min(self.capacity));
+        self.start = at;
         self.buffer.resize(filled, 0);
         let read = File::open(&self.path)
             .map_err(IndexError::storage("open", &self.path))
             .and_then(|file| {
-                file.read_exact_at(&mut self.buffer, at)
+                file.read_exact_at(&mut self.buffer[held..], at + held as u64)
                     .map_err(IndexError::storage("read", &self.path))
             });
         if let Err(error) = read {

@@ -84,7 +84,7 @@ impl Cutter {
             self.piece.offset += gone as u64;
             line_end?;
             self.dropping = None;
-            self.skip_long(start, self.piece.offset - start);
+            self.skip_long(start, self.piece.offset - start - 1);
         }
         if self.piece.bytes.len() < PIECE_BYTES {
             return None;
@@ -92,7 +92,19 @@ impl Cutter {
         let from = self.searched.max(PIECE_BYTES - 1);
         if let Some(n) = memchr(b'\n', &self.piece.bytes[from..]) {
             self.searched = 0;
-            return Some(self.split_off(from + n + 1));
+            let end = from + n;
+            let line = memrchr(b'\n', &self.piece.bytes[..end]).map_or(0, |n| n + 1);
+            if (end - line) as u64 <= self.max_document {
+                return Some(self.split_off(end + 1));
+            }
+            // The same as below, for a line whose end came with the bytes that made it too long.
+            let piece = self.split_off(line);
+            let start = self.piece.offset;
+            self.piece.bytes.drain(..end + 1 - line);
+            self.piece.offset += (end + 1 - line) as u64;
+            let piece = self.keep_if_any(piece);
+            self.skip_long(start, (end - line) as u64);
+            return piece;
         }
         self.searched = self.piece.bytes.len();
         let line = memrchr(b'\n', &self.piece.bytes[..PIECE_BYTES - 1]).map_or(0, |n| n + 1);
@@ -101,10 +113,15 @@ impl Cutter {
         }
         // The last line is too long already: what stands before it goes on, the line goes.
         self.searched = 0;
-        let mut piece = self.split_off(line);
+        let piece = self.split_off(line);
         self.dropping = Some(self.piece.offset);
         self.piece.offset += self.piece.bytes.len() as u64;
         self.piece.bytes = Vec::new();
+        self.keep_if_any(piece)
+    }
+
+    /// A piece without bytes leaves what it skipped to the next.
+    fn keep_if_any(&mut self, mut piece: Piece) -> Option<Piece> {
         if piece.bytes.is_empty() {
             self.piece.skipped.append(&mut piece.skipped);
             return None;
@@ -122,13 +139,8 @@ impl Cutter {
     }
 
     fn skip_long(&mut self, offset: u64, bytes: u64) {
-        self.piece.skipped.push(Skipped {
-            input: self.input,
-            offset,
-            line: 0,
-            reason: "document too long",
-            detail: format!("{bytes} bytes, the most is {}", self.max_document),
-        });
+        let skipped = Skipped::too_long(self.input, offset, bytes, self.max_document);
+        self.piece.skipped.push(skipped);
     }
 
     /// Notes that the rest of the input cannot be read.

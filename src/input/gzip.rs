@@ -65,7 +65,7 @@ impl Gzip {
                 State::Trailer => at += self.trailer(&input[at..])?,
                 State::Padding => match input[at..].iter().position(|&b| b != 0) {
                     None => at = input.len(),
-                    Some(n) => return Err(DecodeError::Garbage { skipped: at + n }),
+                    Some(_) => return Err(DecodeError::Garbage),
                 },
             }
         }
@@ -94,7 +94,7 @@ impl Gzip {
         let known = self.held.len().min(MAGIC.len());
         if self.held[..known] != MAGIC[..known] {
             return Err(if self.members > 0 {
-                DecodeError::Garbage { skipped: 0 }
+                DecodeError::Garbage
             } else {
                 DecodeError::Damaged { what: "gzip header".into() }
             });

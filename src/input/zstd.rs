@@ -39,7 +39,10 @@ impl Zstd {
                 Ok(status) => {
                     out.truncate(start + status.bytes_written);
                     at += status.bytes_read;
-                    self.open = status.remaining != 0;
+                    // Between frames the library asks for the next header, which need not come.
+                    if status.bytes_read + status.bytes_written > 0 {
+                        self.open = status.remaining != 0;
+                    }
                     self.full = out.len() == out.capacity();
                 }
                 Err(error) => {

@@ -76,7 +76,7 @@ impl Form {
         documents: &Documents,
         out: &mut String,
     ) {
-        let name = |docid| String::from_utf8_lossy(documents.name(docid));
+        let name = |docid| String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
         match self {
             Self::Jsonl => {
                 let hits = hits.iter().zip(1..).map(|(hit, rank)| JsonHit {

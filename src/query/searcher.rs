@@ -5,9 +5,13 @@ use super::cursor::{RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
 use super::{and, exhaustive};
 use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, MANIFEST};
 use crate::index::generation::Generation;
+use crate::index::list::ListError;
+use crate::index::run::Run;
 use crate::score::bm25::{Bm25, IdfKind, idf};
 use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
 
@@ -50,7 +54,7 @@ impl Shared {
     /// # Errors
     /// When its recorded analysis is not known to this program.
     pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
-        let analysis = generation.manifest().analysis(generation.directory())?;
+        let analysis = analysis_of(&generation)?;
         let statistics = &generation.manifest().statistics;
         let mean = match statistics.documents {
             0 => 0.0,
@@ -207,12 +211,50 @@ impl Searcher {
                 let starts = std::iter::once(0).chain(self.terms.iter().map(|t| t.end));
                 let terms =
                     starts.zip(&self.terms).map(|(start, t)| split(&self.strings[start..t.end]));
-                run.blame(terms, e)
+                blame(run, terms, e)
             })?;
         }
         self.top.take(&mut self.hits);
         Ok(())
     }
+}
+
+/// The analysis that the index was made with.
+fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
+    let settings = &generation.manifest().settings;
+    let path = generation.path().join(MANIFEST);
+    let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
+    Ok(Analysis {
+        stemmer: settings.stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
+        stop_words: StopWords::from_words(&settings.stop_words.words)
+            .map_err(|e| unknown("stop words", e.to_string()))?,
+    })
+}
+
+/// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of
+/// them.
+#[cold]
+fn blame<'t>(
+    run: &Run,
+    terms: impl Iterator<Item = (u16, &'t [u8])>,
+    source: ListError,
+) -> IndexError {
+    let list_error = |offset: u64, source| {
+        IndexError::list(run.postings_path(), HEADER_BYTES as u64 + offset)(source)
+    };
+    for (collection, suffix) in terms {
+        let term = match run.lexicon().find(collection, suffix) {
+            Ok(Some(term)) => term,
+            Ok(None) => continue,
+            Err(error) => return error,
+        };
+        match run.list(term).map(|list| list.check(run.documents(), |_, _| ())) {
+            Ok(Ok(())) => {}
+            Ok(Err(source)) => return list_error(term.offset, source),
+            Err(error) => return error,
+        }
+    }
+    list_error(0, source)
 }
 
 fn split(term: &str) -> (u16, &[u8]) {

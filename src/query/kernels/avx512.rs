@@ -218,12 +218,13 @@ pub(super) fn scores(
         return portable::scores(weight, (docids, tfs), len, norms, scores);
     };
     let (weight, documents) = (_mm512_set1_ps(weight), _mm512_set1_epi32(documents));
-    let mut of = [0.0f32; BLOCK];
-    for (norm, &docid) in of[..len].iter_mut().zip(&docids[..len]) {
-        *norm = norms[docid as usize];
-    }
     for at in (0..len).step_by(16) {
-        let norms = load_floats(&of, at);
+        let docids = load(docids, at);
+        let valid = _mm512_cmplt_epu32_mask(docids, documents);
+        // SAFETY: only numbers below the length of `norms` are read, of four bytes each.
+        let norms = unsafe {
+            _mm512_mask_i32gather_ps::<4>(_mm512_setzero_ps(), valid, docids, norms.as_ptr())
+        };
         store_floats(scores, at, score(weight, load(tfs, at), norms));
     }
 }
