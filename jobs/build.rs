@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     check_gpus(&args.gpus)?;
     let workers = args.workers.count()?;
     let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
-    budget.run_limit = millrace::fault::run_limit().unwrap_or(budget.run_limit);
+    budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }

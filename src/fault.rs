@@ -9,8 +9,8 @@
 //! | `panic:NAME` | the operator NAME panics at its first work |
 //! | `error:NAME` | the operator NAME fails at its first work |
 //!
-//! `MILLRACE_RUN_LIMIT` is the cost, in bytes, beyond which a run closes, in place of the one that
-//! follows from `--memory`, so that small collections have many runs.
+//! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little input
+//! gives many runs.
 //!
 //! Release builds contain none of it.
 
@@ -55,12 +55,12 @@ pub fn operator(name: &str) -> io::Result<()> {
     }
 }
 
-/// The limit of a run that the tests ask for.
-pub fn run_limit() -> Option<u64> {
+/// The cost in bytes at which a run ends: `limit`, or what a test asks for.
+pub fn run_limit(limit: u64) -> u64 {
     #[cfg(debug_assertions)]
-    return std::env::var("MILLRACE_RUN_LIMIT").ok()?.parse().ok();
+    return enabled::run_limit().unwrap_or(limit);
     #[cfg(not(debug_assertions))]
-    None
+    limit
 }
 
 /// Prints what `count` asks for.
@@ -119,6 +119,11 @@ mod enabled {
             }
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn run_limit() -> Option<u64> {
+        let text = std::env::var("MILLRACE_RUN_LIMIT").ok()?;
+        Some(text.parse().expect("MILLRACE_RUN_LIMIT: a number of bytes"))
     }
 
     pub(super) fn report() {
