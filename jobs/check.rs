@@ -18,19 +18,25 @@ pub(crate) struct Args {
 /// Runs the job: every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let report = check::check(&args.index)?;
-    for problem in &report.problems {
-        eprintln!("{problem}");
-    }
+    let (problems, report) = match check::check(&args.index) {
+        Ok(report) => (Vec::new(), Some(report)),
+        Err(problems) => (problems, None),
+    };
     let seconds = start.elapsed().as_secs_f64();
     let totals = serde_json::json!({
-        "job": "check", "index": args.index, "problems": report.problems.len(),
-        "documents": report.documents, "terms": report.terms, "postings": report.postings,
+        "job": "check", "index": args.index, "problems": problems.len(),
+        "documents": report.as_ref().map(|report| report.documents),
+        "terms": report.as_ref().map(|report| report.terms),
+        "postings": report.as_ref().map(|report| report.postings),
     });
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])?;
-    if !report.problems.is_empty() {
-        anyhow::bail!("{}: {} problems", args.index.display(), report.problems.len());
-    }
+    let Some(report) = report else {
+        let count = problems.len();
+        for problem in problems {
+            eprintln!("{:#}", anyhow::Error::from(problem));
+        }
+        anyhow::bail!("{}: {count} problems", args.index.display());
+    };
     if !args.common.quiet {
         eprintln!(
             "{}: sound: {} documents, {} terms, {} postings, every byte checked in {seconds:.2} s",

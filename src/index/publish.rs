@@ -159,3 +159,122 @@ fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
     found.sort();
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generation::Generation;
+    use crate::index::testing::{build, collection, write_generation};
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|e| name(e).unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn one_job_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("not/there/yet");
+        let lock = IndexLock::acquire(&index).unwrap();
+        let error = IndexLock::acquire(&index).unwrap_err();
+        assert!(matches!(error, IndexError::Locked { .. }), "{error}");
+        drop(lock);
+        IndexLock::acquire(&index).unwrap();
+    }
+
+    #[test]
+    fn a_new_generation_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        assert_eq!(current(index).unwrap(), None);
+        for number in 1..4 {
+            build(index, &collection(number.into(), 20, 20), &[]);
+            let name = generation_name(number);
+            assert_eq!(current(index).unwrap(), Some(index.join(&name)));
+            assert_eq!(names(index), ["CURRENT", "LOCK", &name]);
+        }
+        assert_eq!(fs::read(index.join(CURRENT)).unwrap(), b"gen-000003\n");
+    }
+
+    /// Does what a job does step by step, stops before each step as a killed one would, and lets the
+    /// next job come.
+    #[test]
+    fn a_job_that_stops_at_any_step_leaves_a_whole_generation() {
+        let (old, new) = (collection(1, 30, 40), collection(2, 50, 60));
+        let steps: [fn(&Path, &Path); 5] = [
+            |_, generation| fs::write(generation.join("runs/000000.lexicon"), "part").unwrap(),
+            |_, generation| {
+                fs::remove_file(generation.join("runs/000000.lexicon")).unwrap();
+                write_generation(generation, 2, &collection(2, 50, 60), &[7]);
+            },
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-00").unwrap(),
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-000002\n").unwrap(),
+            |index, _| fs::rename(index.join(CURRENT_TMP), index.join(CURRENT)).unwrap(),
+        ];
+        for stop in 0..=steps.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let index = folder.path();
+            build(index, &old, &[]);
+            let lock = IndexLock::acquire(index).unwrap();
+            let (number, generation) = lock.next_generation().unwrap();
+            assert_eq!(number, 2);
+            for step in &steps[..stop] {
+                step(index, &generation);
+            }
+            drop(lock);
+
+            let live = if stop == steps.len() { (2, &new) } else { (1, &old) };
+            let open = || Generation::open(index, true).unwrap();
+            assert_eq!(open().manifest().generation, live.0, "stopped at {stop}");
+            assert_eq!(open().documents().len() as usize, live.1.len());
+
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap();
+            assert_eq!(names(index), ["CURRENT", "LOCK", &generation_name(live.0)]);
+            assert_eq!(open().manifest().generation, live.0);
+            assert_eq!(lock.next_generation().unwrap().0, live.0 + 1);
+        }
+    }
+
+    #[test]
+    fn what_no_job_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        for name in ["notes.txt", "gen-1", "generation"] {
+            fs::write(index.join(name), "mine").unwrap();
+        }
+        build(index, &collection(1, 3, 3), &[]);
+        let all = ["CURRENT", "LOCK", "gen-000001", "gen-1", "generation", "notes.txt"];
+        assert_eq!(names(index), all);
+    }
+
+    #[test]
+    fn nothing_is_removed_while_nobody_knows_what_is_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &collection(1, 3, 3), &[]);
+        for text in ["", "gen-000001", "gen-000001\n\n", "gen-1\n", "../gen-000001\n", "\u{ff}\n"] {
+            fs::write(index.join(CURRENT), text).unwrap();
+            let error = current(index).unwrap_err();
+            assert!(error.to_string().contains("CURRENT: byte 0: expected"), "{error}");
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap_err();
+            lock.next_generation().unwrap_err();
+            assert!(index.join("gen-000001").exists());
+        }
+    }
+
+    #[test]
+    fn only_a_whole_generation_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        let lock = IndexLock::acquire(index).unwrap();
+        let (number, generation) = lock.next_generation().unwrap();
+        lock.publish(number).unwrap_err();
+        write_generation(&generation, number + 1, &collection(1, 3, 3), &[]);
+        lock.publish(number).unwrap_err();
+        assert_eq!(current(index).unwrap(), None);
+    }
+}
