@@ -104,7 +104,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
         // What cannot be removed now is removed by the next job.
         _ = lock.remove_debris();
     }
-    let (build, manifest) = result?;
+    // A signal also makes writes fail; it is the reason.
+    let (build, manifest) =
+        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
     let seconds = start.elapsed().as_secs_f64();
     totals(args, &build, &manifest, seconds)?;
     Ok(manifest)

@@ -2,8 +2,17 @@
 
 mod util;
 
+// Only debug builds have what makes them fail.
 mod cli;
+#[cfg(debug_assertions)]
+mod crash;
+#[cfg(debug_assertions)]
+mod damage;
 mod effectiveness;
 mod equality;
+#[cfg(debug_assertions)]
+mod faults;
 mod layers;
 mod queries;
+#[cfg(debug_assertions)]
+mod sound;

@@ -316,7 +316,7 @@ fn metadata(path: &Path) -> Result<Metadata, InputError> {
 /// Finds the format from the first bytes of a file, decompressed if need be.
 fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
     let mut text = Vec::with_capacity(HEAD_BYTES as usize);
-    let unreadable = |e| io_error(path, io::Error::new(io::ErrorKind::InvalidData, e));
+    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
     let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
     decoder.decode(head, &mut text).map_err(unreadable)?;
     Format::by_content(&text)
