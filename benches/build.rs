@@ -8,6 +8,9 @@
 //! `MILLRACE_BENCH_JSONL` names a file of JSON lines with `contents`; without it lines are generated
 //! with Zipf-distributed words. Expected: `scan` above 1 GB/s, `tally` most of what is left.
 
+// What criterion's macros make is not documented.
+#![allow(missing_docs)]
+
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use millrace::dictionary::group::Group;
 use millrace::dictionary::run::RunDictionary;

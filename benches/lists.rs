@@ -6,6 +6,9 @@
 //! three of four term frequencies 1. Throughput of AND and OR counts all postings of the query's
 //! lists, skipped ones too.
 
+// What criterion's macros make is not documented.
+#![allow(missing_docs)]
+
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

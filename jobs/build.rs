@@ -12,6 +12,7 @@ use millrace::index::format::VERSION;
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::IndexLock;
+use millrace::index::run::sync_run;
 use millrace::input::Format;
 use millrace::input::splits::Plan;
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
@@ -175,7 +176,11 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
             documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let reasons =
             if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
-        bail!("no document in {} of input: {reasons}", show_bytes(read));
+        let inputs = match build.plan.inputs.len() {
+            1 => build.plan.path(0),
+            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
+        };
+        bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
     if args.strict
         && let Some((docid, earlier)) = documents.duplicates.first
@@ -194,6 +199,10 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
         let run;
         (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
         runs = vec![run];
+    } else {
+        for run in &runs {
+            sync_run(&build.directory, run)?;
+        }
     }
     let terms = match &runs[..] {
         [run] => run.terms,
@@ -305,7 +314,7 @@ fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyh
     }
     let totals = json!({
         "job": "build",
-        "index": args.index,
+        "index": args.index.display().to_string(),
         "generation": manifest.generation,
         "documents": s.documents,
         "terms": s.terms,

@@ -1,7 +1,7 @@
 //! `millrace check`.
 
-use crate::args::{Common, show_count};
-use millrace::index::check;
+use crate::args::{Common, show_bytes, show_count};
+use millrace::index::{IndexError, check};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -18,33 +18,50 @@ pub(crate) struct Args {
 /// Runs the job: every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (problems, report) = match check::check(&args.index) {
-        Ok(report) => (Vec::new(), Some(report)),
-        Err(problems) => (problems, None),
+    let (report, problems) = match check::check(&args.index) {
+        Ok(report) => (Some(report), Vec::new()),
+        Err(problems) => (None, problems),
     };
     let seconds = start.elapsed().as_secs_f64();
-    let totals = serde_json::json!({
-        "job": "check", "index": args.index, "problems": problems.len(),
-        "documents": report.as_ref().map(|report| report.documents),
-        "terms": report.as_ref().map(|report| report.terms),
-        "postings": report.as_ref().map(|report| report.postings),
+    let mut totals = serde_json::json!({
+        "job": "check",
+        "index": args.index.display().to_string(),
+        "problems": problems.iter().map(chain).collect::<Vec<_>>(),
     });
+    if let Some(report) = &report {
+        totals["bytes"] = report.bytes.into();
+        totals["documents"] = report.documents.into();
+        totals["terms"] = report.terms.into();
+        totals["postings"] = report.postings.into();
+    }
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])?;
     let Some(report) = report else {
-        let count = problems.len();
-        for problem in problems {
-            eprintln!("{:#}", anyhow::Error::from(problem));
+        for problem in &problems {
+            eprintln!("{}", chain(problem));
         }
-        anyhow::bail!("{}: {count} problems", args.index.display());
+        anyhow::bail!("{}: {} problems", args.index.display(), problems.len());
     };
     if !args.common.quiet {
+        let index = args.index.display();
+        for path in &report.debris {
+            eprintln!(
+                "{index}: {} is left from a job that died; the next build removes it",
+                path.display()
+            );
+        }
         eprintln!(
-            "{}: sound: {} documents, {} terms, {} postings, every byte checked in {seconds:.2} s",
-            args.index.display(),
+            "{index}: sound: {} documents, {} terms, {} postings; {} checked in {seconds:.2} s",
             show_count(report.documents),
             show_count(report.terms),
-            show_count(report.postings)
+            show_count(report.postings),
+            show_bytes(report.bytes),
         );
     }
     Ok(())
+}
+
+/// An error and its causes on one line.
+fn chain(error: &IndexError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

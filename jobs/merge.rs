@@ -45,6 +45,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             ),
         }
     }
-    let totals = serde_json::json!({"job": "merge", "index": args.index, "runs": runs, "generation": generation});
+    let totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation});
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

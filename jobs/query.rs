@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let totals = json!({
         "job": "query",
-        "index": args.ranking.index,
+        "index": args.ranking.index.display().to_string(),
         "queries": queries,
         "queries_without_indexed_term": unknown,
         "hits": hits,

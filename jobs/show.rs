@@ -1,6 +1,5 @@
 //! `millrace show`.
 
-use crate::Usage;
 use crate::args::Common;
 use anyhow::{Context, bail};
 use millrace::index::generation::Generation;
@@ -20,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "name")]
     docid: Option<u32>,
     /// The document's name.
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", required_unless_present = "docid")]
     name: Option<String>,
     #[command(flatten)]
     common: Common,
@@ -31,15 +30,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = Generation::open(&args.index, false)?;
     let documents = generation.documents();
     let index = args.index.display();
-    let docid = match (args.docid, &args.name) {
-        (Some(docid), _) if docid < documents.len() => docid,
-        (Some(docid), _) => {
+    let docid = match args.docid {
+        Some(docid) if docid < documents.len() => docid,
+        Some(docid) => {
             bail!("{index}: there are {} documents, no docid {docid}", documents.len())
         }
-        (None, Some(name)) => documents
-            .find_name(name.as_bytes())
-            .with_context(|| format!("{index}: no document is named `{name}`"))?,
-        (None, None) => return Err(Usage("give a NAME or --docid N".into()).into()),
+        None => {
+            // The command line has a name when it has no docid.
+            let name = args.name.as_deref().unwrap_or_default();
+            documents
+                .find_name(name.as_bytes())
+                .with_context(|| format!("{index}: no document is named `{name}`"))?
+        }
     };
     let at = |what| format!("{index}: document {docid} has no {what}");
     let location = documents.location(docid).with_context(|| at("place"))?;

@@ -5,7 +5,7 @@ use crate::util::{Job, Outcome, Random, args, millrace};
 use millrace::index::generation::Generation;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs of a collection, before they are merged.
 const RUNS: usize = 5;

@@ -164,10 +164,11 @@ fn merged_runs_are_one_run() {
     build(&one, args![input]);
     assert_eq!(runs(&one), 1);
     let mut seen = Vec::new();
-    for limit in [1, 3_000_000, 6_000_000] {
+    for limit in [1, 1_500_000, 3_000_000] {
         let apart = scratch.path(format!("apart-{limit}"));
         build_runs(&apart, limit, &args!["--no-merge", "-w", "2", input]);
         seen.push(runs(&apart));
+        millrace(args!["check", "--index", apart]).ok().says("sound");
         // By the build itself.
         let merged = scratch.path(format!("merged-{limit}"));
         build_runs(&merged, limit, &args!["-w", "3", input]);
@@ -180,6 +181,7 @@ fn merged_runs_are_one_run() {
         assert_same_index(&one, &apart, &[]);
         millrace(args!["check", "--index", apart]).ok().says("sound");
         assert_eq!(info(&apart)["runs"], 1);
+        millrace(args!["check", "--index", merged]).ok().says("sound");
         // Once more there is nothing to do.
         let before = generation(&apart);
         millrace(args!["merge", "--index", apart]).ok().says("nothing to merge");

@@ -2,17 +2,21 @@
 
 mod util;
 
-// Only debug builds have what makes them fail.
 mod cli;
+mod effectiveness;
+mod equality;
+mod forms;
+mod layers;
+mod queries;
+mod records;
+mod streaming;
+
+// Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
 mod crash;
 #[cfg(debug_assertions)]
 mod damage;
-mod effectiveness;
-mod equality;
 #[cfg(debug_assertions)]
 mod faults;
-mod layers;
-mod queries;
 #[cfg(debug_assertions)]
 mod sound;

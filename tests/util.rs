@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -458,9 +458,4 @@ pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
         rest = tail;
     }
     cut
-}
-
-/// Arguments as owned strings, for tables of cases.
-pub(crate) fn owned<const N: usize>(args: [&str; N]) -> Vec<OsString> {
-    args.iter().map(OsString::from).collect()
 }

@@ -75,15 +75,25 @@ pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
 /// If `width` is above 32 or `bytes` is shorter than [`bytes`]`(width)`. Any contents are fine.
 #[inline]
 pub fn unpack(bytes: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+    unpack_plus(bytes, width, 0, out);
+}
+
+/// Reads a block as [`unpack`] does and adds `more` to each value, wrapping.
+///
+/// # Panics
+///
+/// As [`unpack`].
+#[inline]
+pub fn unpack_plus(bytes: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
     check(bytes, width);
     match level() {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::unpack(bytes, width, out) },
+        Level::Avx512 => unsafe { avx512::unpack(bytes, width, more, out) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::unpack(bytes, width, out) },
-        Level::Portable => portable::unpack(bytes, width, out),
+        Level::Avx2 => unsafe { avx2::unpack(bytes, width, more, out) },
+        Level::Portable => portable::unpack(bytes, width, more, out),
     }
 }
 
@@ -141,7 +151,7 @@ const fn mask(width: u8) -> u32 {
 mod portable {
     use super::{BLOCK, bytes, mask};
 
-    pub(super) fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+    pub(super) fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
         let mut words = block[..bytes(width)].chunks_exact(4);
         let (width, mask) = (u32::from(width), mask(width));
         let (mut held, mut bits) = (0u64, 0);
@@ -153,17 +163,17 @@ mod portable {
                 }
                 bits += 32;
             }
-            *value = held as u32 & mask;
+            *value = (held as u32 & mask).wrapping_add(more);
             held >>= width;
             bits -= width;
         }
     }
 
     pub(super) fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
-        unpack(block, width, out);
+        unpack(block, width, 1, out);
         let mut docid = previous;
         for value in out {
-            docid = docid.wrapping_add(*value).wrapping_add(1);
+            docid = docid.wrapping_add(*value);
             *value = docid;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! - Out, on worker 0: the queries of batch b at time b. Batches are numbered from 0.
 //! - A thread reads lines, so that no worker waits for input, and wakes this operator.
-//! - At most [`MOST_BATCHES`] for each worker are unanswered; then queries wait in the channel from
+//! - At most `MOST_BATCHES` for each worker are unanswered; then queries wait in the channel from
 //!   the thread, which is bounded, then in the pipe.
 
 use super::control::{Cause, Guard};

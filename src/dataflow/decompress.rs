@@ -3,7 +3,7 @@
 //! - In: blocks of the same worker, in order. Out: pieces at the position (split, block, piece),
 //!   each for the parser that has the least to do.
 //! - The job's window: while the pieces of this worker that the far end has not absorbed exceed
-//!   [`Build::window`], nothing is decompressed; one piece may always be under way, so that the
+//!   `Build::window`, nothing is decompressed; one piece may always be under way, so that the
 //!   least split, for which all others wait, is never stopped.
 //! - Memory: the window, a piece that grows, and a decoder.
 //! - Work per activation: one piece.

@@ -3,7 +3,7 @@
 //! - In: the documents of every piece, exchanged to worker 0. Out: a stream without records whose
 //!   frontier tells which pieces are written.
 //! - Batches wait until every earlier piece is written, for docids are places in this order.
-//! - Memory: [`NAMES_SHARE`] of the budget for the hashes of names.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
 //! - Work per activation: one batch.
 
 use super::build::Build;

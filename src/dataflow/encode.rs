@@ -2,7 +2,7 @@
 //!
 //! - In: this worker's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most [`MOST_UNWRITTEN`] of each worker are under way.
+//! - Chunks wait for the writer: at most `MOST_UNWRITTEN` of each worker are under way.
 //! - Memory: those chunks, and one list as bytes.
 //! - Work per activation: one chunk.
 

@@ -12,7 +12,7 @@ use super::encode::Chunk;
 use crate::dictionary::group::Local;
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
-use crate::index::storage::FileEntry;
+use crate::index::storage::{Durability, FileEntry};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// A run that is written and synced, and its files.
+/// A run that is written, and its files. They are not synced: a merge may make them superfluous.
 pub type RunDone = (RunEntry, Vec<FileEntry>);
 
 /// See the [module](self).
@@ -141,7 +141,7 @@ impl Joining {
         run: u32,
     ) -> Result<&'a mut RunWriter, Cause> {
         if writer.is_none() {
-            *writer = Some(RunWriter::create(&build.directory, run)?);
+            *writer = Some(RunWriter::create_with(&build.directory, run, Durability::Scratch)?);
         }
         Ok(writer.as_mut().expect("a writer was made"))
     }

@@ -153,13 +153,16 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
+    /// Postings by trie collection and suffix.
+    type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
+
     proptest! {
         #[test]
         fn oracle_collects_pieces_like_a_map(pieces in prop::collection::vec(prop::collection::vec("[a-d0-2 ]{0,60}", 0..12), 0..8)) {
             let owners = Arc::new(Owners::in_turn(1));
             let mut tally = Tally::new(Analysis::default(), owners, 1 << 20);
             let mut run = RunDictionary::default();
-            let mut expected: BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>> = BTreeMap::new();
+            let mut expected: Lists = BTreeMap::new();
             let mut docid = 0u32;
             for texts in &pieces {
                 let first = docid;

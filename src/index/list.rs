@@ -70,6 +70,9 @@ impl Layout {
 pub struct ListView<'a> {
     /// From the list's first byte; longer than the list if there was more.
     data: &'a [u8],
+    last_docids: &'a [[u8; 4]],
+    places: &'a [[u8; 4]],
+    widths: &'a [[u8; 2]],
     df: u32,
     /// Where the tail begins.
     tail: usize,
@@ -91,8 +94,17 @@ impl<'a> ListView<'a> {
             let found = data.len() as u64;
             return Err(ListError::CutShort { offset: 0, expected: bytes, found });
         }
-        // It fits memory, so it fits `usize`.
-        let mut view = ListView { data, df, tail: 0, arrays: layout.last_docids as usize };
+        // The list fits memory, so its offsets fit `usize`.
+        let part = |from: u64, to: u64| &data[from as usize..to as usize];
+        let mut view = ListView {
+            data,
+            last_docids: part(layout.last_docids, layout.places).as_chunks().0,
+            places: part(layout.places, layout.widths).as_chunks().0,
+            widths: part(layout.widths, layout.bytes).as_chunks().0,
+            df,
+            tail: 0,
+            arrays: layout.last_docids as usize,
+        };
         if layout.full > 0 {
             let last = view.block(layout.full as usize - 1)?;
             view.tail = last.offset as usize + last.bytes();
@@ -122,8 +134,7 @@ impl<'a> ListView<'a> {
     /// [`decode_block`](Self::decode_block) checks them.
     #[inline]
     pub fn last_docids(&self) -> &'a [[u8; 4]] {
-        let data: &'a [u8] = self.data;
-        data[self.arrays..self.arrays + 4 * self.full_blocks()].as_chunks().0
+        self.last_docids
     }
 
     /// The last docid that the list gives for a block.
@@ -133,7 +144,7 @@ impl<'a> ListView<'a> {
     /// If there is no such block.
     #[inline]
     pub fn last_docid(&self, block: usize) -> u32 {
-        u32::from_le_bytes(self.last_docids()[block])
+        u32::from_le_bytes(self.last_docids[block])
     }
 
     /// The line of a block in the arrays; it says where the block lies and how it is packed.
@@ -145,41 +156,43 @@ impl<'a> ListView<'a> {
     /// # Panics
     ///
     /// If there is no such block.
-    #[inline]
+    #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
-        let full = self.full_blocks();
-        assert!(block < full, "block {block} of {full}");
-        let word = |at: usize| {
-            let bytes: &[u8] = &self.data[at..];
-            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-        };
-        let places = self.arrays + 4 * full;
-        let widths = places + 4 * full + 2 * block;
+        let [gap_bits, tf_bits] = self.widths[block];
         let line = PackedBlock {
-            offset: u64::from(word(places + 4 * block)) * 16,
-            gap_bits: self.data[widths],
-            tf_bits: self.data[widths + 1],
+            offset: u64::from(u32::from_le_bytes(self.places[block])) * 16,
+            gap_bits,
+            tf_bits,
             previous: match block {
                 0 => BEFORE_FIRST,
-                _ => word(self.arrays + 4 * block - 4),
+                _ => self.last_docid(block - 1),
             },
-            last: word(self.arrays + 4 * block),
+            last: self.last_docid(block),
         };
-        let widest = line.gap_bits.max(line.tf_bits);
-        if widest > bp128::MAX_WIDTH {
-            return Err(ListError::Width { offset: widths as u64, found: widest });
-        }
-        let expected = line.bytes() as u64;
-        if line.offset + expected > self.arrays as u64 {
-            let found = (self.arrays as u64).saturating_sub(line.offset);
-            return Err(ListError::CutShort { offset: line.offset, expected, found });
-        }
-        // Only damage gives this; without it a block would seem to be the first.
-        if block > 0 && line.previous == BEFORE_FIRST {
-            let (expected, found) = (line.last, line.previous);
-            return Err(ListError::Order { offset: line.offset, expected, found });
+        // Only damage puts a block behind docid -1 that is not the first.
+        if gap_bits.max(tf_bits) > bp128::MAX_WIDTH
+            || line.offset + line.bytes() as u64 > self.arrays as u64
+            || (block > 0 && line.previous == BEFORE_FIRST)
+        {
+            return Err(self.damaged(block, &line));
         }
         Ok(line)
+    }
+
+    /// What is wrong with a line.
+    #[cold]
+    fn damaged(&self, block: usize, line: &PackedBlock) -> ListError {
+        let found = line.gap_bits.max(line.tf_bits);
+        if found > bp128::MAX_WIDTH {
+            let offset = (self.arrays + 8 * self.full_blocks() + 2 * block) as u64;
+            return ListError::Width { offset, found };
+        }
+        let (offset, expected) = (line.offset, line.bytes() as u64);
+        let found = (self.arrays as u64).saturating_sub(offset);
+        if found < expected || offset > self.arrays as u64 {
+            return ListError::CutShort { offset, expected, found };
+        }
+        ListError::Order { offset, expected: line.last, found: line.previous }
     }
 
     /// The bytes from a block's first to the end of what there is; `line` is a block of this list.

@@ -9,11 +9,15 @@ mod tests;
 
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
+use crate::index::list::BLOCK;
 use crate::index::storage::{FileEntry, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The codec of the lists.
+pub const CODEC: &str = "bp128";
 
 /// The manifest of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,9 +53,9 @@ pub struct Settings {
     pub stemmer: String,
     /// Words that are not indexed.
     pub stop_words: StopWordsEntry,
-    /// Codec of the lists.
+    /// Codec of the lists: [`CODEC`].
     pub codec: String,
-    /// Postings in a block.
+    /// Postings in a block: [`BLOCK`].
     pub block_size: u32,
     /// Name of the indexer.
     pub indexer: String,
@@ -162,6 +166,10 @@ impl Manifest {
         };
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
+        }
+        if (self.settings.codec.as_str(), self.settings.block_size) != (CODEC, BLOCK as u32) {
+            let Settings { codec, block_size, .. } = &self.settings;
+            return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }
         let (mut next, mut postings, mut terms) = (0u64, 0u64, 0u64);
         let mut expected: Vec<_> = [LENGTHS, NAMES, ENDS, LOCATIONS].map(String::from).into();

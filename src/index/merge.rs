@@ -132,7 +132,8 @@ fn merge(
     number: u32,
     memory_bytes: u64,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let windows = memory_bytes.saturating_sub(WRITER_BYTES);
+    // The allocator rounds the windows up.
+    let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = usize::try_from(windows / LEAST_RUN_BYTES).unwrap_or(usize::MAX).max(2);
     let mut scratch = number;

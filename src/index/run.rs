@@ -12,9 +12,12 @@ pub use read::Run;
 pub use write::RunWriter;
 
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, padding};
+use crate::index::format::{
+    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, lexicon_name, padding, postings_name,
+};
 use crate::index::lexicon::LexiconHeader;
 use crate::index::manifest::RunEntry;
+use crate::index::storage;
 use std::path::Path;
 
 /// What the header of a postings file says.
@@ -38,6 +41,16 @@ impl PostingsHeader {
         check_length(path, file_bytes, list_bytes.checked_add(around))?;
         Ok(Self { lists, postings, list_bytes })
     }
+}
+
+/// Makes a finished run last that was written as [`Scratch`](storage::Durability::Scratch), because
+/// it might have been merged before anything is published.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
+    storage::sync_file(&generation.join(lexicon_name(&run.name)))?;
+    storage::sync_file(&generation.join(postings_name(&run.name)))
 }
 
 /// Checks that the files of a run hold what its entry of the manifest says.

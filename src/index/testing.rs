@@ -1,16 +1,21 @@
 //! Where do the tests of this folder get indexes from? Small collections from a seed, written run by
 //! run with the writers themselves.
 
+#![forbid(unsafe_code)]
+
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::format::VERSION;
 use crate::index::list::ListEncoder;
-use crate::index::manifest::{Manifest, RunEntry, Settings, Statistics};
+use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::publish::IndexLock;
 use crate::index::run::RunWriter;
 use crate::index::storage::FileEntry;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+/// Lists by trie collection and suffix.
+type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
 
 /// The terms of each document, with their frequencies.
 pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
@@ -28,7 +33,7 @@ impl Noise {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        ((self.0 >> 32) * u64::from(end) >> 32) as u32
+        (((self.0 >> 32) * u64::from(end)) >> 32) as u32
     }
 }
 
@@ -67,7 +72,7 @@ pub(crate) fn write_run(
     first_docid: u32,
     documents: &[BTreeMap<String, u32>],
 ) -> (RunEntry, Vec<FileEntry>) {
-    let mut lists: BTreeMap<(u16, &[u8]), Vec<(u32, u32)>> = BTreeMap::new();
+    let mut lists = Lists::new();
     for (docid, terms) in (0..).zip(documents) {
         for (term, tf) in terms {
             let collection = trie_collection(term);
@@ -136,7 +141,7 @@ pub(crate) fn write_generation(
     let manifest = Manifest {
         format: VERSION,
         generation: number,
-        settings: Settings { codec: "bp128".into(), block_size: 128, ..Settings::default() },
+        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
         statistics: Statistics {
             documents: collection.len() as u64,
             terms: terms.len() as u64,
@@ -146,6 +151,7 @@ pub(crate) fn write_generation(
             ..Statistics::default()
         },
         runs,
+        inputs: vec![InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }],
         files,
         ..Manifest::default()
     };

@@ -5,12 +5,12 @@
 //! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
 //! added up in the order of the query.
 
-use super::cursor::{Cursor, RunTerm, Scratch, check_run};
+use super::cursor::{Candidates, Cursor, RunTerm, Scratch, check_run};
 use super::exhaustive::search_one;
-use super::kernels::{Matches, NO_DOCID, Room, add_scores, offer_block};
+use super::kernels::{Room, add_scores, offer_block};
 use super::top_k::TopK;
 use crate::codec::level::Level;
-use crate::index::list::{BLOCK, ListError};
+use crate::index::list::ListError;
 
 /// Offers to `top` all documents of a run that have every term. `norms` are those of the run's
 /// documents; docids offered begin with `first_docid`.
@@ -34,90 +34,114 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
+    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
     match terms {
         [] => Ok(()),
         [term] => search_one(term, first_docid, documents, norms, top, scratch),
-        _ => intersect(terms, first_docid, documents, norms, top, scratch),
+        _ => run.intersect(top, scratch),
     }
 }
 
-fn intersect(
-    terms: &[RunTerm<'_>],
+/// What all steps of a search need to know. There are two terms or more, and all have a list.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    terms: &'a [RunTerm<'a>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    scratch.reset_cursors(terms.len());
-    let Scratch { level, cursors, order, matches, .. } = scratch;
-    let level = *level;
-    order.clear();
-    order.extend(0..terms.len());
-    order.sort_unstable_by_key(|&term| (terms[term].list.map_or(0, |list| list.df()), term));
-    let driver = order[0];
-    let Some(list) = terms[driver].list else { return Ok(()) };
+    norms: &'a [f32],
+    level: Level,
+}
 
-    let mut candidates: Room = [NO_DOCID; BLOCK + 16];
-    let mut ended = false;
-    for block in 0..list.full_blocks() + usize::from(list.tail_len() > 0) {
-        cursors[driver].load_positions(&list, block, documents)?;
-        let mut count = cursors[driver].len;
-        candidates[..BLOCK].copy_from_slice(&cursors[driver].docids);
-        for (number, &term) in order.iter().enumerate().skip(1) {
-            let Some(list) = terms[term].list else { return Ok(()) };
-            let wanted = (&candidates, count);
-            ended |= !cursors[term].find(level, &list, documents, wanted, matches)?;
-            keep(&mut candidates, matches);
-            for &earlier in &order[..number] {
-                keep(&mut cursors[earlier].positions, matches);
+impl Run<'_> {
+    fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+        let terms = self.terms;
+        scratch.reset_cursors(terms.len());
+        let Scratch { cursors, order, candidates, .. } = scratch;
+        order.clear();
+        order.extend(0..terms.len());
+        order.sort_unstable_by_key(|&term| (terms[term].list.map_or(0, |list| list.df()), term));
+        let Some(shortest) = terms[order[0]].list else { return Ok(()) };
+
+        let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
+        for block in 0..blocks {
+            cursors[order[0]].load(&shortest, block, self.documents)?;
+            let (count, more) = self.thin_out(cursors, order, candidates)?;
+            if count > 0 {
+                self.offer(cursors, count, candidates, top)?;
             }
-            count = matches.found;
-            candidates[count..count + 16].fill(NO_DOCID);
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the decoded block of the shortest list and looks for its documents in all others.
+    /// Leaves the full matches in the last room of `candidates` and their positions in the cursors.
+    /// Returns how many there are, and `false` if a list has ended, so that no more can come.
+    fn thin_out(
+        &self,
+        cursors: &mut [Cursor],
+        order: &[usize],
+        candidates: &mut Candidates,
+    ) -> Result<(usize, bool), ListError> {
+        let (shortest, mut count, mut more) = (order[0], cursors[order[0]].len, true);
+        let Candidates { docids: [from, to], kept, .. } = candidates;
+        let (mut from, mut to) = (from, to);
+        for (number, &term) in order.iter().enumerate().skip(1) {
+            let Some(list) = self.terms[term].list else { return Ok((0, false)) };
+            let [first, this] =
+                cursors.get_disjoint_mut([shortest, term]).expect("each term is there once");
+            let wanted: &Room = if number == 1 { &first.docids } else { from };
+            let has_more;
+            (count, has_more) =
+                this.find((&list, self.documents), (wanted, count), (to, kept), self.level)?;
+            more &= has_more;
             if count == 0 {
                 break;
             }
-            cursors[term].positions[..BLOCK].copy_from_slice(&matches.positions[..BLOCK]);
+            if number == 1 {
+                first.number_positions(&kept[..count]);
+            } else {
+                for &earlier in &order[..number] {
+                    keep(&mut cursors[earlier].positions, &kept[..count]);
+                }
+            }
+            (from, to) = (to, from);
         }
-        if count > 0 {
-            score(terms, cursors, level, (&candidates, count), norms, first_docid, top)?;
-        }
-        if ended {
-            break;
-        }
+        Ok((count, more))
     }
-    Ok(())
+
+    /// Offers the full matches with their scores.
+    fn offer(
+        &self,
+        cursors: &mut [Cursor],
+        count: usize,
+        candidates: &mut Candidates,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let Candidates { docids, norms, tfs, sums, .. } = candidates;
+        // Each of the others has changed the room.
+        let docids = &docids[(self.terms.len() - 1) % 2];
+        for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
+            *norm = self.norms[docid as usize];
+        }
+        sums[..count].fill(0.0);
+        for (term, cursor) in self.terms.iter().zip(cursors) {
+            let Some(list) = term.list else { continue };
+            cursor.tfs_of_positions(&list, &mut tfs[..count])?;
+            add_scores(self.level, term.weight, tfs, norms, count, sums);
+        }
+        offer_block(self.level, (docids, sums), count, self.first_docid, top);
+        Ok(())
+    }
 }
 
-/// Keeps of some numbers, one for each candidate, those of the candidates that were found.
+/// Keeps some of the numbers, which rise.
 #[inline]
-fn keep(numbers: &mut Room, matches: &Matches) {
-    for (to, &from) in matches.kept[..matches.found].iter().enumerate() {
-        // A candidate moves forwards or stays, so none is overwritten before it is read.
+fn keep(numbers: &mut Room, kept: &[u32]) {
+    for (to, &from) in kept.iter().enumerate() {
+        // A number moves forwards or stays, so none is overwritten before it is read.
         numbers[to] = numbers[from as usize];
     }
-}
-
-/// Offers full matches with their scores.
-fn score(
-    terms: &[RunTerm<'_>],
-    cursors: &mut [Cursor],
-    level: Level,
-    (documents, count): (&Room, usize),
-    norms: &[f32],
-    first_docid: u32,
-    top: &mut TopK,
-) -> Result<(), ListError> {
-    let (mut of_documents, mut sums) = ([0.0; BLOCK], [0.0; BLOCK]);
-    let mut tfs = [1; BLOCK];
-    for (norm, &docid) in of_documents.iter_mut().zip(&documents[..count]) {
-        *norm = norms[docid as usize];
-    }
-    for (term, cursor) in terms.iter().zip(cursors) {
-        let Some(list) = term.list else { continue };
-        cursor.tfs_of_positions(&list, count, &mut tfs)?;
-        add_scores(level, term.weight, &tfs, &of_documents, count, &mut sums);
-    }
-    offer_block(level, (documents, &sums), count, first_docid, top);
-    Ok(())
 }

@@ -2,9 +2,9 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::kernels::{Block, Matches, NO_DOCID, Room, first_block, match_block, scores};
+use super::kernels::{Block, Matches, NO_DOCID, Room, Share, match_block, scores, share_out};
 use crate::codec::level::{Level, level};
-use crate::index::list::{BLOCK, ListError, ListView};
+use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
@@ -27,10 +27,25 @@ pub struct Scratch {
     /// Sums of the documents of a window, all [`UNMATCHED`](super::kernels::UNMATCHED) between
     /// queries.
     pub(super) accumulators: Vec<f32>,
-    /// Matched documents of a window.
+    /// Slots of the matched documents of a window.
     pub(super) touched: Vec<u32>,
-    /// What the last list searched had of the candidates.
-    pub(super) matches: Matches,
+    pub(super) candidates: Candidates,
+}
+
+/// What a block of the shortest list has in common with others.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Candidates {
+    /// Docids before and after a list was searched, by turns.
+    pub(super) docids: [Room; 2],
+    /// Numbers of those found last.
+    pub(super) kept: Room,
+    /// Of full matches.
+    pub(super) norms: [f32; BLOCK],
+    /// Of full matches in one list.
+    pub(super) tfs: [u32; BLOCK],
+    /// Sums of the scores of full matches.
+    pub(super) sums: [f32; BLOCK],
 }
 
 impl Default for Scratch {
@@ -40,15 +55,22 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// No memory yet.
+    /// Little memory yet.
     pub fn new() -> Self {
+        let candidates = Candidates {
+            docids: [[NO_DOCID; BLOCK + 16]; 2],
+            kept: [0; BLOCK + 16],
+            norms: [0.0; BLOCK],
+            tfs: [1; BLOCK],
+            sums: [0.0; BLOCK],
+        };
         Scratch {
             level: level(),
             cursors: Vec::new(),
             order: Vec::new(),
             accumulators: Vec::new(),
             touched: Vec::new(),
-            matches: Matches::default(),
+            candidates,
         }
     }
 
@@ -70,40 +92,50 @@ pub(super) fn check_run(first_docid: u32, documents: u32, norms: &[f32]) {
 /// No block; the one after it is block 0.
 const NONE: usize = usize::MAX;
 
+/// From this many on, all term frequencies of a block are decoded: that costs as much as reading
+/// about five alone.
+const FEW_TFS: usize = 5;
+
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Cursor {
-    /// The docids of the block, then [`NO_DOCID`].
-    pub(super) docids: [u32; BLOCK],
-    tfs: [u32; BLOCK],
-    tail_tfs: [u32; BLOCK],
-    /// What each posting of the block adds to the score of its document.
-    pub(super) scores: [f32; BLOCK],
+    /// The docids of the block.
+    pub(super) docids: Room,
     /// Where in the list each of the candidates was found.
     pub(super) positions: Room,
+    tfs: [u32; BLOCK],
+    tail_tfs: [u32; BLOCK],
+    shares: [Share; BLOCK],
+    /// What each posting of the block adds to the score of its document.
+    pub(super) scores: [f32; BLOCK],
     /// How many docids the block has.
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
     pub(super) at: usize,
     /// The block that `docids` holds.
     pub(super) block: usize,
+    /// Its line; of no meaning for the tail.
+    line: PackedBlock,
     /// The block that `tfs` holds.
     tfs_block: usize,
 }
 
 impl Default for Cursor {
     fn default() -> Self {
+        let line = PackedBlock { offset: 0, gap_bits: 0, tf_bits: 0, previous: 0, last: 0 };
         Cursor {
-            docids: [0; BLOCK],
+            docids: [NO_DOCID; BLOCK + 16],
+            positions: [0; BLOCK + 16],
             tfs: [0; BLOCK],
             tail_tfs: [0; BLOCK],
+            shares: [Share::default(); BLOCK],
             scores: [0.0; BLOCK],
-            positions: [0; BLOCK + 16],
             len: 0,
             at: 0,
             block: NONE,
+            line,
             tfs_block: NONE,
         }
     }
@@ -115,40 +147,40 @@ impl Cursor {
     }
 
     /// Decodes a block, or the tail; `len` is 0 if that is empty.
+    #[inline]
     pub(super) fn load(
         &mut self,
         list: &ListView<'_>,
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
+        let (docids, _) = self.docids.split_first_chunk_mut().expect("a block has room");
         if block < list.full_blocks() {
-            list.decode_block(block, documents, &mut self.docids)?;
+            self.line = list.block(block)?;
+            self.line.docids(list.bytes_of(&self.line), documents, docids)?;
             self.len = BLOCK;
         } else {
-            self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
-            self.docids[self.len..].fill(NO_DOCID);
+            self.len = list.decode_tail(documents, docids, &mut self.tail_tfs)?;
+            docids[self.len..].fill(NO_DOCID);
         }
         self.block = block;
         Ok(())
     }
 
-    /// Decodes a block, or the tail, and makes its postings the positions.
-    pub(super) fn load_positions(
-        &mut self,
-        list: &ListView<'_>,
-        block: usize,
-        documents: u32,
-    ) -> Result<(), ListError> {
-        self.load(list, block, documents)?;
-        let first = (block * BLOCK) as u32;
-        for (i, position) in self.positions[..self.len].iter_mut().enumerate() {
-            *position = first + i as u32;
+    /// Decodes the term frequencies of a full block.
+    #[inline]
+    fn load_tfs(&mut self, list: &ListView<'_>, block: usize) -> Result<(), ListError> {
+        if self.tfs_block != block {
+            let line = if block == self.block { self.line } else { list.block(block)? };
+            line.tfs(list.bytes_of(&line), &mut self.tfs)?;
+            self.tfs_block = block;
         }
         Ok(())
     }
 
     /// Reads the term frequencies of the block and sets what each posting adds to the score of its
     /// document.
+    #[inline]
     pub(super) fn score(
         &mut self,
         list: &ListView<'_>,
@@ -157,8 +189,7 @@ impl Cursor {
         level: Level,
     ) -> Result<(), ListError> {
         let tfs = if self.block < list.full_blocks() {
-            list.decode_tfs(self.block, &mut self.tfs)?;
-            self.tfs_block = self.block;
+            self.load_tfs(list, self.block)?;
             &self.tfs
         } else {
             &self.tail_tfs
@@ -178,68 +209,83 @@ impl Cursor {
         self.docids[..self.len].get(self.at).copied()
     }
 
-    /// Looks for `count` candidates, which rise from call to call, and puts those found into
-    /// `matches`. `false` if the list ended before the last of them.
+    /// Makes some of the block's docids, given by number, the candidates.
+    #[inline]
+    pub(super) fn number_positions(&mut self, kept: &[u32]) {
+        let first = (self.block * BLOCK) as u32;
+        for (position, &number) in self.positions.iter_mut().zip(kept) {
+            *position = first + number;
+        }
+    }
+
+    /// Looks for `count` candidates, which rise from call to call. Sets their docids, numbers and
+    /// positions and returns how many were found, and `false` if the list ended before the last of
+    /// the candidates.
+    ///
+    /// The candidates are shared out among the blocks before the first block is decoded, so that no
+    /// branch that is hard to predict waits for decoding, and one block's decoding for another's.
     pub(super) fn find(
         &mut self,
-        level: Level,
-        list: &ListView<'_>,
-        documents: u32,
+        (list, documents): (&ListView<'_>, u32),
         (candidates, count): (&Room, usize),
-        matches: &mut Matches,
-    ) -> Result<bool, ListError> {
-        matches.found = 0;
-        let mut next = 0;
-        while next < count {
-            let from = if self.block == NONE { 0 } else { self.block };
-            let block = first_block(level, list.last_docids(), from, candidates[next]);
+        (docids, kept): (&mut Room, &mut Room),
+        level: Level,
+    ) -> Result<(usize, bool), ListError> {
+        let from = if self.block == NONE { 0 } else { self.block };
+        let wanted = (candidates, count);
+        let shares = share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        let (mut found, mut next) = (0, 0);
+        for share in 0..shares {
+            let Share { block, end } = self.shares[share];
+            let (block, end) = (block as usize, end as usize);
             if block != self.block {
                 self.load(list, block, documents)?;
             }
-            if self.len == 0 || self.docids[self.len - 1] < candidates[next] {
-                return Ok(false);
+            if self.len > 0 {
+                let first = (block * BLOCK) as u32;
+                let block = Block { docids: &self.docids, len: self.len, first };
+                let positions = &mut self.positions;
+                let mut matches = Matches { found, docids, kept, positions };
+                match_block(level, candidates, (next, end), block, &mut matches);
+                found = matches.found;
             }
-            let first = (block * BLOCK) as u32;
-            let block = Block { docids: &self.docids, len: self.len, first };
-            next = match_block(level, candidates, (next, count), block, matches);
+            next = end;
         }
-        Ok(true)
+        docids[found..found + 16].fill(NO_DOCID);
+        let is_tail = self.block == list.full_blocks();
+        let ended = is_tail && (self.len == 0 || self.docids[self.len - 1] < candidates[count - 1]);
+        Ok((found, !ended))
     }
 
-    /// Reads the term frequencies of the first `count` positions.
+    /// Reads the term frequencies of the first positions, as many as `tfs` has room for.
     pub(super) fn tfs_of_positions(
         &mut self,
         list: &ListView<'_>,
-        count: usize,
-        tfs: &mut [u32; BLOCK],
+        mut tfs: &mut [u32],
     ) -> Result<(), ListError> {
-        let mut rest = &self.positions[..count];
-        let mut tfs = &mut tfs[..count];
-        while let Some(&first) = rest.first() {
+        let mut done = 0;
+        while let [first, .., last] | [first @ last] = self.positions[done..done + tfs.len()] {
             let block = first as usize / BLOCK;
-            let end = (block * BLOCK + BLOCK) as u64;
-            let here = rest.iter().take_while(|&&position| u64::from(position) < end).count();
-            let (positions, out);
-            (positions, rest) = rest.split_at(here);
-            (out, tfs) = tfs.split_at_mut(here);
-            let place = |position: &u32| *position as usize % BLOCK;
-            if block == list.full_blocks() {
-                for (tf, position) in out.iter_mut().zip(positions) {
-                    *tf = self.tail_tfs[place(position)];
-                }
-            } else if here < FEW_TFS && block != self.tfs_block {
-                let line = list.block(block)?;
-                let bytes = list.bytes_of(&line);
-                for (tf, position) in out.iter_mut().zip(positions) {
-                    *tf = line.tf(bytes, place(position))?;
-                }
+            let here = if last as usize / BLOCK == block {
+                tfs.len()
             } else {
-                if block != self.tfs_block {
-                    list.decode_tfs(block, &mut self.tfs)?;
-                    self.tfs_block = block;
-                }
-                for (tf, position) in out.iter_mut().zip(positions) {
-                    *tf = self.tfs[place(position)];
+                let rest = self.positions[done..].iter();
+                rest.take_while(|&&position| position as usize / BLOCK == block).count()
+            };
+            let out;
+            (out, tfs) = tfs.split_at_mut(here);
+            let places = done..done + here;
+            done += here;
+            if block == list.full_blocks() {
+                pick(&self.tail_tfs, &self.positions[places], out);
+            } else if here >= FEW_TFS || block == self.tfs_block {
+                self.load_tfs(list, block)?;
+                pick(&self.tfs, &self.positions[places], out);
+            } else {
+                let line = if block == self.block { self.line } else { list.block(block)? };
+                let bytes = list.bytes_of(&line);
+                for (tf, &position) in out.iter_mut().zip(&self.positions[places]) {
+                    *tf = line.tf(bytes, position as usize % BLOCK)?;
                 }
             }
         }
@@ -247,6 +293,10 @@ impl Cursor {
     }
 }
 
-/// From this many on, all term frequencies of a block are decoded: that costs as much as reading
-/// about five alone.
-const FEW_TFS: usize = 5;
+/// Takes the numbers at some positions of a block.
+#[inline]
+fn pick(block: &[u32; BLOCK], positions: &[u32], out: &mut [u32]) {
+    for (number, &position) in out.iter_mut().zip(positions) {
+        *number = block[position as usize % BLOCK];
+    }
+}

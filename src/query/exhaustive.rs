@@ -62,7 +62,6 @@ pub fn search(
             if searched.is_err() {
                 // The sums of the window in which it ended are still there.
                 scratch.accumulators.clear();
-                scratch.touched.clear();
             }
             searched
         }
@@ -83,7 +82,7 @@ pub(super) fn search_one(
     let run = Run { documents, norms, level: scratch.level };
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, &list, term.weight)? {
-        let postings = (&cursor.docids[..], &cursor.scores);
+        let postings = (&cursor.docids, &cursor.scores);
         offer_block(run.level, postings, cursor.len, first_docid, top);
     }
     Ok(())
@@ -113,16 +112,20 @@ impl Run<'_> {
                 self.next_block(cursor, list, term.weight)?;
             }
         }
-        accumulators.resize(SPARSE, UNMATCHED);
+        accumulators.resize(DENSE.max(SPARSE), UNMATCHED);
+        // One more than there are documents: behind the last is the next.
+        touched.resize(SPARSE + 1, 0);
         let sums = &mut accumulators[..size];
         while let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() {
+            let mut count = 0;
             let end = start.saturating_add(size as u32).min(self.documents);
             for (cursor, term) in cursors.iter_mut().zip(terms) {
                 let Some(list) = &term.list else { continue };
+                let touched = (&mut touched[..], &mut count);
                 self.add::<IS_SPARSE>(cursor, list, term.weight, (start, end), sums, touched)?;
             }
             if IS_SPARSE {
-                for slot in touched.drain(..) {
+                for &slot in &touched[..count] {
                     let sum = &mut sums[slot as usize];
                     top.offer(first_docid + start + slot, *sum);
                     *sum = UNMATCHED;
@@ -142,7 +145,7 @@ impl Run<'_> {
         weight: f32,
         (start, end): (u32, u32),
         sums: &mut [f32],
-        touched: &mut Vec<u32>,
+        (touched, count): (&mut [u32], &mut usize),
     ) -> Result<(), ListError> {
         let slots = sums.len() - 1;
         while cursor.at < cursor.len {
@@ -157,11 +160,13 @@ impl Run<'_> {
             for (&docid, &score) in rest[..here].iter().zip(scores) {
                 // The window has a power of two of slots, so this is docid - start.
                 let slot = (docid - start) as usize & slots;
-                let sum = &mut sums[slot];
-                if IS_SPARSE && sum.is_sign_negative() {
-                    touched.push(slot as u32);
+                let sum = sums[slot];
+                if IS_SPARSE {
+                    // Overwritten by the next unless this is the first match of the document.
+                    touched[*count] = slot as u32;
+                    *count += usize::from(sum.is_sign_negative());
                 }
-                *sum += score;
+                sums[slot] = sum + score;
             }
             cursor.at += here;
             if !whole || !self.next_block(cursor, list, weight)? {

@@ -22,32 +22,27 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 /// gives that score to the bit, and which no sum of scores is.
 pub(super) const UNMATCHED: f32 = -0.0;
 
-/// Room for a block's worth of numbers and one vector store beyond it.
+/// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
+/// [`NO_DOCID`] follows them: at least 16 times, and up to 128 numbers.
 pub(super) type Room = [u32; BLOCK + 16];
 
-/// Documents that may be hits, and how they were found in one list.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Matches {
-    /// Which of the candidates were found, by number.
-    pub(super) kept: Room,
-    /// Where each of them stands in the list.
-    pub(super) positions: Room,
-    /// How many were found.
+/// Candidates that a list has.
+#[derive(Debug)]
+pub(super) struct Matches<'a> {
+    /// How many were found. The arrays hold nothing of use behind them.
     pub(super) found: usize,
-}
-
-impl Default for Matches {
-    fn default() -> Self {
-        Matches { kept: [0; BLOCK + 16], positions: [0; BLOCK + 16], found: 0 }
-    }
+    /// The docids.
+    pub(super) docids: &'a mut Room,
+    /// Which of the candidates they were, by number.
+    pub(super) kept: &'a mut Room,
+    /// Where they stand in the list.
+    pub(super) positions: &'a mut Room,
 }
 
 /// A decoded block, in which candidates are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    /// Rising, then [`NO_DOCID`].
-    pub(super) docids: &'a [u32; BLOCK],
+    pub(super) docids: &'a Room,
     /// How many docids: at least 1.
     pub(super) len: usize,
     /// Position of the first in the list.
@@ -69,29 +64,41 @@ macro_rules! dispatch {
     };
 }
 
-/// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
-/// if there is none.
-#[inline]
-pub(super) fn first_block(level: Level, last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
-    match last_docids.get(from) {
-        None => last_docids.len(),
-        Some(&last) if u32::from_le_bytes(last) >= docid => from,
-        Some(_) => dispatch!(level, first_block(last_docids, from + 1, docid)),
-    }
+/// Candidates that lie in the same block of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Share {
+    /// The block.
+    pub(super) block: u32,
+    /// The number of the first candidate behind it.
+    pub(super) end: u32,
 }
 
-/// Looks in `block` for the candidates from number `from` on that are not behind its last docid,
-/// adds those found to `matches`, and returns the number of the first candidate behind the block.
-/// `candidates` are `count` rising docids, then at least 16 of [`NO_DOCID`].
+/// Shares out the candidates among the blocks of a list, given by their last docids, from block
+/// `from` on. Those behind all blocks are the share of the tail, which comes after the last block.
+/// Returns the number of shares.
+#[inline]
+pub(super) fn share_out(
+    level: Level,
+    last_docids: &[[u8; 4]],
+    from: usize,
+    candidates: (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    dispatch!(level, share_out(last_docids, from, candidates, shares))
+}
+
+/// Looks in `block` for the candidates with numbers from `from` up to `end` and adds those found to
+/// `matches`. No candidate before `from` is in the block, and if one from `end` on is, it is
+/// [`NO_DOCID`].
 #[inline]
 pub(super) fn match_block(
     level: Level,
     candidates: &Room,
-    (from, count): (usize, usize),
+    (from, end): (usize, usize),
     block: Block<'_>,
-    matches: &mut Matches,
-) -> usize {
-    dispatch!(level, match_block(candidates, (from, count), block, matches))
+    matches: &mut Matches<'_>,
+) {
+    dispatch!(level, match_block(candidates, (from, end), block, matches))
 }
 
 /// What the first `len` postings of a block add to the scores of their documents. `norms` holds a
@@ -100,7 +107,7 @@ pub(super) fn match_block(
 pub(super) fn scores(
     level: Level,
     weight: f32,
-    (docids, tfs): (&[u32; BLOCK], &[u32; BLOCK]),
+    (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -125,7 +132,7 @@ pub(super) fn add_scores(
 #[inline]
 pub(super) fn offer_block(
     level: Level,
-    (docids, scores): (&[u32], &[f32; BLOCK]),
+    (docids, scores): (&Room, &[f32; BLOCK]),
     len: usize,
     first_docid: u32,
     top: &mut TopK,

@@ -7,7 +7,7 @@ use super::{and, exhaustive};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, MANIFEST};
 use crate::index::generation::Generation;
-use crate::index::list::ListError;
+use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::score::bm25::{Bm25, IdfKind, idf};
 use crate::text::analysis::Analysis;
@@ -86,17 +86,18 @@ pub struct Searcher {
     strings: String,
     terms: Vec<QueryTerm>,
     weights: Vec<f32>,
-    /// Room for the lists of a run; empty between queries.
+    /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
+    lists: Vec<Option<ListView<'static>>>,
     run_terms: Vec<RunTerm<'static>>,
     scratch: Scratch,
     top: TopK,
     hits: Vec<Hit>,
 }
 
-/// Hands the room of an empty vector on to another lifetime.
-fn recycle<'a>(mut terms: Vec<RunTerm<'_>>) -> Vec<RunTerm<'a>> {
-    terms.clear();
-    terms.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
+/// Hands the room of a vector, emptied, on to items of another lifetime.
+fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
+    items.clear();
+    items.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
 }
 
 impl Searcher {
@@ -107,6 +108,7 @@ impl Searcher {
             strings: String::new(),
             terms: Vec::new(),
             weights: Vec::new(),
+            lists: Vec::new(),
             run_terms: Vec::new(),
             scratch: Scratch::new(),
             top: TopK::new(),
@@ -126,24 +128,26 @@ impl Searcher {
     pub fn search(&mut self, text: &str) -> Result<(&[Hit], bool), IndexError> {
         self.analyze(text);
         self.hits.clear();
-        let known = self.weigh()?;
+        let shared = self.shared.clone();
+        let mut lists = recycle(std::mem::take(&mut self.lists));
+        let known = self.weigh(&shared, &mut lists)?;
         if known > 0 {
-            let k = self.shared.settings.k;
             let all_known = known == self.terms.len();
-            match self.shared.settings.mode {
-                Mode::Or => self.run_all(Mode::Or)?,
-                Mode::And if all_known => self.run_all(Mode::And)?,
+            match shared.settings.mode {
+                Mode::Or => self.run_all(&shared, &lists, Mode::Or)?,
+                Mode::And if all_known => self.run_all(&shared, &lists, Mode::And)?,
                 Mode::And => {}
                 Mode::AndOr => {
                     if all_known {
-                        self.run_all(Mode::And)?;
+                        self.run_all(&shared, &lists, Mode::And)?;
                     }
-                    if self.hits.len() < k {
-                        self.run_all(Mode::Or)?;
+                    if self.hits.len() < shared.settings.k {
+                        self.run_all(&shared, &lists, Mode::Or)?;
                     }
                 }
             }
         }
+        self.lists = recycle(lists);
         Ok((&self.hits, known > 0))
     }
 
@@ -166,21 +170,31 @@ impl Searcher {
         });
     }
 
-    /// Weighs every term by its df in the whole collection; returns how many are in the index.
-    fn weigh(&mut self) -> Result<usize, IndexError> {
-        let shared = &self.shared;
+    /// The terms of the query: trie collection and suffix.
+    fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        let starts = std::iter::once(0).chain(self.terms.iter().map(|term| term.end));
+        starts.zip(&self.terms).map(|(start, term)| split(&self.strings[start..term.end]))
+    }
+
+    /// Looks all terms up in all runs, the lists of a run side by side, and weighs each by its df in
+    /// the whole collection; returns how many are in the index.
+    fn weigh<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &mut Vec<Option<ListView<'a>>>,
+    ) -> Result<usize, IndexError> {
+        for run in shared.generation.runs() {
+            for (collection, suffix) in self.split_terms() {
+                lists.push(run.find(collection, suffix)?);
+            }
+        }
         let Settings { bm25, idf: kind, .. } = shared.settings;
         let documents = shared.generation.documents().len();
         self.weights.clear();
-        let (mut known, mut start) = (0, 0);
-        for term in &self.terms {
-            let string = &self.strings[start..term.end];
-            start = term.end;
-            let (collection, suffix) = split(string);
-            let mut df = 0u32;
-            for run in shared.generation.runs() {
-                df += run.find(collection, suffix)?.map_or(0, |list| list.df());
-            }
+        let mut known = 0;
+        for (i, term) in self.terms.iter().enumerate() {
+            let of_runs = lists.iter().skip(i).step_by(self.terms.len());
+            let df: u32 = of_runs.flatten().map(ListView::df).sum();
             known += usize::from(df > 0);
             self.weights.push(bm25.weight(idf(documents, df, kind), term.times));
         }
@@ -188,32 +202,28 @@ impl Searcher {
     }
 
     /// Searches all runs in docid order, so that ties go to the smaller docid.
-    fn run_all(&mut self, mode: Mode) -> Result<(), IndexError> {
-        let shared = self.shared.clone();
+    fn run_all<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &[Option<ListView<'a>>],
+        mode: Mode,
+    ) -> Result<(), IndexError> {
         self.top.reset(shared.settings.k);
-        for run in shared.generation.runs() {
-            let mut terms = recycle(std::mem::take(&mut self.run_terms));
-            let mut start = 0;
-            for (term, &weight) in self.terms.iter().zip(&self.weights) {
-                let (collection, suffix) = split(&self.strings[start..term.end]);
-                start = term.end;
-                terms.push(RunTerm { weight, list: run.find(collection, suffix)? });
-            }
+        let mut terms = recycle(std::mem::take(&mut self.run_terms));
+        for (run, lists) in shared.generation.runs().iter().zip(lists.chunks(self.terms.len())) {
+            terms.clear();
+            let weighted = self.weights.iter().zip(lists);
+            terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
             let (first, documents) = (run.first_docid(), run.documents());
             let norms = &shared.norms[first as usize..][..documents as usize];
             let (top, scratch) = (&mut self.top, &mut self.scratch);
-            let result = match mode {
+            match mode {
                 Mode::And => and::search(&terms, first, documents, norms, top, scratch),
                 _ => exhaustive::search(&terms, first, documents, norms, top, scratch),
-            };
-            self.run_terms = recycle(terms);
-            result.map_err(|e| {
-                let starts = std::iter::once(0).chain(self.terms.iter().map(|t| t.end));
-                let terms =
-                    starts.zip(&self.terms).map(|(start, t)| split(&self.strings[start..t.end]));
-                blame(run, terms, e)
-            })?;
+            }
+            .map_err(|e| blame(run, self.split_terms(), e))?;
         }
+        self.run_terms = recycle(terms);
         self.top.take(&mut self.hits);
         Ok(())
     }

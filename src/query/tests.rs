@@ -247,7 +247,8 @@ proptest! {
                 }
                 answers.push(found);
             }
-            prop_assert!(answers.iter().all(|answer| answer == &answers[0]));
+            // Last docids that do not rise may be searched in more than one way, by AND alone.
+            prop_assert!(all || answers.iter().all(|answer| answer == &answers[0]));
         }
         check(&next, &mut scratches)?;
     }

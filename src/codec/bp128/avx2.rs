@@ -114,19 +114,19 @@ fn with_slack(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
     }
 }
 
-/// As `bp128::unpack`.
+/// As `bp128::unpack_plus`.
 ///
 /// # Safety
 ///
 /// `width` is at most 32 and `block` has 16 x `width` bytes; the machine has AVX2.
-pub(super) unsafe fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
     with_slack(block, width, |block| {
         if width <= 25 {
             // SAFETY: promised by the caller; `with_slack` added the rest.
-            unsafe { unpack_as::<false>(block, width, out) }
+            unsafe { unpack_as::<false>(block, width, more, out) }
         } else {
             // SAFETY: as above.
-            unsafe { unpack_as::<true>(block, width, out) }
+            unsafe { unpack_as::<true>(block, width, more, out) }
         }
     });
 }
@@ -135,11 +135,13 @@ pub(super) unsafe fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
 ///
 /// As [`unpack`], and `block` has [`SLACK`] bytes more.
 #[target_feature(enable = "avx2")]
-unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
     let shape = shape(width);
+    let more = _mm256_set1_epi32(more as i32);
     for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
         // SAFETY: sixteen steps of `width` bytes are the block; the slack is behind the last.
         let values = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
+        let values = _mm256_add_epi32(values, more);
         // SAFETY: `out` is eight u32.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), values) };
     }

@@ -90,19 +90,19 @@ unsafe fn sixteen<const WIDE: bool>(from: *const u8, shape: Shape) -> __m512i {
     _mm512_and_si512(shifted, shape.mask)
 }
 
-/// As `bp128::unpack`.
+/// As `bp128::unpack_plus`.
 ///
 /// # Safety
 ///
 /// `width` is at most 32 and `block` has 16 x `width` bytes; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) unsafe fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
     if width <= 25 {
         // SAFETY: promised by the caller.
-        unsafe { unpack_as::<false>(block, width, out) }
+        unsafe { unpack_as::<false>(block, width, more, out) }
     } else {
         // SAFETY: promised by the caller.
-        unsafe { unpack_as::<true>(block, width, out) }
+        unsafe { unpack_as::<true>(block, width, more, out) }
     }
 }
 
@@ -111,15 +111,43 @@ pub(super) unsafe fn unpack(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
 /// As [`unpack`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
     let shape = shape(width);
+    let more = _mm512_set1_epi32(more as i32);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         // SAFETY: eight steps of 2 x width bytes are the 16 x width bytes that the caller promised.
         let values = unsafe { sixteen::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
+        let values = _mm512_add_epi32(values, more);
         // SAFETY: `out` is sixteen u32.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), values) };
     }
 }
+
+/// Where the two bytes around each of 32 values of up to 9 bits lie: value i goes to the low half of
+/// lane i, value 16 + i to its high half.
+#[repr(C, align(64))]
+struct PairGather {
+    bytes: [u8; 64],
+    shifts: [u16; 32],
+}
+
+static PAIR_GATHER: [PairGather; 10] = {
+    let mut tables = [const { PairGather { bytes: [0; 64], shifts: [0; 32] } }; 10];
+    let mut width = 0;
+    while width < 10 {
+        let mut i = 0;
+        while i < 32 {
+            let bit = i * width;
+            let half = 2 * (i % 16) + i / 16;
+            tables[width].bytes[2 * half] = (bit / 8) as u8;
+            tables[width].bytes[2 * half + 1] = (bit / 8 + 1) as u8;
+            tables[width].shifts[half] = (bit % 8) as u16;
+            i += 1;
+        }
+        width += 1;
+    }
+    tables
+};
 
 /// As `bp128::unpack_docids`.
 ///
@@ -128,13 +156,37 @@ unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, out: &mut [u32; B
 /// As [`unpack`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
 pub(super) unsafe fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
-    if width <= 25 {
+    match width {
         // SAFETY: promised by the caller.
-        unsafe { docids_as::<false>(block, width, previous, out) }
-    } else {
+        0..=9 => unsafe { docids_of_narrow(block, width, previous, out) },
         // SAFETY: promised by the caller.
-        unsafe { docids_as::<true>(block, width, previous, out) }
+        10..=12 => unsafe { docids_of_pairs(block, width, previous, out) },
+        // SAFETY: promised by the caller.
+        13..=25 => unsafe { docids_as::<false>(block, width, previous, out) },
+        // SAFETY: promised by the caller.
+        _ => unsafe { docids_as::<true>(block, width, previous, out) },
     }
+}
+
+/// For each lane the sum of the lanes up to it.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sums(values: __m512i) -> __m512i {
+    // Within pairs of lanes, within fours, within eights, and all.
+    let sums = _mm512_add_epi32(values, _mm512_slli_epi64::<32>(values));
+    let sums = _mm512_add_epi32(sums, _mm512_maskz_shuffle_epi32::<0x55>(0xcccc, sums));
+    let ends = _mm512_setr_epi32(0, 0, 0, 0, 3, 3, 3, 3, 0, 0, 0, 0, 11, 11, 11, 11);
+    let sums = _mm512_add_epi32(sums, _mm512_maskz_permutexvar_epi32(0xf0f0, ends, sums));
+    let end = _mm512_set1_epi32(7);
+    _mm512_add_epi32(sums, _mm512_maskz_permutexvar_epi32(0xff00, end, sums))
+}
+
+/// Numbers 1 to 16, and the docid before them.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn counted_from(previous: u32) -> __m512i {
+    let ones = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
+    _mm512_add_epi32(ones, _mm512_set1_epi32(previous as i32))
 }
 
 /// # Safety
@@ -149,22 +201,86 @@ unsafe fn docids_as<const WIDE: bool>(
     out: &mut [u32; BLOCK],
 ) {
     let shape = shape(width);
-    let zero = _mm512_setzero_si512();
-    let ones = _mm512_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
-    let last = _mm512_set1_epi32(15);
-    let mut before = _mm512_set1_epi32(previous as i32);
+    let (last, sixteen_more) = (_mm512_set1_epi32(15), _mm512_set1_epi32(16));
+    let mut before = counted_from(previous);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
         // SAFETY: eight steps of 2 x width bytes are the 16 x width bytes that the caller promised.
         let gaps = unsafe { sixteen::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
-        let sum = _mm512_add_epi32(gaps, _mm512_alignr_epi32::<15>(gaps, zero));
-        let sum = _mm512_add_epi32(sum, _mm512_alignr_epi32::<14>(sum, zero));
-        let sum = _mm512_add_epi32(sum, _mm512_alignr_epi32::<12>(sum, zero));
-        let sum = _mm512_add_epi32(sum, _mm512_alignr_epi32::<8>(sum, zero));
-        let sum = _mm512_add_epi32(sum, ones);
-        let total = _mm512_permutexvar_epi32(last, sum);
-        let docids = _mm512_add_epi32(sum, before);
+        let sums = sums(gaps);
+        let docids = _mm512_add_epi32(sums, before);
         // SAFETY: `out` is sixteen u32.
         unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), docids) };
-        before = _mm512_add_epi32(before, total);
+        let total = _mm512_permutexvar_epi32(last, sums);
+        before = _mm512_add_epi32(before, _mm512_add_epi32(total, sixteen_more));
+    }
+}
+
+/// Stores the docids of 32 gaps, of which the first sixteen are in the low halves of the lanes and
+/// the rest in the high halves, and returns what is before the next. No sum of sixteen exceeds 16
+/// bits, so both halves are summed up at once.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store_pair(gaps: __m512i, before: __m512i, out: &mut [u32; 32]) -> __m512i {
+    let low = _mm512_set1_epi32(0xffff);
+    let sums = sums(gaps);
+    let total = _mm512_permutexvar_epi32(_mm512_set1_epi32(15), sums);
+    let first = _mm512_add_epi32(_mm512_and_si512(sums, low), before);
+    let sixteen_more = _mm512_add_epi32(before, _mm512_set1_epi32(16));
+    let before = _mm512_add_epi32(sixteen_more, _mm512_and_si512(total, low));
+    let second = _mm512_add_epi32(_mm512_srli_epi32::<16>(sums), before);
+    // SAFETY: `out` is 32 u32, of which these are the first sixteen.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), first) };
+    // SAFETY: these are the other sixteen.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(16).cast(), second) };
+    let sixteen_more = _mm512_add_epi32(before, _mm512_set1_epi32(16));
+    _mm512_add_epi32(sixteen_more, _mm512_srli_epi32::<16>(total))
+}
+
+/// Up to 12 bits: 16 gaps of less than 2^12 sum up to less than 2^16.
+///
+/// # Safety
+///
+/// As [`unpack`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+unsafe fn docids_of_pairs(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+    let shape = shape(width);
+    let mut before = counted_from(previous);
+    for (pair, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+        // SAFETY: four steps of 4 x width bytes are the 16 x width bytes that the caller promised.
+        let from = unsafe { block.as_ptr().add(2 * pair * shape.step) };
+        // SAFETY: a pair has two steps.
+        let first = unsafe { sixteen::<false>(from, shape) };
+        // SAFETY: as above.
+        let second = unsafe { sixteen::<false>(from.add(shape.step), shape) };
+        let gaps = _mm512_or_si512(first, _mm512_slli_epi32::<16>(second));
+        before = store_pair(gaps, before, out);
+    }
+}
+
+/// Up to 9 bits: a value lies in two bytes, so that 32 are brought into their halves at once.
+///
+/// # Safety
+///
+/// As [`unpack`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+unsafe fn docids_of_narrow(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+    let table = &PAIR_GATHER[usize::from(width)];
+    // SAFETY: the table has 64 bytes there.
+    let places = unsafe { _mm512_loadu_si512(table.bytes.as_ptr().cast()) };
+    // SAFETY: as above.
+    let shifts = unsafe { _mm512_loadu_si512(table.shifts.as_ptr().cast()) };
+    let mask = _mm512_set1_epi16(mask(width) as i16);
+    let step = 4 * usize::from(width);
+    let loaded = (1u64 << step) - 1;
+    let mut before = counted_from(previous);
+    for (pair, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
+        // SAFETY: the mask has one bit for each byte of this step; four steps of 4 x width bytes
+        // are the 16 x width bytes that the caller promised.
+        let bytes =
+            unsafe { _mm512_maskz_loadu_epi8(loaded, block.as_ptr().add(pair * step).cast()) };
+        let gaps = _mm512_srlv_epi16(_mm512_permutexvar_epi8(places, bytes), shifts);
+        before = store_pair(_mm512_and_si512(gaps, mask), before, out);
     }
 }

@@ -2,13 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Every path that this machine has: a name, `unpack` and `unpack_docids`.
-type Path = (&'static str, fn(&[u8], u8, &mut [u32; BLOCK]), fn(&[u8], u8, u32, &mut [u32; BLOCK]));
+/// Every path that this machine has: a name, `unpack_plus` and `unpack_docids`.
+type Path =
+    (&'static str, fn(&[u8], u8, u32, &mut [u32; BLOCK]), fn(&[u8], u8, u32, &mut [u32; BLOCK]));
 
 fn paths() -> Vec<Path> {
     let mut paths: Vec<Path> = vec![
         ("portable", portable::unpack, portable::unpack_docids),
-        ("chosen", unpack, unpack_docids),
+        ("chosen", unpack_plus, unpack_docids),
     ];
     #[cfg(target_arch = "x86_64")]
     {
@@ -16,7 +17,7 @@ fn paths() -> Vec<Path> {
             paths.push((
                 "avx2",
                 // SAFETY: the level is there; the tests give whole blocks.
-                |bytes, width, out| unsafe { avx2::unpack(bytes, width, out) },
+                |bytes, width, more, out| unsafe { avx2::unpack(bytes, width, more, out) },
                 // SAFETY: as above.
                 |bytes, width, previous, out| unsafe {
                     avx2::unpack_docids(bytes, width, previous, out)
@@ -27,7 +28,7 @@ fn paths() -> Vec<Path> {
             paths.push((
                 "avx512",
                 // SAFETY: as above.
-                |bytes, width, out| unsafe { avx512::unpack(bytes, width, out) },
+                |bytes, width, more, out| unsafe { avx512::unpack(bytes, width, more, out) },
                 // SAFETY: as above.
                 |bytes, width, previous, out| unsafe {
                     avx512::unpack_docids(bytes, width, previous, out)
@@ -76,9 +77,9 @@ fn twin_every_width_with_all_bits_set_and_with_none() {
         for byte in [0x00, 0xff] {
             let block = exact(&vec![byte; bytes(width)]);
             let expected = if byte == 0 { 0 } else { mask(width) };
-            for (name, unpack, _) in paths() {
+            for (name, unpack_plus, _) in paths() {
                 let mut values = [1; BLOCK];
-                unpack(&block, width, &mut values);
+                unpack_plus(&block, width, 0, &mut values);
                 assert_eq!(values, [expected; BLOCK], "{name}, {width} bits");
             }
         }
@@ -128,10 +129,11 @@ proptest! {
                 docid = docid.wrapping_add(gap).wrapping_add(1);
                 docid
             });
-            for (name, unpack, unpack_docids) in paths() {
+            for (name, unpack_plus, unpack_docids) in paths() {
                 let mut values = [0; BLOCK];
-                unpack(&block, width, &mut values);
-                prop_assert_eq!(values, expected, "{}, {} bits", name, width);
+                unpack_plus(&block, width, previous, &mut values);
+                let plus = expected.map(|value| value.wrapping_add(previous));
+                prop_assert_eq!(values, plus, "{}, {} bits", name, width);
                 unpack_docids(&block, width, previous, &mut values);
                 prop_assert_eq!(values, docids, "{}, {} bits", name, width);
             }

@@ -106,7 +106,7 @@ fn every_cut_is_found() {
     for name in names(&generation) {
         let path = generation.join(&name);
         let good = fs::read(&path).unwrap();
-        let step = 1 + good.len() / 100;
+        let step = 1 + good.len() / 40;
         for length in (0..good.len()).step_by(step).chain([good.len() - 1, good.len() + 1]) {
             let mut bytes = good.clone();
             bytes.resize(length, 0);
@@ -168,7 +168,7 @@ fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
     let mut manifest = read_manifest(generation).unwrap();
     let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();
     (file.bytes, file.crc32) = (bytes.len() as u64, crc32fast::hash(&bytes));
-    manifest.write(generation).unwrap();
+    fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
 }
 
 fn lists_of(path: &Path) -> Vec<TermEntry> {
@@ -188,8 +188,9 @@ fn flipped_bits_are_found_without_the_help_of_checksums() {
     let mut renamed = 0;
     for name in ["runs/000000.postings", lexicon] {
         let good = fs::read(generation.join(name)).unwrap();
-        // The checksum of the header would be made good again.
-        for bit in bits(name, &good).filter(|bit| !(60..64).contains(&(bit / 8))) {
+        // The checksum of the header would be made good again. Every third bit will do.
+        let header = 8 * 60..8 * 64;
+        for bit in bits(name, &good).step_by(3).filter(|bit| !header.contains(bit)) {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             sealed(&generation, name, &bytes);

@@ -49,15 +49,10 @@ impl PackedBlock {
         let found = docids[BLOCK - 1];
         // A sum that overflows, which it can once at most, ends below where it began; with wider
         // gaps each step is looked at.
-        let rises = self.last >= least
-            && (self.gap_bits <= SAFE_GAP_BITS
-                || docids[0] >= least && docids.windows(2).all(|pair| pair[0] < pair[1]));
-        if found != self.last || !rises {
-            return Err(ListError::Order { offset: self.offset, expected: self.last, found });
-        }
-        if self.last >= documents {
-            let found = u64::from(self.last);
-            return Err(ListError::Docid { offset: self.offset, expected: documents, found });
+        let rises =
+            self.last >= least && (self.gap_bits <= SAFE_GAP_BITS || rise_from(least, docids));
+        if found != self.last || !rises || self.last >= documents {
+            return Err(self.wrong_docids(found, rises, documents));
         }
         Ok(())
     }
@@ -70,13 +65,12 @@ impl PackedBlock {
     #[inline]
     pub fn tfs(&self, block: &[u8], tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
         self.check_extent(block)?;
-        bp128::unpack(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, tfs);
-        let mut least = u32::MAX;
-        for tf in tfs {
-            *tf = tf.wrapping_add(1);
-            least = least.min(*tf);
+        bp128::unpack_plus(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, 1, tfs);
+        // Only the greatest of 32 bits has no successor.
+        if self.tf_bits == bp128::MAX_WIDTH && tfs.contains(&0) {
+            return Err(self.tf_overflow());
         }
-        if least == 0 { Err(self.tf_overflow()) } else { Ok(()) }
+        Ok(())
     }
 
     /// Reads the term frequency of posting `i` alone.
@@ -119,18 +113,28 @@ impl PackedBlock {
 
     #[inline]
     fn check_extent(&self, block: &[u8]) -> Result<(), ListError> {
-        let widest = self.gap_bits.max(self.tf_bits);
-        if widest > bp128::MAX_WIDTH {
-            return Err(ListError::Width { offset: self.offset, found: widest });
-        }
-        if block.len() < self.bytes() {
-            return Err(ListError::CutShort {
-                offset: self.offset,
-                expected: self.bytes() as u64,
-                found: block.len() as u64,
-            });
+        if self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH || block.len() < self.bytes() {
+            return Err(self.wrong_extent(block));
         }
         Ok(())
+    }
+
+    #[cold]
+    fn wrong_extent(&self, block: &[u8]) -> ListError {
+        let (offset, found) = (self.offset, self.gap_bits.max(self.tf_bits));
+        if found > bp128::MAX_WIDTH {
+            return ListError::Width { offset, found };
+        }
+        ListError::CutShort { offset, expected: self.bytes() as u64, found: block.len() as u64 }
+    }
+
+    #[cold]
+    fn wrong_docids(&self, found: u32, rises: bool, documents: u32) -> ListError {
+        let offset = self.offset;
+        if found != self.last || !rises {
+            return ListError::Order { offset, expected: self.last, found };
+        }
+        ListError::Docid { offset, expected: documents, found: u64::from(self.last) }
     }
 
     #[cold]
@@ -138,6 +142,12 @@ impl PackedBlock {
         let offset = self.offset + bp128::bytes(self.gap_bits) as u64;
         ListError::TermFrequency { offset, found: 1 << 32 }
     }
+}
+
+/// Whether each docid is above the one before it, and the first is at least `least`.
+#[inline(never)]
+fn rise_from(least: u32, docids: &[u32; BLOCK]) -> bool {
+    docids[0] >= least && docids.windows(2).all(|pair| pair[0] < pair[1])
 }
 
 /// Reads a tail of `count` postings, which takes the whole of `tail` and begins at byte `offset` of

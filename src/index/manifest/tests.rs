@@ -24,6 +24,7 @@ fn example() -> Manifest {
     Manifest {
         format: VERSION,
         generation: 7,
+        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
         command: "millrace build \"checksum\" é".into(),
         statistics: Statistics {
             documents: 5,
@@ -103,7 +104,9 @@ fn unknown_members_are_named_with_their_place() {
 #[test]
 fn parts_that_do_not_agree_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
-    let changes: [fn(&mut Manifest); 12] = [
+    let changes: [fn(&mut Manifest); 14] = [
+        |m| m.settings.codec = "rot13".into(),
+        |m| m.settings.block_size = 64,
         |m| m.format = 0,
         |m| m.runs[1].first_docid = 2,
         |m| m.runs[1].documents = 3,

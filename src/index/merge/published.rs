@@ -50,11 +50,11 @@ pub fn merge_index(
     current(index)?.ok_or_else(none)?;
     let lock = IndexLock::acquire(index)?;
     let from = current(index)?.ok_or_else(none)?;
+    lock.remove_debris()?;
     let old = read_manifest(&from)?;
     if old.runs.len() <= 1 {
         return Ok(Merged::Nothing);
     }
-    lock.remove_debris()?;
     let merged = merge_generation(&lock, &from, old, memory_bytes, command, workers);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.

@@ -6,10 +6,11 @@ use crate::index::error::IndexError;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 
 /// Bytes of a suffix that a key holds.
-const KEY_SUFFIX_BYTES: usize = 14;
+const KEY_SUFFIX_BYTES: usize = 13;
 
-/// A stream's present term in short: the collection, then the first bytes of the suffix, zero where
-/// it has none. Keys of different order tell the order of the terms; equal keys tell nothing.
+/// A stream's present term in short, big-endian: two bytes of collection, the first 13 bytes of the
+/// suffix, zero where it has none, and the suffix's length, or 14 if that is more. The order of keys
+/// is that of their terms; of equal keys only those that end with 14 can have different terms.
 type Key = u128;
 
 /// The merged terms of several runs.
@@ -49,7 +50,7 @@ impl TermMerge {
 
     /// Returns the term that was taken.
     pub(super) fn taken(&self) -> (u16, &[u8]) {
-        ((self.key >> (8 * KEY_SUFFIX_BYTES)) as u16, &self.suffix)
+        ((self.key >> 112) as u16, &self.suffix)
     }
 
     /// Returns the first run that still stands at the taken term, and its list.
@@ -57,7 +58,8 @@ impl TermMerge {
     pub(super) fn source_of_term(&self) -> Option<(usize, TermEntry)> {
         let &(key, source) = self.heap.first()?;
         let term = self.streams[source].term();
-        (key == self.key && term.suffix == self.suffix).then_some((source, term.list))
+        let equal = key == self.key && (is_whole(key) || term.suffix == self.suffix);
+        equal.then_some((source, term.list))
     }
 
     /// Lets that run go on to its next term.
@@ -92,8 +94,8 @@ impl TermMerge {
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {
         let (a, b) = (self.heap[a], self.heap[b]);
-        if a.0 != b.0 {
-            return a.0 < b.0;
+        if a.0 != b.0 || is_whole(a.0) {
+            return a < b;
         }
         let suffix = |source: usize| self.streams[source].term().suffix;
         (suffix(a.1), a.1) < (suffix(b.1), b.1)
@@ -107,5 +109,12 @@ fn key(stream: &LexiconStream) -> Key {
     bytes[..2].copy_from_slice(&term.collection.to_be_bytes());
     let length = term.suffix.len().min(KEY_SUFFIX_BYTES);
     bytes[2..2 + length].copy_from_slice(&term.suffix[..length]);
+    bytes[15] = term.suffix.len().min(KEY_SUFFIX_BYTES + 1) as u8;
     u128::from_be_bytes(bytes)
+}
+
+/// Whether the key holds the whole suffix.
+#[inline]
+fn is_whole(key: Key) -> bool {
+    key as u8 <= KEY_SUFFIX_BYTES as u8
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::generation::Generation;
+use crate::index::lexicon::LexiconWriter;
 use crate::index::publish::current;
 use crate::index::testing::{Noise, build, collection, write_run, write_runs};
 use proptest::prelude::*;
@@ -68,6 +69,43 @@ proptest! {
             prop_assert_eq!(entry.bytes, bytes.len() as u64);
             prop_assert_eq!(entry.crc32, crc32fast::hash(bytes));
         }
+    }
+
+    #[test]
+    fn law_terms_of_any_bytes_are_merged_in_order(
+        runs in prop::collection::vec(
+            prop::collection::btree_set(
+                (11..13u16, prop::collection::vec(prop::sample::select(vec![0u8, 1, 255]), 0..18)),
+                0..12,
+            ),
+            1..6,
+        ),
+    ) {
+        let folder = generation();
+        let mut expected: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut streams = Vec::new();
+        for (source, terms) in runs.iter().enumerate() {
+            let name = format!("lexicon-{source}");
+            let mut writer = LexiconWriter::create(folder.path(), &name, Durability::Scratch).unwrap();
+            for (collection, suffix) in terms {
+                writer.term(*collection, suffix, 1, 1).unwrap();
+                expected.entry((*collection, suffix.clone())).or_default().push(source);
+            }
+            writer.finish().unwrap();
+            streams.push(LexiconStream::open(&folder.path().join(name), 0).unwrap());
+        }
+        let mut merge = TermMerge::new(streams).unwrap();
+        let mut found = Vec::new();
+        while merge.take_term() {
+            let mut sources = Vec::new();
+            while let Some((source, _)) = merge.source_of_term() {
+                sources.push(source);
+                merge.advance().unwrap();
+            }
+            let (collection, suffix) = merge.taken();
+            found.push(((collection, suffix.to_vec()), sources));
+        }
+        prop_assert_eq!(found, Vec::from_iter(expected));
     }
 
     #[test]
@@ -184,7 +222,9 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     assert_eq!(manifest.statistics, one.manifest().statistics);
     assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
 
+    fs::create_dir(many.path().join("gen-000001")).unwrap();
     assert_eq!(merge_index(many.path(), 8 << 20, "again", 1).unwrap(), Merged::Nothing);
+    assert!(!many.path().join("gen-000001").exists(), "debris goes, whatever there is to do");
     assert_eq!(current(many.path()).unwrap().unwrap(), generation.path());
 }
 

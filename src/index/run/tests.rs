@@ -1,9 +1,9 @@
 use super::*;
 use crate::index::list::{BLOCK, ListEncoder};
-use crate::index::storage::FileEntry;
+use crate::index::storage::{Durability, FileEntry};
 use std::fs;
 
-fn write(folder: &Path) -> (crate::index::manifest::RunEntry, Vec<FileEntry>) {
+fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
     let mut writer = RunWriter::create(folder, 3).unwrap();
     let mut encoder = ListEncoder::new();
@@ -89,8 +89,10 @@ fn every_flipped_bit_is_found_with_verify_and_none_panics() {
 fn a_run_of_nothing_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
-    let writer = RunWriter::create(folder.path(), 0).unwrap();
+    let scratch = Durability::Scratch;
+    let writer = RunWriter::create_with(folder.path(), 0, scratch).unwrap();
     let (entry, files) = writer.finish(0, 0).unwrap();
+    sync_run(folder.path(), &entry).unwrap();
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());
 }

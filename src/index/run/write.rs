@@ -30,7 +30,8 @@ impl RunWriter {
         Self::create_with(generation, number, Durability::Lasting)
     }
 
-    /// Creates a run that need not outlive a crash.
+    /// Creates a run; a [`Scratch`](Durability::Scratch) one need not outlive a crash, unless
+    /// [`sync_run`](super::sync_run) follows.
     ///
     /// # Errors
     /// `Storage`.

@@ -1,6 +1,6 @@
 //! The plain forms, compiled for machines with AVX2.
 
-use super::{BLOCK, Block, Matches, Room, TopK, portable};
+use super::{BLOCK, Block, Matches, Room, Share, TopK, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -13,16 +13,21 @@ macro_rules! compiled_for_avx2 {
 }
 
 compiled_for_avx2! {
-    fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize;
+    fn share_out(
+        last_docids: &[[u8; 4]],
+        from: usize,
+        candidates: (&Room, usize),
+        shares: &mut [Share; BLOCK]
+    ) -> usize;
     fn match_block(
         candidates: &Room,
-        from_count: (usize, usize),
+        span: (usize, usize),
         block: Block<'_>,
-        matches: &mut Matches
-    ) -> usize;
+        matches: &mut Matches<'_>
+    );
     fn scores(
         weight: f32,
-        postings: (&[u32; BLOCK], &[u32; BLOCK]),
+        postings: (&Room, &[u32; BLOCK]),
         len: usize,
         norms: &[f32],
         scores: &mut [f32; BLOCK]
@@ -35,7 +40,7 @@ compiled_for_avx2! {
         sums: &mut [f32; BLOCK]
     );
     fn offer_block(
-        documents: (&[u32], &[f32; BLOCK]),
+        documents: (&Room, &[f32; BLOCK]),
         len: usize,
         first_docid: u32,
         top: &mut TopK

@@ -1,15 +1,17 @@
 //! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
 //! compiled for its machines.
 
-use super::{BLOCK, Block, Matches, Room, TopK, UNMATCHED, bits_to_exceed};
+use super::{BLOCK, Block, Matches, Room, Share, TopK, UNMATCHED, bits_to_exceed};
 use crate::score::bm25::score;
 
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
 
+/// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
+/// if there is none.
 #[inline(always)]
 pub(super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
-    let (mut from, mut step) = (from, 8);
+    let (mut from, mut step) = (from, 1);
     let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
     while last_docids.get(from + step - 1).is_some_and(below) {
         from += step;
@@ -20,42 +22,63 @@ pub(super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> u
 }
 
 #[inline(always)]
+pub(super) fn share_out(
+    last_docids: &[[u8; 4]],
+    from: usize,
+    (candidates, count): (&Room, usize),
+    shares: &mut [Share; BLOCK],
+) -> usize {
+    let (mut block, mut next, mut len) = (from, 0, 0);
+    while next < count {
+        block = first_block(last_docids, block, candidates[next]);
+        next = match last_docids.get(block) {
+            None => count,
+            Some(&last) => {
+                let last = u32::from_le_bytes(last);
+                next + candidates[next..count].iter().take_while(|&&docid| docid <= last).count()
+            }
+        };
+        shares[len] = Share { block: block as u32, end: next as u32 };
+        len += 1;
+    }
+    len
+}
+
+#[inline(always)]
 pub(super) fn match_block(
     candidates: &Room,
-    (from, count): (usize, usize),
+    (from, end): (usize, usize),
     block: Block<'_>,
-    matches: &mut Matches,
-) -> usize {
+    matches: &mut Matches<'_>,
+) {
     let docids = &block.docids[..block.len];
-    let last = docids[block.len - 1];
-    let Matches { kept, positions, found } = matches;
-    let mut candidate = from;
-    if candidates[from + FEW] > last {
-        while candidate < count && candidates[candidate] <= last {
-            let at = docids.partition_point(|&docid| docid < candidates[candidate]);
+    let Matches { found, docids: met, kept, positions } = matches;
+    if end - from <= FEW {
+        for (candidate, &wanted) in (from..).zip(&candidates[from..end]) {
+            let at = docids.partition_point(|&docid| docid < wanted);
+            met[*found] = wanted;
             kept[*found] = candidate as u32;
             positions[*found] = block.first + at as u32;
-            *found += usize::from(docids[at] == candidates[candidate]);
-            candidate += 1;
+            *found += usize::from(docids.get(at) == Some(&wanted));
         }
-        return candidate;
+        return;
     }
-    let mut at = 0;
-    while candidate < count && at < docids.len() {
+    let (mut candidate, mut at) = (from, 0);
+    while candidate < end && at < docids.len() {
         let (wanted, docid) = (candidates[candidate], docids[at]);
+        met[*found] = wanted;
         kept[*found] = candidate as u32;
         positions[*found] = block.first + at as u32;
         *found += usize::from(wanted == docid);
         candidate += usize::from(wanted <= docid);
         at += usize::from(docid <= wanted);
     }
-    candidate
 }
 
 #[inline(always)]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&[u32; BLOCK], &[u32; BLOCK]),
+    (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -84,7 +107,7 @@ pub(super) fn add_scores(
 
 #[inline(always)]
 pub(super) fn offer_block(
-    (docids, scores): (&[u32], &[f32; BLOCK]),
+    (docids, scores): (&Room, &[f32; BLOCK]),
     len: usize,
     first_docid: u32,
     top: &mut TopK,

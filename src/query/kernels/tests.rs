@@ -46,17 +46,27 @@ fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
-    fn twin_first_block(
+    fn twin_share_out(
         docids in (0..300usize).prop_flat_map(|count| rising(count, 9)),
         from in 0..310usize,
-        docid in 0..1600u32,
+        candidates in (1..=BLOCK, 1..30u32).prop_flat_map(|(count, spread)| rising(count, spread)),
     ) {
         let last_docids: Vec<[u8; 4]> = docids.iter().map(|docid| docid.to_le_bytes()).collect();
-        let expected = (from.min(docids.len())..docids.len())
-            .find(|&block| docids[block] >= docid)
-            .unwrap_or(docids.len());
+        let from = from.min(docids.len());
+        let mut expected: Vec<Share> = Vec::new();
+        for (number, &candidate) in candidates.iter().enumerate() {
+            let block = from + docids[from..].partition_point(|&last| last < candidate);
+            let share = Share { block: block as u32, end: number as u32 + 1 };
+            match expected.last_mut() {
+                Some(last) if last.block == share.block => *last = share,
+                _ => expected.push(share),
+            }
+        }
         for level in levels() {
-            prop_assert_eq!(first_block(level, &last_docids, from, docid), expected, "{:?}", level);
+            let mut shares = [Share::default(); BLOCK];
+            let candidates = (&array(&candidates), candidates.len());
+            let len = share_out(level, &last_docids, from, candidates, &mut shares);
+            prop_assert_eq!(&shares[..len], &expected, "{:?}", level);
         }
     }
 
@@ -66,12 +76,14 @@ proptest! {
         docids in (1..=BLOCK, 1..8u32).prop_flat_map(|(count, spread)| rising(count, spread)),
         from in any::<prop::sample::Index>(),
         found in 0..2usize,
+        is_tail in any::<bool>(),
     ) {
         let from = from.index(candidates.len());
         let found = found.min(from);
         let last = docids[docids.len() - 1];
-        let next = candidates.iter().filter(|&&one| one <= last).count().max(from);
-        let expected: Vec<(u32, u32)> = (from..next)
+        let behind = candidates.iter().filter(|&&one| one <= last).count().max(from);
+        let end = if is_tail { candidates.len() } else { behind };
+        let expected: Vec<(u32, u32)> = (from..end)
             .filter_map(|i| {
                 let at = docids.binary_search(&candidates[i]).ok()?;
                 Some((i as u32, 1280 + at as u32))
@@ -79,14 +91,30 @@ proptest! {
             .collect();
         let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
         for level in levels() {
-            let mut matches = Matches { found, ..Matches::default() };
-            let span = (from, candidates.len());
-            let after = match_block(level, &array(&candidates), span, block, &mut matches);
-            let pairs = matches.kept.into_iter().zip(matches.positions);
-            let pairs: Vec<_> = pairs.take(matches.found).skip(found).collect();
-            prop_assert_eq!(&pairs, &expected, "{:?}", level);
-            prop_assert_eq!(after, next, "{:?}", level);
+            let (mut met, mut kept, mut positions) = (array(&[]), array(&[]), array(&[]));
+            let mut matches = Matches {
+                found,
+                docids: &mut met,
+                kept: &mut kept,
+                positions: &mut positions,
+            };
+            match_block(level, &array(&candidates), (from, end), block, &mut matches);
+            let found = found..matches.found;
+            let pairs: Vec<_> = kept.into_iter().zip(positions).collect();
+            prop_assert_eq!(&pairs[found.clone()], &expected, "{:?}", level);
+            for i in found {
+                prop_assert_eq!(met[i], candidates[kept[i] as usize]);
+            }
         }
+    }
+
+    #[test]
+    fn twin_intersections(
+        a in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        b in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+    ) {
+        #[cfg(target_arch = "x86_64")]
+        avx512::check_intersections(&array(&a), &array(&b));
     }
 
     #[test]
@@ -141,7 +169,7 @@ proptest! {
                     let mut scores = [0.0; BLOCK];
                     scores[..block.len()].copy_from_slice(block);
                     let first = number as u32 * 1000;
-                    offer_block(level, (&array::<BLOCK>(&docids), &scores), block.len(), first, top);
+                    offer_block(level, (&array(&docids), &scores), block.len(), first, top);
                 }
             });
             let expected = hits(k, |top| {
