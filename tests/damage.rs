@@ -146,7 +146,7 @@ fn cuts_are_found() {
 
 #[test]
 fn sealed_damage_makes_no_panic() {
-    seal_damage(SOME);
+    seal_damage(Extent { whole: SOME.whole / 3, ..SOME });
 }
 
 #[test]
@@ -259,7 +259,6 @@ fn seal_damage(extent: Extent) {
                 fs::write(generation.join("manifest.json"), sealed.encode()).unwrap();
                 unnoticed += u32::from(victim.check(&what).is_ok());
                 _ = victim.ask(false, &what);
-                _ = victim.ask(true, &what);
             }
             fs::write(&path, &bytes).unwrap();
         }

@@ -71,6 +71,12 @@ pub enum InputError {
         #[source]
         source: Unknown,
     },
+    /// The format of a pipe or a device would have to be found from bytes that can be read once.
+    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    NotAFile {
+        /// The pipe.
+        path: String,
+    },
     /// A folder has no file that millrace reads.
     #[error(
         "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown, also with .gz or .zst); name the format with --format to read all files"
@@ -135,7 +141,7 @@ impl Plan {
                 let name = argument.file_name().unwrap_or(argument.as_os_str());
                 let format = match format.or_else(|| Format::by_name(argument)) {
                     Some(format) => format,
-                    None => plan.format_of_content(argument)?,
+                    None => format_of_content(argument)?,
                 };
                 plan.add_file(argument.clone(), Path::new(name), format)?;
             }
@@ -160,32 +166,14 @@ impl Plan {
                 let error = |e| io_error(STDIN, e);
                 io::stdin().take(HEAD_BYTES).read_to_end(&mut head).map_err(error)?;
                 let format = content_format(STDIN, &head)?;
-                self.keep_open(Pipe::new(head, || Ok(io::stdin())).map_err(error)?);
+                let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
+                let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+                pipes.insert(self.inputs.len() as u32, pipe);
                 format
             }
         };
         self.inputs.push(Input { path: None, name: "stdin".to_string(), bytes: 0, format });
         Ok(())
-    }
-
-    /// Finds the format of the next input from its first bytes; what cannot be read twice stays open.
-    fn format_of_content(&mut self, path: &Path) -> Result<Format, InputError> {
-        let shown = path.display().to_string();
-        let error = |e| io_error(&shown, e);
-        let mut head = Vec::new();
-        let file = File::open(path).map_err(error)?;
-        (&file).take(HEAD_BYTES).read_to_end(&mut head).map_err(error)?;
-        let format = content_format(&shown, &head)?;
-        if !file.metadata().map_err(error)?.is_file() {
-            self.keep_open(Pipe::new(head, || Ok(file)).map_err(error)?);
-        }
-        Ok(format)
-    }
-
-    /// Keeps the stream of the input that is added next.
-    fn keep_open(&mut self, pipe: Pipe) {
-        let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        pipes.insert(self.inputs.len() as u32, pipe);
     }
 
     fn add_folder(&mut self, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
@@ -311,6 +299,18 @@ fn io_error(path: impl Into<String>, source: io::Error) -> InputError {
 
 fn metadata(path: &Path) -> Result<Metadata, InputError> {
     path.metadata().map_err(|e| io_error(path.display().to_string(), e))
+}
+
+fn format_of_content(path: &Path) -> Result<Format, InputError> {
+    let shown = path.display().to_string();
+    if !metadata(path)?.is_file() {
+        return Err(InputError::NotAFile { path: shown });
+    }
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
+        .map_err(|e| io_error(&shown, e))?;
+    content_format(&shown, &head)
 }
 
 /// Finds the format from the first bytes of a file, decompressed if need be.
