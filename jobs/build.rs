@@ -11,7 +11,7 @@ use millrace::dictionary::tally::Owners;
 use millrace::index::format::VERSION;
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
-use millrace::index::publish::IndexLock;
+use millrace::index::publish::{IndexLock, current};
 use millrace::index::run::sync_run;
 use millrace::input::Format;
 use millrace::input::splits::Plan;
@@ -95,14 +95,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
 
+    // From here on a signal leaves nothing behind.
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
     let lock = IndexLock::acquire(&args.index)?;
     lock.remove_debris()?;
-    let result = build_generation(args, workers, budget, analysis, plan, &lock);
+    let before = current(&args.index)?;
+    let result = build_generation(args, workers, budget, analysis, plan, &lock, &control);
     if result.is_err() {
         // What cannot be removed now is removed by the next job.
-        _ = lock.remove_debris();
+        _ = lock.abandon(before.as_deref());
     }
-    let (build, manifest) = result?;
+    // A signal also makes writes fail; it is the reason.
+    let (build, manifest) =
+        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
     let seconds = start.elapsed().as_secs_f64();
     totals(args, &build, &manifest, seconds)?;
     Ok(manifest)
@@ -116,10 +122,9 @@ fn build_generation(
     analysis: Analysis,
     plan: Plan,
     lock: &IndexLock,
+    control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let (number, directory) = lock.next_generation()?;
-    let control = Arc::new(Control::default());
-    signals::watch(&control)?;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -138,7 +143,7 @@ fn build_generation(
     });
     let progress = Progress::start(&build, args.workers.common.quiet);
     let shared = build.clone();
-    control::run(workers, &control, move |worker| assemble(&shared, worker))?;
+    control::run(workers, control, move |worker| assemble(&shared, worker))?;
     let manifest = finish(args, &build, number)?;
     manifest.write(&build.directory)?;
     if let Some(failure) = control.take_failure() {

@@ -1,8 +1,11 @@
 //! `millrace merge`.
 
 use crate::args::{Common, size};
+use crate::signals;
+use millrace::dataflow::control::Control;
 use millrace::index::merge::{Merged, merge_index};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Arguments of the job.
@@ -21,7 +24,13 @@ pub(crate) struct Args {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1)?;
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
+    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1);
+    // A signal makes writes fail; it is the reason.
+    let merged = merged.map_err(|error| {
+        control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
+    })?;
     let seconds = start.elapsed().as_secs_f64();
     let (runs, generation) = match &merged {
         Merged::Nothing => (1, None),

@@ -118,7 +118,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = open_queries(args.queries.as_deref())?;
     let shared = args.ranking.open()?;
     let control = Arc::new(Control::default());
-    signals::watch(&control)?;
+    // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
+    signals::watch(&control, Some(Duration::from_secs(1)))?;
     let (sender, receiver) = sync_channel(1 << 14);
     let job = Arc::new(QueryJob {
         shared,

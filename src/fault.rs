@@ -28,13 +28,19 @@ pub enum Injected {
 /// Is called before every write, sync, rename and removal of an index file.
 ///
 /// # Errors
-/// The injected one: `StorageFull`.
+/// The injected one: [`no_space`].
 #[inline]
 pub fn storage() -> io::Result<Injected> {
     #[cfg(debug_assertions)]
     return enabled::storage();
     #[cfg(not(debug_assertions))]
     Ok(Injected::Nothing)
+}
+
+/// The injected error, as the system words it.
+pub fn no_space() -> io::Error {
+    // ENOSPC
+    io::Error::from_raw_os_error(28)
 }
 
 /// Is called by the operator `name` when it does work.
@@ -105,7 +111,7 @@ mod enabled {
         let now = OPERATIONS.fetch_add(1, Ordering::SeqCst);
         match *PLAN {
             Plan::Crash(n) if n == now => std::process::abort(),
-            Plan::Fail(n) if n == now => Err(io::ErrorKind::StorageFull.into()),
+            Plan::Fail(n) if n == now => Err(super::no_space()),
             Plan::Short(n) if n == now => Ok(Injected::Short),
             _ => Ok(Injected::Nothing),
         }

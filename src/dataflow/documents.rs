@@ -14,6 +14,7 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::storage::FileEntry;
 use crate::input::piece::Skipped;
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -184,7 +185,7 @@ impl Table {
                 self.name = format!("{file}:{}", self.lines + row.line);
                 name = &self.name;
             }
-            self.names.push(name.as_bytes(), self.documents)?;
+            self.names.push(name.as_bytes(), self.documents).map_err(|e| names_error(build, &e))?;
             writer.push(name.as_bytes(), row.length, row.location)?;
             self.documents += 1;
             self.tokens += u64::from(row.length);
@@ -214,7 +215,13 @@ impl Table {
         Self::writer(&mut self.writer, build)?;
         let writer = self.writer.take().expect("a writer was made");
         let Self { documents, tokens, empty, skipped, first_skipped, .. } = self;
-        let (files, duplicates) = (writer.finish()?, self.names.finish()?);
+        let files = writer.finish()?;
+        let duplicates = self.names.finish().map_err(|e| names_error(build, &e))?;
         Ok(DocumentsDone { files, documents, tokens, empty, duplicates, skipped, first_skipped })
     }
+}
+
+/// The file of the names' hashes has no name, so the folder's has to do.
+fn names_error(build: &Build, error: &io::Error) -> Cause {
+    format!("{}: cannot keep hashes of the names: {error}", build.directory.display()).into()
 }

@@ -14,7 +14,7 @@ use crate::input::Compression;
 use crate::input::splits::{Opened, Split};
 use crate::order::{BLOCK_BYTES, Position};
 use std::cell::{Cell, RefCell};
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -107,6 +107,8 @@ struct Current {
     inputs: Range<u32>,
     block: u64,
     file: Option<(u32, Opened, xxhash_rust::xxh3::Xxh3)>,
+    /// The block, as far as it was read.
+    bytes: Vec<u8>,
 }
 
 /// Makes the reading operator; the returned feed goes to the decompressor of the same worker.
@@ -138,12 +140,13 @@ pub fn read<'scope>(
                             Claim::Split(split) => {
                                 cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
                                 let Split { inputs, .. } = build.plan.splits[split].clone();
-                                current = Some(Current { split, inputs, block: 0, file: None });
+                                let (block, file, bytes) = (0, None, Vec::new());
+                                current = Some(Current { split, inputs, block, file, bytes });
                             }
                         }
                     }
                     let reading = current.as_mut().expect("a split was claimed");
-                    let block = reading.next_block(&build)?;
+                    let Some(block) = reading.next_block(&build)? else { return Ok(Step::Wait) };
                     cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
                     if block.ends_split {
                         current = None;
@@ -166,24 +169,33 @@ pub fn read<'scope>(
 
 enum Step {
     Block(Block),
+    /// Too many splits are open, or a pipe has no more bytes yet.
     Wait,
     Over,
 }
 
 impl Current {
-    fn next_block(&mut self, build: &Build) -> Result<Block, Cause> {
-        if self.file.is_none() {
-            let input = self.inputs.next().expect("a split has inputs");
-            self.file = Some((input, build.plan.open(input)?, Default::default()));
-        }
-        let (input, file, hash) = self.file.as_mut().expect("a file is open");
-        let mut bytes = Vec::with_capacity(BLOCK_BYTES);
-        let n = file
-            .reader
-            .by_ref()
-            .take(BLOCK_BYTES as u64)
-            .read_to_end(&mut bytes)
-            .map_err(|e| build.plan.read_error(*input, e))?;
+    /// Reads on; `None` while the rest of the block is not there, which only pipes do.
+    fn next_block(&mut self, build: &Build) -> Result<Option<Block>, Cause> {
+        let (input, file, hash) = match &mut self.file {
+            Some(file) => file,
+            none => {
+                // The numbers of inputs go on when the input is open.
+                let input = self.inputs.clone().next().expect("a split has inputs");
+                let Some(opened) = build.plan.open(input)? else { return Ok(None) };
+                self.inputs.next();
+                none.insert((input, opened, Default::default()))
+            }
+        };
+        let bytes = &mut self.bytes;
+        bytes.reserve_exact(BLOCK_BYTES - bytes.len());
+        let room = (BLOCK_BYTES - bytes.len()) as u64;
+        match file.reader.by_ref().take(room).read_to_end(bytes) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+            read => read.map_err(|e| build.plan.read_error(*input, e))?,
+        };
+        let bytes = std::mem::take(bytes);
+        let n = bytes.len();
         hash.update(&bytes);
         file.read += n as u64;
         Progress::add(&build.progress.read_bytes, n as u64);
@@ -200,6 +212,6 @@ impl Current {
         self.block += 1;
         let ends_split = ends_input && self.inputs.is_empty();
         let split = self.split;
-        Ok(Block { split, block, input, compression, bytes, ends_input, ends_split })
+        Ok(Some(Block { split, block, input, compression, bytes, ends_input, ends_split }))
     }
 }

@@ -62,6 +62,7 @@ impl Names {
     }
 
     fn spill(&mut self) -> io::Result<()> {
+        crate::fault::storage()?;
         self.entries.sort_unstable();
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile_in(&self.folder)?);

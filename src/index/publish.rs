@@ -59,6 +59,22 @@ impl IndexLock {
         Ok(())
     }
 
+    /// Removes what a job that failed has written; `before` was live when it began. That one stays
+    /// even if another is live now, for then the job failed while it published, and nobody knows
+    /// whether the change of `CURRENT` has reached the disk.
+    ///
+    /// # Errors
+    /// As [`remove_debris`](Self::remove_debris).
+    pub fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
+        let live = current(&self.index)?;
+        for path in debris(&self.index, live.as_deref())? {
+            if Some(path.as_path()) != before {
+                storage::remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
     /// generation's number and its folder.
     ///

@@ -18,6 +18,16 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether this process is asked to end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Lets every [`StorageFile`] of this process fail from now on, so that a job that is asked to end
+/// does so in the midst of a long merge. What publishes or removes a generation goes on.
+pub fn stop() {
+    STOPPED.store(true, Ordering::Relaxed);
+}
 
 /// Bytes that a file being written holds in memory.
 pub const WRITE_BUFFER_BYTES: usize = 256 << 10;
@@ -170,6 +180,10 @@ impl StorageFile {
 
     fn flush(&mut self) -> Result<(), IndexError> {
         if !self.buffer.is_empty() {
+            if STOPPED.load(Ordering::Relaxed) {
+                let stopped = io::Error::new(io::ErrorKind::Interrupted, "the job was stopped");
+                return Err(IndexError::storage("write", &self.path)(stopped));
+            }
             write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
             self.crc.update(&self.buffer);
             self.written += self.buffer.len() as u64;
@@ -313,9 +327,9 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
     let written = fault::storage().and_then(|injected| match injected {
         Injected::Nothing => file.write_all_at(bytes, offset),
-        Injected::Short => file
-            .write_all_at(&bytes[..bytes.len() / 2], offset)
-            .and(Err(io::ErrorKind::StorageFull.into())),
+        Injected::Short => {
+            file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
+        }
     });
     written.map_err(IndexError::storage("write", path))
 }
@@ -328,7 +342,7 @@ fn attempt<T>(
 ) -> Result<T, IndexError> {
     let done = fault::storage().and_then(|injected| match injected {
         Injected::Nothing => step(),
-        Injected::Short => Err(io::ErrorKind::StorageFull.into()),
+        Injected::Short => Err(fault::no_space()),
     });
     done.map_err(IndexError::storage(operation, path))
 }

@@ -17,6 +17,7 @@ pub mod gzip;
 mod json;
 pub mod jsonl;
 pub mod piece;
+mod pipe;
 pub mod plain;
 mod scan;
 #[cfg(target_arch = "x86_64")]

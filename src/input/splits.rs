@@ -1,14 +1,16 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
 use super::{Compression, Format, Unknown};
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, ErrorKind, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use thiserror::Error;
 
 use super::decoder::Decoder;
+use super::pipe::Pipe;
 use crate::order::PIECE_BYTES;
 
 /// One file of the input, or standard input.
@@ -43,8 +45,8 @@ pub struct Plan {
     pub splits: Vec<Split>,
     /// Files of folders that no format claims.
     pub ignored: u64,
-    /// The part of standard input that was read to find its format.
-    stdin_head: Mutex<Vec<u8>>,
+    /// Inputs that can be read only once and are open already, by number.
+    pipes: Mutex<BTreeMap<u32, Pipe>>,
 }
 
 /// Why the input cannot be read.
@@ -115,7 +117,7 @@ impl Opened {
 }
 
 /// Bytes that are read to find a format.
-const HEAD_BYTES: usize = 64 << 10;
+const HEAD_BYTES: u64 = 64 << 10;
 
 /// The path of standard input, on the command line and in messages.
 pub const STDIN: &str = "-";
@@ -129,7 +131,7 @@ impl Plan {
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
         let (inputs, splits) = Default::default();
-        let mut plan = Self { inputs, splits, ignored: 0, stdin_head: Mutex::default() };
+        let mut plan = Self { inputs, splits, ignored: 0, pipes: Mutex::default() };
         for argument in arguments {
             if argument.as_os_str() == STDIN {
                 plan.add_stdin(format)?;
@@ -157,19 +159,19 @@ impl Plan {
         if self.inputs.iter().any(|input| input.path.is_none()) {
             return Err(InputError::StdinTwice);
         }
-        let mut head = Vec::new();
         let format = match format {
             Some(format) => format,
             None => {
-                let stdin = io::stdin().lock();
-                stdin
-                    .take(HEAD_BYTES as u64)
-                    .read_to_end(&mut head)
-                    .map_err(|e| io_error(STDIN, e))?;
-                content_format(STDIN, &head)?
+                let mut head = Vec::new();
+                let error = |e| io_error(STDIN, e);
+                io::stdin().take(HEAD_BYTES).read_to_end(&mut head).map_err(error)?;
+                let format = content_format(STDIN, &head)?;
+                let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
+                let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+                pipes.insert(self.inputs.len() as u32, pipe);
+                format
             }
         };
-        self.stdin_head = Mutex::new(head);
         self.inputs.push(Input { path: None, name: "stdin".to_string(), bytes: 0, format });
         Ok(())
     }
@@ -236,23 +238,18 @@ impl Plan {
         }
     }
 
-    /// Opens an input.
+    /// Opens an input; `None` while the first bytes of a pipe are not there. The reader of a pipe
+    /// fails with `WouldBlock` while more is to come.
     ///
     /// # Errors
     /// When it cannot be opened or read.
-    pub fn open(&self, input: u32) -> Result<Opened, InputError> {
+    pub fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
         let error = |e| self.read_error(input, e);
-        let Some(path) = &self.inputs[input as usize].path else {
-            let mut start = std::mem::take(
-                &mut *self.stdin_head.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
-            );
-            if start.is_empty() {
-                io::stdin().lock().take(4).read_to_end(&mut start).map_err(error)?;
-            }
-            let compression = Compression::by_content(&start);
-            let reader = Box::new(Cursor::new(start).chain(io::stdin()));
-            return Ok(Opened { reader, compression, read: 0, file: None });
+        let regular = match &self.inputs[input as usize].path {
+            Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
+            _ => None,
         };
+        let Some(path) = regular else { return self.open_pipe(input).map_err(error) };
         let file = File::open(path).map_err(error)?;
         let before = file.metadata().map_err(error)?;
         let mut start = Vec::new();
@@ -260,7 +257,26 @@ impl Plan {
         reader.by_ref().take(4).read_to_end(&mut start).map_err(error)?;
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
-        Ok(Opened { reader, compression, read: 0, file: Some((file, before)) })
+        Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+    }
+
+    /// [`open`](Self::open) for what is no file of a known length.
+    fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
+        let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
+            (Some(pipe), _) => pipe,
+            (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
+            (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
+        };
+        let compression = match pipe.peek::<4>() {
+            Ok(start) => Compression::by_content(start),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                pipes.insert(input, pipe);
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        Ok(Some(Opened { reader: Box::new(pipe), compression, read: 0, file: None }))
     }
 
     /// The error for an input that cannot be read.
@@ -292,15 +308,15 @@ fn format_of_content(path: &Path) -> Result<Format, InputError> {
     }
     let mut head = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
         .map_err(|e| io_error(&shown, e))?;
     content_format(&shown, &head)
 }
 
 /// Finds the format from the first bytes of a file, decompressed if need be.
 fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
-    let mut text = Vec::with_capacity(HEAD_BYTES);
-    let unreadable = |e| io_error(path, io::Error::new(io::ErrorKind::InvalidData, e));
+    let mut text = Vec::with_capacity(HEAD_BYTES as usize);
+    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
     let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
     decoder.decode(head, &mut text).map_err(unreadable)?;
     Format::by_content(&text)
@@ -361,7 +377,7 @@ mod tests {
         let path = dir.path().join("a.txt");
         std::fs::write(&path, "one").unwrap();
         let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
-        let mut opened = plan.open(0).unwrap();
+        let mut opened = plan.open(0).unwrap().unwrap();
         let mut bytes = Vec::new();
         opened.read = opened.reader.read_to_end(&mut bytes).unwrap() as u64;
         assert_eq!(bytes, b"one");

@@ -58,7 +58,7 @@ pub fn merge_index(
     let merged = merge_generation(&lock, &from, old, memory_bytes, command, workers);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.
-        let _ = lock.remove_debris();
+        let _ = lock.abandon(Some(&from));
     }
     merged
 }
