@@ -2,7 +2,7 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::kernels::{Block, Matches, NO_DOCID, Room, Share, match_block, scores, share_out};
+use super::kernels::{Block, Matches, NO_DOCID, Room, Shares, match_block, scores, share_out};
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 
@@ -107,7 +107,7 @@ pub(super) struct Cursor {
     pub(super) positions: Room,
     tfs: [u32; BLOCK],
     tail_tfs: [u32; BLOCK],
-    shares: [Share; BLOCK],
+    shares: Shares,
     /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; BLOCK],
     /// How many docids the block has.
@@ -130,7 +130,7 @@ impl Default for Cursor {
             positions: [0; BLOCK + 16],
             tfs: [0; BLOCK],
             tail_tfs: [0; BLOCK],
-            shares: [Share::default(); BLOCK],
+            shares: Shares::NONE,
             scores: [0.0; BLOCK],
             len: 0,
             at: 0,
@@ -233,11 +233,15 @@ impl Cursor {
     ) -> Result<(usize, bool), ListError> {
         let from = if self.block == NONE { 0 } else { self.block };
         let wanted = (candidates, count);
-        let shares = share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        share_out(level, list.last_docids(), from, wanted, &mut self.shares);
         let (mut found, mut next) = (0, 0);
-        for share in 0..shares {
-            let Share { block, end } = self.shares[share];
-            let (block, end) = (block as usize, end as usize);
+        for share in 0..self.shares.len {
+            let block = self.shares.blocks[share] as usize;
+            let end = self.shares.ends[share] as usize;
+            if end <= next {
+                // Only damage makes last docids fall; what was looked for is not looked for again.
+                continue;
+            }
             if block != self.block {
                 self.load(list, block, documents)?;
             }

@@ -23,7 +23,7 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 pub(super) const UNMATCHED: f32 = -0.0;
 
 /// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
-/// [`NO_DOCID`] follows them: at least 16 times, and up to 128 numbers.
+/// [`NO_DOCID`] follows them 16 times; what is behind that has no meaning.
 pub(super) type Room = [u32; BLOCK + 16];
 
 /// Candidates that a list has.
@@ -64,13 +64,28 @@ macro_rules! dispatch {
     };
 }
 
-/// Candidates that lie in the same block of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
-    /// The block.
-    pub(super) block: u32,
-    /// The number of the first candidate behind it.
-    pub(super) end: u32,
+/// Which candidates lie in which block of a list, by shares that lie in the same.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// The blocks.
+    pub(super) blocks: Room,
+    /// Of each share, the number of the first candidate behind it.
+    pub(super) ends: Room,
+    /// How many shares. The arrays hold nothing of use behind them.
+    pub(super) len: usize,
+}
+
+impl Shares {
+    /// No shares.
+    pub(super) const NONE: Self = Shares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
+
+    /// Adds a share.
+    #[inline(always)]
+    fn push(&mut self, block: usize, end: usize) {
+        self.blocks[self.len] = block as u32;
+        self.ends[self.len] = end as u32;
+        self.len += 1;
+    }
 }
 
 /// Shares out the candidates among the blocks of a list, given by their last docids, from block
@@ -82,8 +97,8 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     candidates: (&Room, usize),
-    shares: &mut [Share; BLOCK],
-) -> usize {
+    shares: &mut Shares,
+) {
     dispatch!(level, share_out(last_docids, from, candidates, shares))
 }
 

@@ -1,6 +1,6 @@
 //! The plain forms, compiled for machines with AVX2.
 
-use super::{BLOCK, Block, Matches, Room, Share, TopK, portable};
+use super::{BLOCK, Block, Matches, Room, Shares, TopK, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -17,8 +17,8 @@ compiled_for_avx2! {
         last_docids: &[[u8; 4]],
         from: usize,
         candidates: (&Room, usize),
-        shares: &mut [Share; BLOCK]
-    ) -> usize;
+        shares: &mut Shares
+    );
     fn match_block(
         candidates: &Room,
         span: (usize, usize),

@@ -1,7 +1,7 @@
 //! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
 //! compiled for its machines.
 
-use super::{BLOCK, Block, Matches, Room, Share, TopK, UNMATCHED, bits_to_exceed};
+use super::{BLOCK, Block, Matches, Room, Shares, TopK, UNMATCHED, bits_to_exceed};
 use crate::score::bm25::score;
 
 /// Up to this many candidates a block are looked for one by one.
@@ -26,9 +26,10 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&Room, usize),
-    shares: &mut [Share; BLOCK],
-) -> usize {
-    let (mut block, mut next, mut len) = (from, 0, 0);
+    shares: &mut Shares,
+) {
+    let (mut block, mut next) = (from, 0);
+    shares.len = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
         next = match last_docids.get(block) {
@@ -38,10 +39,8 @@ pub(super) fn share_out(
                 next + candidates[next..count].iter().take_while(|&&docid| docid <= last).count()
             }
         };
-        shares[len] = Share { block: block as u32, end: next as u32 };
-        len += 1;
+        shares.push(block, next);
     }
-    len
 }
 
 #[inline(always)]
