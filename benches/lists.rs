@@ -7,8 +7,9 @@
 //! lists, skipped ones too.
 
 use std::hint::black_box;
+use std::time::Duration;
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput};
 use millrace::codec::bp128;
 use millrace::index::list::{ListEncoder, ListView};
 use millrace::query::cursor::{RunTerm, Scratch};
@@ -149,11 +150,12 @@ fn queries(c: &mut Criterion) {
     }
 }
 
-criterion_group! {
-    name = lists;
-    config = Criterion::default()
-        .warm_up_time(std::time::Duration::from_millis(300))
-        .measurement_time(std::time::Duration::from_millis(800));
-    targets = blocks, queries
+fn main() {
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(800))
+        .configure_from_args();
+    blocks(&mut criterion);
+    queries(&mut criterion);
+    criterion.final_summary();
 }
-criterion_main!(lists);

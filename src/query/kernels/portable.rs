@@ -53,8 +53,7 @@ pub(super) fn match_block(
     let docids = &block.docids[..block.len];
     let Matches { found, docids: met, kept, positions } = matches;
     if end - from <= FEW {
-        for candidate in from..end {
-            let wanted = candidates[candidate];
+        for (candidate, &wanted) in (from..).zip(&candidates[from..end]) {
             let at = docids.partition_point(|&docid| docid < wanted);
             met[*found] = wanted;
             kept[*found] = candidate as u32;
