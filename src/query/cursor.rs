@@ -24,12 +24,24 @@ pub struct Scratch {
     pub(super) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
     pub(super) order: Vec<usize>,
-    /// Sums of the documents of a window, all [`UNMATCHED`](super::kernels::UNMATCHED) between
-    /// queries.
-    pub(super) accumulators: Vec<f32>,
-    /// Slots of the matched documents of a window.
-    pub(super) touched: Vec<u32>,
+    pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
+}
+
+/// The accumulators of a window.
+#[derive(Debug, Default)]
+pub(super) struct WindowMemory {
+    /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
+    pub(super) accumulators: Vec<f32>,
+    /// Slots of the matched documents.
+    pub(super) touched: Vec<u32>,
+}
+
+impl WindowMemory {
+    /// Forgets the sums of a window in which a search ended.
+    pub(super) fn clear(&mut self) {
+        self.accumulators.clear();
+    }
 }
 
 /// What a block of the shortest list has in common with others.
@@ -68,8 +80,7 @@ impl Scratch {
             level: level(),
             cursors: Vec::new(),
             order: Vec::new(),
-            accumulators: Vec::new(),
-            touched: Vec::new(),
+            windows: WindowMemory::default(),
             candidates,
         }
     }

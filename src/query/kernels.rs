@@ -155,18 +155,44 @@ pub(super) fn offer_block(
     dispatch!(level, offer_block((docids, scores), len, first_docid, top))
 }
 
-/// Offers all matched documents of a window, the first of which is `first_docid`, and makes every
-/// accumulator [`UNMATCHED`] again.
-#[inline]
-pub(super) fn sweep(level: Level, accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
-    dispatch!(level, sweep(accumulators, first_docid, top))
+/// Where the documents of a window go.
+pub(super) trait Sink {
+    /// Sums up to this are of no use. Below zero if every matched document is wanted. Never falls.
+    fn bar(&self) -> f32;
+
+    /// Takes a document with its sum.
+    fn push(&mut self, docid: u32, sum: f32);
 }
 
-/// The bits that an accumulator has to exceed, as a signed number, to be matched and above the
-/// threshold of `top`: scores are not negative, so their bits order as signed numbers do, and those
-/// of [`UNMATCHED`] are the least of all.
+impl Sink for TopK {
+    #[inline(always)]
+    fn bar(&self) -> f32 {
+        self.threshold()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, docid: u32, sum: f32) {
+        self.offer(docid, sum);
+    }
+}
+
+/// Gives `sink` the matched documents of a window, the first of which is `first_docid`, if their
+/// sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
+#[inline]
+pub(super) fn sweep<S: Sink>(
+    level: Level,
+    accumulators: &mut [f32],
+    first_docid: u32,
+    sink: &mut S,
+) {
+    dispatch!(level, sweep(accumulators, first_docid, sink))
+}
+
+/// The bits that an accumulator has to exceed, as a signed number, to be matched and above the bar:
+/// sums are not negative, so their bits order as signed numbers do, and those of [`UNMATCHED`] are
+/// the least of all.
 #[inline(always)]
-fn bits_to_exceed(top: &TopK) -> i32 {
-    let threshold = top.threshold();
-    if threshold < 0.0 { UNMATCHED.to_bits() as i32 } else { threshold.to_bits() as i32 }
+fn bits_to_exceed(sink: &impl Sink) -> i32 {
+    let bar = sink.bar();
+    if bar < 0.0 { UNMATCHED.to_bits() as i32 } else { bar.to_bits() as i32 }
 }

@@ -8,3 +8,4 @@ mod kernels;
 #[cfg(test)]
 mod tests;
 pub mod top_k;
+mod windows;

@@ -200,8 +200,8 @@ fn a_steady_state_takes_no_more_memory() {
         [
             scratch.cursors.capacity(),
             scratch.order.capacity(),
-            scratch.accumulators.capacity(),
-            scratch.touched.capacity(),
+            scratch.windows.accumulators.capacity(),
+            scratch.windows.touched.capacity(),
         ]
     };
     check(&case, std::slice::from_mut(&mut scratch)).unwrap();

@@ -1,6 +1,6 @@
 //! The plain forms, compiled for machines with AVX2.
 
-use super::{BLOCK, Block, Matches, Room, Shares, TopK, portable};
+use super::{BLOCK, Block, Matches, Room, Shares, Sink, TopK, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -45,5 +45,9 @@ compiled_for_avx2! {
         first_docid: u32,
         top: &mut TopK
     );
-    fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK);
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+    portable::sweep(accumulators, first_docid, sink);
 }

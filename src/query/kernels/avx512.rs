@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
-use super::{BLOCK, Room, TopK, UNMATCHED, bits_to_exceed, portable};
+use super::{BLOCK, Room, Sink, TopK, UNMATCHED, bits_to_exceed, portable};
 
 /// The first sixteen numbers from `at` on.
 #[inline]
@@ -127,9 +127,9 @@ pub(super) fn offer_block(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let unmatched = _mm512_set1_ps(UNMATCHED);
-    let mut bar = _mm512_set1_epi32(bits_to_exceed(top));
+    let mut bar = _mm512_set1_epi32(bits_to_exceed(sink));
     let mut docid = first_docid;
     let (chunks, rest) = accumulators.as_chunks_mut::<64>();
     for chunk in chunks {
@@ -141,27 +141,27 @@ pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) 
         );
         if _mm512_cmpgt_epi32_mask(greatest, bar) != 0 {
             let above = |i: usize| u64::from(_mm512_cmpgt_epi32_mask(sums[i], bar));
-            offer_lanes(
+            push_lanes(
                 above(0) | above(1) << 16 | above(2) << 32 | above(3) << 48,
                 chunk,
                 docid,
-                top,
+                sink,
             );
-            bar = _mm512_set1_epi32(bits_to_exceed(top));
+            bar = _mm512_set1_epi32(bits_to_exceed(sink));
         }
         for i in 0..4 {
             store_floats(chunk, 16 * i, unmatched);
         }
         docid = docid.wrapping_add(64);
     }
-    portable::sweep(rest, docid, top);
+    portable::sweep(rest, docid, sink);
 }
 
 #[inline(never)]
-fn offer_lanes(mut lanes: u64, sums: &[f32; 64], first_docid: u32, top: &mut TopK) {
+fn push_lanes<S: Sink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
     while lanes != 0 {
         let lane = lanes.trailing_zeros();
-        top.offer(first_docid + lane, sums[lane as usize]);
+        sink.push(first_docid + lane, sums[lane as usize]);
         lanes &= lanes - 1;
     }
 }

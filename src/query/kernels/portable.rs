@@ -1,7 +1,7 @@
 //! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
 //! compiled for its machines.
 
-use super::{BLOCK, Block, Matches, Room, Shares, TopK, UNMATCHED, bits_to_exceed};
+use super::{BLOCK, Block, Matches, Room, Shares, Sink, TopK, UNMATCHED, bits_to_exceed};
 use crate::score::bm25::score;
 
 /// Up to this many candidates a block are looked for one by one.
@@ -119,18 +119,18 @@ pub(super) fn offer_block(
 }
 
 #[inline(always)]
-pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
-    let mut bar = bits_to_exceed(top);
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+    let mut bar = bits_to_exceed(sink);
     let mut docid = first_docid;
     for chunk in accumulators.chunks_mut(16) {
         let greatest = chunk.iter().fold(i32::MIN, |most, sum| most.max(sum.to_bits() as i32));
         if greatest > bar {
             for (lane, sum) in chunk.iter().enumerate() {
                 if sum.to_bits() as i32 > bar {
-                    top.offer(docid + lane as u32, *sum);
+                    sink.push(docid + lane as u32, *sum);
                 }
             }
-            bar = bits_to_exceed(top);
+            bar = bits_to_exceed(sink);
         }
         chunk.fill(UNMATCHED);
         docid = docid.wrapping_add(chunk.len() as u32);
