@@ -3,6 +3,7 @@
 //! that is decoded.
 
 use super::kernels::{Block, Matches, NO_DOCID, Room, Shares, match_block, scores, share_out};
+use super::top_k::TopK;
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 
@@ -26,6 +27,12 @@ pub struct Scratch {
     pub(super) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
+    /// Weights of terms, summed up.
+    pub(super) bounds: Vec<f64>,
+    /// Documents with sums of scores.
+    pub(super) found: Vec<(u32, f32)>,
+    /// The best documents of one list.
+    pub(super) ahead: TopK,
 }
 
 /// The accumulators of a window.
@@ -56,7 +63,9 @@ pub(super) struct Candidates {
     pub(super) norms: [f32; BLOCK],
     /// Of full matches in one list.
     pub(super) tfs: [u32; BLOCK],
-    /// Sums of the scores of full matches.
+    /// What those found in a list are worth there.
+    pub(super) worth: [f32; BLOCK],
+    /// Sums of scores.
     pub(super) sums: [f32; BLOCK],
 }
 
@@ -74,6 +83,7 @@ impl Scratch {
             kept: [0; BLOCK + 16],
             norms: [0.0; BLOCK],
             tfs: [1; BLOCK],
+            worth: [0.0; BLOCK],
             sums: [0.0; BLOCK],
         };
         Scratch {
@@ -82,6 +92,9 @@ impl Scratch {
             order: Vec::new(),
             windows: WindowMemory::default(),
             candidates,
+            bounds: Vec::new(),
+            found: Vec::new(),
+            ahead: TopK::new(),
         }
     }
 
@@ -153,7 +166,7 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.len, self.at, self.block, self.tfs_block) = (0, 0, NONE, NONE);
     }
 
@@ -213,6 +226,12 @@ impl Cursor {
     /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
+    }
+
+    /// Sets which block is the next. The cursor has no block until that is loaded.
+    pub(super) fn skip_to(&mut self, block: usize) {
+        self.block = block.wrapping_sub(1);
+        self.len = 0;
     }
 
     /// The first docid of the block that is not used up.

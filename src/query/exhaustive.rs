@@ -7,7 +7,7 @@
 use super::cursor::{RunTerm, Scratch, check_run};
 use super::kernels::offer_block;
 use super::top_k::TopK;
-use super::windows::Run;
+use super::windows::{LONGEST, Run};
 use crate::index::list::ListError;
 
 /// Offers to `top` all documents of a run that have at least one term. `norms` are those of the
@@ -56,7 +56,8 @@ fn search_all(
     let lists = run.terms.iter().filter_map(|term| term.list);
     let is_sparse = run.is_sparse(lists.map(|list| u64::from(list.df())).sum());
     run.begin(cursors)?;
-    while run.window(cursors, &mut scratch.windows, is_sparse, first_docid, top)? {}
+    let size = (is_sparse, LONGEST);
+    while run.window(cursors, &mut scratch.windows, size, first_docid, top)?.is_some() {}
     Ok(())
 }
 
@@ -75,7 +76,7 @@ pub(super) fn search_one(
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, (&list, term.weight))? {
         let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, cursor.len, first_docid, top);
+        offer_block(run.level, postings, 0..cursor.len, first_docid, top);
     }
     Ok(())
 }

@@ -10,6 +10,10 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
+pub(super) use portable::first_block;
+
+use std::ops::Range;
+
 use super::top_k::TopK;
 use crate::codec::level::Level;
 use crate::index::list::BLOCK;
@@ -143,21 +147,9 @@ pub(super) fn add_scores(
     dispatch!(level, add_scores(weight, tfs, norms, count, sums))
 }
 
-/// Offers the first `len` documents, counting docids from `first_docid`; they rise.
-#[inline]
-pub(super) fn offer_block(
-    level: Level,
-    (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
-    first_docid: u32,
-    top: &mut TopK,
-) {
-    dispatch!(level, offer_block((docids, scores), len, first_docid, top))
-}
-
-/// Where the documents of a window go.
+/// Where documents go with their sums.
 pub(super) trait Sink {
-    /// Sums up to this are of no use. Below zero if every matched document is wanted. Never falls.
+    /// Sums up to this are of no use; below zero if every document is wanted.
     fn bar(&self) -> f32;
 
     /// Takes a document with its sum.
@@ -174,6 +166,19 @@ impl Sink for TopK {
     fn push(&mut self, docid: u32, sum: f32) {
         self.offer(docid, sum);
     }
+}
+
+/// Gives `sink` the documents of a part of a block, which rise, if their scores are above its bar.
+/// It gets docids that count from `first_docid`.
+#[inline]
+pub(super) fn offer_block<S: Sink>(
+    level: Level,
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    part: Range<usize>,
+    first_docid: u32,
+    sink: &mut S,
+) {
+    dispatch!(level, offer_block((docids, scores), part, first_docid, sink))
 }
 
 /// Gives `sink` the matched documents of a window, the first of which is `first_docid`, if their

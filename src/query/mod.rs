@@ -5,6 +5,7 @@ pub mod and;
 pub mod cursor;
 pub mod exhaustive;
 mod kernels;
+pub mod max_score;
 #[cfg(test)]
 mod tests;
 pub mod top_k;

@@ -8,7 +8,7 @@
 //!   few postings among many documents.
 
 use super::cursor::{Cursor, RunTerm, WindowMemory};
-use super::kernels::{Sink, UNMATCHED, sweep};
+use super::kernels::{Sink, UNMATCHED, first_block, sweep};
 use crate::codec::level::Level;
 use crate::index::list::{ListError, ListView};
 
@@ -17,6 +17,9 @@ const DENSE: usize = 1 << 12;
 
 /// Documents of a sparse window: 256 KiB of accumulators.
 const SPARSE: usize = 1 << 16;
+
+/// Documents of the longest window.
+pub(super) const LONGEST: u32 = SPARSE as u32;
 
 /// A window is sparse if there are more than this many documents to a posting.
 const SPARSE_FROM: u64 = 16;
@@ -36,9 +39,10 @@ impl Run<'_> {
         postings * SPARSE_FROM < u64::from(self.documents)
     }
 
-    /// Hands on the documents of one window, which begins at the first docid that a cursor has left
-    /// and uses up its postings; `false` if no cursor has any. Cursors are in the order of the
-    /// terms; one with no postings left takes no part. Docids count from that of the run.
+    /// Hands on the documents of one window of at most `longest` docids, which begins at the first
+    /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
+    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings left
+    /// takes no part. Docids handed on count from `first_docid`.
     ///
     /// # Errors
     ///
@@ -47,19 +51,20 @@ impl Run<'_> {
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
-        is_sparse: bool,
+        (is_sparse, longest): (bool, u32),
         first_docid: u32,
         sink: &mut S,
-    ) -> Result<bool, ListError> {
+    ) -> Result<Option<(u32, u32)>, ListError> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
-            return Ok(false);
+            return Ok(None);
         };
         let WindowMemory { accumulators, touched } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
+        let size = longest.min(if is_sparse { SPARSE } else { DENSE } as u32);
+        let end = start.saturating_add(size).min(self.documents);
         if is_sparse {
             // One more than there are documents: behind the last is the next.
             touched.resize(SPARSE + 1, 0);
-            let end = start.saturating_add(SPARSE as u32);
             let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
             for &slot in touched.iter() {
                 let sum = &mut accumulators[slot as usize];
@@ -67,13 +72,11 @@ impl Run<'_> {
                 *sum = UNMATCHED;
             }
         } else {
-            let end = start.saturating_add(DENSE as u32);
             let sums = &mut accumulators[..DENSE];
             self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
-            let documents = DENSE.min((self.documents - start) as usize);
-            sweep(self.level, &mut sums[..documents], first_docid + start, sink);
+            sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
         }
-        Ok(true)
+        Ok(Some((start, end)))
     }
 
     /// Adds what the postings of all lists in a window are worth. If it is sparse, returns the
@@ -147,6 +150,21 @@ impl Run<'_> {
         cursor.load(list, block, self.documents)?;
         cursor.score(list, weight, self.norms, self.level)?;
         Ok(cursor.len > 0)
+    }
+
+    /// Brings a cursor to the first posting from `docid` on, which is not before where it stood.
+    pub(super) fn seek(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        docid: u32,
+    ) -> Result<(), ListError> {
+        if cursor.docids[..cursor.len].last() < Some(&docid) {
+            cursor.skip_to(first_block(list.last_docids(), cursor.next_block(), docid));
+            self.next_block(cursor, (list, weight))?;
+        }
+        cursor.at = cursor.docids[..cursor.len].partition_point(|&other| other < docid);
+        Ok(())
     }
 
     /// Brings each cursor to the first block of its list.

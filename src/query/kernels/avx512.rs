@@ -3,12 +3,13 @@
 mod find;
 
 use std::arch::x86_64::*;
+use std::ops::Range;
 
 #[cfg(test)]
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
-use super::{BLOCK, Room, Sink, TopK, UNMATCHED, bits_to_exceed, portable};
+use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
 
 /// The first sixteen numbers from `at` on.
 #[inline]
@@ -107,19 +108,20 @@ pub(super) fn add_scores(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block(
+pub(super) fn offer_block<S: Sink>(
     (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
+    part: Range<usize>,
     first_docid: u32,
-    top: &mut TopK,
+    sink: &mut S,
 ) {
-    for at in (0..len).step_by(16) {
-        let threshold = _mm512_set1_ps(top.threshold());
+    for at in (part.start / 16 * 16..part.end).step_by(16) {
+        let threshold = _mm512_set1_ps(sink.bar());
         let above = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(load_floats(scores, at), threshold);
-        let mut above = above & first_lanes(len - at);
+        let lanes = first_lanes(part.end - at) & !first_lanes(part.start.saturating_sub(at));
+        let mut above = above & lanes;
         while above != 0 {
             let i = at + above.trailing_zeros() as usize;
-            top.offer(first_docid + docids[i], scores[i]);
+            sink.push(first_docid + docids[i], scores[i]);
             above &= above - 1;
         }
     }

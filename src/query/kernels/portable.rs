@@ -1,7 +1,9 @@
 //! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
 //! compiled for its machines.
 
-use super::{BLOCK, Block, Matches, Room, Shares, Sink, TopK, UNMATCHED, bits_to_exceed};
+use std::ops::Range;
+
+use super::{BLOCK, Block, Matches, Room, Shares, Sink, UNMATCHED, bits_to_exceed};
 use crate::score::bm25::score;
 
 /// Up to this many candidates a block are looked for one by one.
@@ -10,7 +12,7 @@ const FEW: usize = 4;
 /// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
 /// if there is none.
 #[inline(always)]
-pub(super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
+pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
     let (mut from, mut step) = (from, 1);
     let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
     while last_docids.get(from + step - 1).is_some_and(below) {
@@ -105,15 +107,15 @@ pub(super) fn add_scores(
 }
 
 #[inline(always)]
-pub(super) fn offer_block(
+pub(super) fn offer_block<S: Sink>(
     (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
+    part: Range<usize>,
     first_docid: u32,
-    top: &mut TopK,
+    sink: &mut S,
 ) {
-    for (&docid, &score) in docids[..len].iter().zip(scores) {
-        if score > top.threshold() {
-            top.offer(first_docid + docid, score);
+    for (&docid, &score) in docids[part.clone()].iter().zip(&scores[part]) {
+        if score > sink.bar() {
+            sink.push(first_docid + docid, score);
         }
     }
 }

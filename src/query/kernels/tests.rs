@@ -171,7 +171,9 @@ proptest! {
                     let mut scores = [0.0; BLOCK];
                     scores[..block.len()].copy_from_slice(block);
                     let first = number as u32 * 1000;
-                    offer_block(level, (&array(&docids), &scores), block.len(), first, top);
+                    let part = k.min(block.len());
+                    offer_block(level, (&array(&docids), &scores), 0..part, first, top);
+                    offer_block(level, (&array(&docids), &scores), part..block.len(), first, top);
                 }
             });
             let expected = hits(k, |top| {
