@@ -31,6 +31,8 @@ pub struct Scratch {
     pub(super) bounds: Vec<f64>,
     /// Documents with sums of scores.
     pub(super) found: Vec<(u32, f32)>,
+    /// Blocks and numbers in them.
+    pub(super) places: Vec<Option<(usize, usize)>>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
 }
@@ -94,6 +96,7 @@ impl Scratch {
             candidates,
             bounds: Vec::new(),
             found: Vec::new(),
+            places: Vec::new(),
             ahead: TopK::new(),
         }
     }
@@ -226,6 +229,11 @@ impl Cursor {
     /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
+    }
+
+    /// The block and the number in it of the first posting that is not used up.
+    pub(super) fn place(&self) -> Option<(usize, usize)> {
+        (self.at < self.len).then_some((self.block, self.at))
     }
 
     /// Sets which block is the next. The cursor has no block until that is loaded.

@@ -18,9 +18,11 @@
 //! list that has k documents; scores of the last candidates are added up again in the order of the
 //! query, so that they are those of every other algorithm to the bit.
 
+mod ask;
+
 use super::cursor::{Candidates, Cursor, RunTerm, Scratch, WindowMemory, check_run};
 use super::exhaustive;
-use super::kernels::{NO_DOCID, Sink, offer_block, scores};
+use super::kernels::{Sink, offer_block};
 use super::top_k::TopK;
 use super::windows::{LONGEST, Run};
 use crate::index::list::{BLOCK, ListError};
@@ -31,8 +33,11 @@ const ASKING: f64 = 15.0;
 /// To ask all lists for a few documents takes as long as this many postings besides.
 const BEGINNING: f64 = 200.0;
 
-/// Documents of the window with which asking is tried.
-const SHORT: u32 = 128;
+/// Documents of the shortest window with which asking is tried.
+const SHORT: u32 = 1024;
+
+/// Such a window has so many postings of optional lists, if it may be that long.
+const WORTH_TRYING: f64 = 1000.0;
 
 /// For so many windows all lists are added up after asking took too long once, or many times.
 const SHORTEST_PAUSE: u32 = 4;
@@ -67,7 +72,7 @@ pub fn search(
     let run = Run { terms, documents, norms, level: scratch.level };
     // Each term has a cursor for when it is needed and one for when it is asked.
     scratch.reset_cursors(2 * terms.len());
-    let Scratch { cursors, order, windows, candidates, bounds, found, ahead, .. } = scratch;
+    let Scratch { cursors, order, windows, candidates, bounds, found, places, ahead, .. } = scratch;
     let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
     let mut search = Search {
         run,
@@ -79,7 +84,8 @@ pub fn search(
         floor: f32::NEG_INFINITY,
         next: 0,
         questions: 0,
-        longest: SHORT,
+        longest: 0,
+        places,
         pause: 0,
         next_pause: SHORTEST_PAUSE,
         needed,
@@ -120,6 +126,8 @@ struct Search<'a> {
     pause: u32,
     next_pause: u32,
     needed: &'a mut [Cursor],
+    /// Where those were: block and number in the block; `None` behind the last posting.
+    places: &'a mut Vec<Option<(usize, usize)>>,
     asked: &'a mut [Cursor],
     candidates: &'a mut Candidates,
     /// Documents of the needed lists, with the sum of their scores there.
@@ -212,23 +220,24 @@ impl Search<'_> {
         windows: &mut WindowMemory,
         top: &mut TopK,
     ) -> Result<bool, ListError> {
-        let start = self.next;
         self.questions = 0;
+        let optional = (self.postings(0) - self.postings(self.optional)) as f64;
+        let per_document = optional / f64::from(self.run.documents);
+        let start = self.next;
         let more = match self.order[self.optional..] {
-            [term] => self.one_block(term, top)?,
-            _ => self.one_window(windows, top)?,
+            [term] => Some(self.one_block(term, top)?),
+            _ => self.one_window(windows, per_document, top)?,
         };
-        let optional = self.postings(0) - self.postings(self.optional);
-        let share = f64::from(self.next - start) / f64::from(self.run.documents);
-        if self.questions as f64 * ASKING + BEGINNING < optional as f64 * share {
-            self.longest = (4 * self.longest).min(LONGEST);
+        let gain = f64::from(self.next.saturating_sub(start)) * per_document;
+        if more.is_some() && self.questions as f64 * ASKING + BEGINNING < gain {
+            self.longest = self.next.saturating_sub(start).saturating_mul(4);
             self.next_pause = SHORTEST_PAUSE;
         } else {
-            self.longest = SHORT;
+            self.longest = 0;
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
         }
-        Ok(more)
+        Ok(more != Some(false))
     }
 
     /// Postings of the lists from number `from` on, by weight.
@@ -243,28 +252,46 @@ impl Search<'_> {
         ((self.bar(top) - rest) as f32).next_down()
     }
 
-    /// Takes the candidates of a window of the needed lists.
+    /// Takes the candidates of a window of the needed lists; `false` if there are none left. `None`,
+    /// and nothing is done, if they are more than can pay off.
     fn one_window(
         &mut self,
         windows: &mut WindowMemory,
+        per_document: f64,
         top: &mut TopK,
-    ) -> Result<bool, ListError> {
+    ) -> Result<Option<bool>, ListError> {
         for &term in &self.order[..self.optional] {
             let cursor = &mut self.needed[term];
             cursor.at = cursor.len;
         }
+        self.places.clear();
+        self.places.extend(self.needed.iter().map(Cursor::place));
         let bar = self.bar_of_needed(top);
         let is_sparse = self.run.is_sparse(self.postings(self.optional));
-        let size = (is_sparse, self.longest);
+        let least = (WORTH_TRYING / per_document).min(f64::from(LONGEST)) as u32;
+        let size = (is_sparse, self.longest.max(least).max(SHORT));
         self.found.clear();
         let mut sink = Found { bar, found: self.found };
         let window = self.run.window(self.needed, windows, size, 0, &mut sink)?;
-        self.next = window.map_or(self.run.documents, |(_, end)| end);
+        let Some((_, end)) = window else { return Ok(Some(false)) };
+        let questions = (self.found.len() * self.optional) as f64;
+        if questions * ASKING
+            > 2.0 * f64::from(end.saturating_sub(self.next)) * per_document + BEGINNING
+        {
+            for &term in &self.order[self.optional..] {
+                let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
+                if let Some(place) = self.places[term] {
+                    self.run.rewind(&mut self.needed[term], (&list, weight), place)?;
+                }
+            }
+            return Ok(None);
+        }
+        self.next = end;
         if is_sparse {
             self.found.sort_unstable_by_key(|&(docid, _)| docid);
         }
         self.complete(top)?;
-        Ok(window.is_some())
+        Ok(Some(true))
     }
 
     /// Takes the candidates of a few blocks of the only needed list.
@@ -284,115 +311,6 @@ impl Search<'_> {
         self.next = cursor.next_docid().unwrap_or(self.run.documents);
         self.complete(top)?;
         Ok(more)
-    }
-
-    /// Asks the optional lists for the documents found and offers those that may be hits.
-    fn complete(&mut self, top: &mut TopK) -> Result<(), ListError> {
-        let found = std::mem::take(self.found);
-        let done = found.chunks(BLOCK).try_for_each(|chunk| self.complete_block(chunk, top));
-        *self.found = found;
-        done
-    }
-
-    fn complete_block(&mut self, found: &[(u32, f32)], top: &mut TopK) -> Result<(), ListError> {
-        let bar = self.bar(top);
-        let mut count = found.len();
-        for (i, &(docid, sum)) in found.iter().enumerate() {
-            self.candidates.docids[0][i] = docid;
-            self.candidates.sums[i] = sum;
-        }
-        self.candidates.docids[0][count..count + 16].fill(NO_DOCID);
-        let needed = self.order.len() - self.optional;
-        if needed == 1 {
-            self.asked[self.order[self.optional]].scores = self.candidates.sums;
-        }
-        // Those that have been asked, and the needed one if it is alone.
-        let with_scores = self.optional + usize::from(needed == 1);
-        for number in (0..self.optional).rev() {
-            let enough = bar - self.bounds[number];
-            count = self.drop_below(enough, count, number + 1..with_scores);
-            if count == 0 {
-                return Ok(());
-            }
-            self.ask(self.order[number], count, true)?;
-        }
-        count = self.drop_below(bar, count, 0..with_scores);
-        if count == 0 {
-            return Ok(());
-        }
-        if needed > 1 {
-            for number in self.optional..self.order.len() {
-                self.ask(self.order[number], count, false)?;
-            }
-        }
-        self.offer(count, top);
-        Ok(())
-    }
-
-    /// Drops the candidates whose sums are not above the bar, with their scores in some lists.
-    fn drop_below(&mut self, bar: f64, count: usize, lists: std::ops::Range<usize>) -> usize {
-        let Candidates { docids: [docids, _], kept, sums, .. } = &mut *self.candidates;
-        let mut left = 0;
-        for i in 0..count {
-            kept[left] = i as u32;
-            left += usize::from(f64::from(sums[i]) > bar);
-        }
-        if left == count {
-            return count;
-        }
-        for (to, &from) in kept[..left].iter().enumerate() {
-            docids[to] = docids[from as usize];
-            sums[to] = sums[from as usize];
-        }
-        docids[left..left + 16].fill(NO_DOCID);
-        for &term in &self.order[lists] {
-            let scores = &mut self.asked[term].scores;
-            for (to, &from) in kept[..left].iter().enumerate() {
-                scores[to] = scores[from as usize];
-            }
-        }
-        left
-    }
-
-    /// Looks for the candidates in a list and sets what each is worth there, which is added to the
-    /// sums if they do not have it yet.
-    fn ask(&mut self, term: usize, count: usize, adds: bool) -> Result<(), ListError> {
-        let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
-        let level = self.run.level;
-        let Candidates { docids: [docids, met], kept, tfs, sums, worth, .. } =
-            &mut *self.candidates;
-        self.questions += count;
-        let cursor = &mut self.asked[term];
-        let lists = (&list, self.run.documents);
-        let (found, _) = cursor.find(lists, (docids, count), (met, kept), level)?;
-        cursor.scores[..count].fill(0.0);
-        if found == 0 {
-            return Ok(());
-        }
-        cursor.tfs_of_positions(&list, &mut tfs[..found])?;
-        scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
-        for (&number, &score) in kept[..found].iter().zip(&*worth) {
-            cursor.scores[number as usize] = score;
-            if adds {
-                sums[number as usize] += score;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds up the scores in the order of the query. A zero where a document does not have the term
-    /// changes no bit of a sum.
-    fn offer(&mut self, count: usize, top: &mut TopK) {
-        let Candidates { docids, sums, .. } = &mut *self.candidates;
-        sums[..count].fill(0.0);
-        for (term, cursor) in self.run.terms.iter().zip(&*self.asked) {
-            if term.list.is_some() {
-                for (sum, score) in sums[..count].iter_mut().zip(&cursor.scores) {
-                    *sum += score;
-                }
-            }
-        }
-        offer_block(self.run.level, (&docids[0], sums), 0..count, self.first_docid, top);
     }
 }
 

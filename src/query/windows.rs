@@ -167,6 +167,22 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Brings a cursor back to a posting of a block.
+    pub(super) fn rewind(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        (block, at): (usize, usize),
+    ) -> Result<(), ListError> {
+        // Behind the last block there are no postings, but it is still the block.
+        if cursor.block != block || cursor.len == 0 {
+            cursor.skip_to(block);
+            self.next_block(cursor, (list, weight))?;
+        }
+        cursor.at = at;
+        Ok(())
+    }
+
     /// Brings each cursor to the first block of its list.
     pub(super) fn begin(&self, cursors: &mut [Cursor]) -> Result<(), ListError> {
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
