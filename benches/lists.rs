@@ -7,6 +7,9 @@
 //! lists, skipped ones too. Expected: MaxScore wins where one list is rare and k is small, and is
 //! level with the exhaustive search elsewhere.
 
+// What criterion's macros make is not documented.
+#![allow(missing_docs)]
+
 use std::hint::black_box;
 use std::time::Duration;
 

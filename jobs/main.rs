@@ -1,2 +1,94 @@
-//! The binary.
-fn main() {}
+//! The command line: usage, exit status, and which job runs.
+//!
+//! Exit status: 0 done, 1 failed, 2 wrong usage, 128 + n ended by signal n.
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+mod args;
+mod bench;
+mod build;
+mod check;
+mod demo;
+mod info;
+mod merge;
+mod progress;
+mod query;
+mod report;
+mod show;
+mod signals;
+
+/// Builds inverted indexes from very large text collections and answers batches of ranked queries.
+#[derive(Parser)]
+#[command(name = "millrace", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Subcommand)]
+enum Job {
+    /// Build an index, or replace it by a new generation.
+    Build(build::Args),
+    /// Answer ranked queries, from a file or as they come in on standard input.
+    Query(query::Args),
+    /// Index a small collection, or your own files, and answer a few queries.
+    Demo(demo::Args),
+    /// Merge the runs of an index into one.
+    Merge(merge::Args),
+    /// Verify every byte and every invariant of an index.
+    Check(check::Args),
+    /// Print what an index holds.
+    Info(info::Args),
+    /// Print a document: its record, and its text from where it lies in the input.
+    Show(show::Args),
+    /// Measure.
+    Bench(bench::Args),
+}
+
+/// Wrong usage that clap cannot see.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().job {
+        Job::Build(args) => build::run(&args).map(drop),
+        Job::Query(args) => query::run(&args),
+        Job::Demo(args) => demo::run(&args),
+        Job::Merge(args) => merge::run(&args),
+        Job::Check(args) => check::run(&args),
+        Job::Info(args) => info::run(&args),
+        Job::Show(args) => show::run(&args),
+        Job::Bench(args) => bench::run(&args),
+    };
+    millrace::fault::report();
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if is_closed_output(&error) {
+        return ExitCode::SUCCESS;
+    }
+    eprintln!("millrace: {error:#}");
+    match signals::of(&error) {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None if error.is::<Usage>() => ExitCode::from(2),
+        None => ExitCode::FAILURE,
+    }
+}
+
+/// The reader of standard output has gone: nothing is left to do, and nothing went wrong.
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    use millrace::dataflow::control::JobError;
+    matches!(error.downcast_ref(), Some(JobError::OutputClosed))
+        || error.chain().any(|cause| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        })
+}

@@ -9,6 +9,9 @@
 //! | `panic:NAME` | the operator NAME panics at its first work |
 //! | `error:NAME` | the operator NAME fails at its first work |
 //!
+//! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little input
+//! gives many runs.
+//!
 //! Release builds contain none of it.
 
 use std::io;
@@ -25,13 +28,19 @@ pub enum Injected {
 /// Is called before every write, sync, rename and removal of an index file.
 ///
 /// # Errors
-/// The injected one: `StorageFull`.
+/// The injected one: [`no_space`].
 #[inline]
 pub fn storage() -> io::Result<Injected> {
     #[cfg(debug_assertions)]
     return enabled::storage();
     #[cfg(not(debug_assertions))]
     Ok(Injected::Nothing)
+}
+
+/// The injected error, as the system words it.
+pub fn no_space() -> io::Error {
+    // ENOSPC
+    io::Error::from_raw_os_error(28)
 }
 
 /// Is called by the operator `name` when it does work.
@@ -50,6 +59,14 @@ pub fn operator(name: &str) -> io::Result<()> {
         let _ = name;
         Ok(())
     }
+}
+
+/// The cost in bytes at which a run ends: `limit`, or what a test asks for.
+pub fn run_limit(limit: u64) -> u64 {
+    #[cfg(debug_assertions)]
+    return enabled::run_limit().unwrap_or(limit);
+    #[cfg(not(debug_assertions))]
+    limit
 }
 
 /// Prints what `count` asks for.
@@ -94,7 +111,7 @@ mod enabled {
         let now = OPERATIONS.fetch_add(1, Ordering::SeqCst);
         match *PLAN {
             Plan::Crash(n) if n == now => std::process::abort(),
-            Plan::Fail(n) if n == now => Err(io::ErrorKind::StorageFull.into()),
+            Plan::Fail(n) if n == now => Err(super::no_space()),
             Plan::Short(n) if n == now => Ok(Injected::Short),
             _ => Ok(Injected::Nothing),
         }
@@ -108,6 +125,11 @@ mod enabled {
             }
             _ => Ok(()),
         }
+    }
+
+    pub(super) fn run_limit() -> Option<u64> {
+        let text = std::env::var("MILLRACE_RUN_LIMIT").ok()?;
+        Some(text.parse().expect("MILLRACE_RUN_LIMIT: a number of bytes"))
     }
 
     pub(super) fn report() {

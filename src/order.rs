@@ -1,1 +1,467 @@
-//! (to be written)
+//! Which document gets which docid, where does a run end, and what fits the memory?
+//!
+//! This module owns the contract *Order, cost and equality*: nothing here depends on time, on the
+//! number of workers, or on who did the work.
+//!
+//! - **Order.** A [`Position`] is the time of the build dataflow. Positions are totally ordered as
+//!   the input is: by split, then by place in the split.
+//! - **Cost.** A piece's [`PieceCounts`] are what parsing it gives, whoever parses it. Every index
+//!   operator feeds the counts of all pieces, in order, to a [`Sequencer`] of its own, and all of
+//!   them come to the same docids and the same run borders without a word between them.
+//! - **Memory.** A [`Budget`] cuts `--memory` into a part for the run, which fixes where runs end
+//!   and so may depend on `--memory` alone, and parts for each worker.
+//!
+//! The memory of an open run is its postings, which add up, and its dictionary, which does not: a
+//! term costs once however many pieces hold it. Adding up distinct terms piece by piece
+//! overestimates English text five times, so each piece carries a [`Sketch`] of its terms, and what
+//! a piece costs is what it adds to the union. The union of sketches depends on the set of terms
+//! only.
+
+use thiserror::Error;
+
+/// A piece ends at the first record border at or after this many bytes: few enough that 64 MiB of
+/// memory do for four parsers, whatever the text, and enough that most terms of English text occur
+/// several times (1 MiB indexes a tenth faster, 256 KiB a tenth slower).
+pub const PIECE_BYTES: usize = 1 << 19;
+
+/// Files are read in blocks of this many bytes.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// A document (a record of the input) longer than this is skipped, unless `--max-document` says
+/// otherwise; its default must not depend on the memory.
+pub const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// The place of a piece in the order of the input: split, block of the file, piece in the block.
+///
+/// The parts are 24, 24 and 16 bits of one `u64`, which is the timestamp of the build dataflow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// A part of a [`Position`] is out of range.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("too many {what}: {got}, the most is {most}; give the input in fewer, larger files")]
+pub struct PositionError {
+    what: &'static str,
+    got: u64,
+    most: u64,
+}
+
+impl Position {
+    /// Makes the position of piece `piece` among those that block `block` of split `split` ends.
+    ///
+    /// # Errors
+    /// When a part does not fit: more than 16,777,216 splits, files beyond 4 TiB, or 65,536 pieces
+    /// out of one block.
+    pub fn new(split: u64, block: u64, piece: u64) -> Result<Self, PositionError> {
+        let fits = |what, got, bits: u32| {
+            if got >> bits == 0 {
+                Ok(got)
+            } else {
+                Err(PositionError { what, got, most: (1 << bits) - 1 })
+            }
+        };
+        let split = fits("input files", split, 24)?;
+        let block = fits("blocks in one file", block, 24)?;
+        let piece = fits("pieces in one block", piece, 16)?;
+        Ok(Self((split << 40) | (block << 16) | piece))
+    }
+}
+
+impl Position {
+    /// The position behind `time` for another piece that the same block ends.
+    ///
+    /// # Errors
+    /// When the block has ended 65,536 pieces.
+    pub fn next_piece(time: u64) -> Result<Self, PositionError> {
+        Self::new(time >> 40, (time >> 16) & 0xff_ffff, (time & 0xffff) + 1)
+    }
+}
+
+/// Bits of a sketch's register number.
+const SKETCH_BITS: u32 = 12;
+
+/// Counts the distinct members of a union of sets within about 2 % (HyperLogLog; Flajolet, Fusy,
+/// Gandouet, Meunier 2007), from 4,096 registers of one byte.
+///
+/// The union is the greatest of each register, so that it does not matter in which order, how
+/// often, or in how many parts members are added.
+#[derive(Clone)]
+pub struct Sketch {
+    registers: Box<[u8; 1 << SKETCH_BITS]>,
+}
+
+impl Default for Sketch {
+    fn default() -> Self {
+        Self { registers: Box::new([0; 1 << SKETCH_BITS]) }
+    }
+}
+
+impl Sketch {
+    /// Adds a member by its 64-bit hash.
+    #[inline]
+    pub fn add(&mut self, hash: u64) {
+        let register = (hash >> (64 - SKETCH_BITS)) as usize;
+        let rank = ((hash << SKETCH_BITS) | (1 << (SKETCH_BITS - 1))).leading_zeros() as u8 + 1;
+        let old = &mut self.registers[register];
+        *old = (*old).max(rank);
+    }
+
+    /// Adds all members of `other`.
+    pub fn unite(&mut self, other: &Sketch) {
+        for (mine, theirs) in self.registers.iter_mut().zip(other.registers.iter()) {
+            *mine = (*mine).max(*theirs);
+        }
+    }
+
+    /// Estimates the number of distinct members.
+    ///
+    /// All of it is integer arithmetic, the logarithm too, so that it is the same everywhere.
+    pub fn estimate(&self) -> u64 {
+        let mut histogram = [0u64; 66];
+        for &rank in self.registers.iter() {
+            histogram[rank as usize] += 1;
+        }
+        // The sum of 2^-rank as a fixed-point number with 52 fraction bits: a rank is at most 53.
+        let sum: u128 = histogram
+            .iter()
+            .enumerate()
+            .map(|(rank, &n)| u128::from(n) * ((1u128 << 52) >> rank.min(52)))
+            .sum();
+        let m = 1u128 << SKETCH_BITS;
+        // 0.7213 / (1 + 1.079 / m) for m = 4096, times m * m.
+        let raw = ((m * m * 7211 / 10_000) << 52) / sum.max(1);
+        let zeros = histogram[0];
+        if raw < m * 5 / 2 && zeros > 0 {
+            return linear_count(zeros);
+        }
+        u64::try_from(raw).unwrap_or(u64::MAX)
+    }
+}
+
+/// `m * ln(m / zeros)` for the small range, with the logarithm by squaring in integers.
+fn linear_count(zeros: u64) -> u64 {
+    // log2 of m / zeros with 16 fraction bits.
+    let mut x = (1u128 << (SKETCH_BITS + 32)) / u128::from(zeros);
+    let mut whole = 0u128;
+    while x >= 2 << 32 {
+        x >>= 1;
+        whole += 1;
+    }
+    let mut log2 = whole << 16;
+    for bit in (0..16).rev() {
+        x = (x * x) >> 32;
+        if x >= 2 << 32 {
+            x >>= 1;
+            log2 |= 1 << bit;
+        }
+    }
+    // ln 2 = 0.693147
+    u64::try_from(((log2 << SKETCH_BITS) * 693_147 / 1_000_000) >> 16).unwrap_or(u64::MAX)
+}
+
+/// One unit of the sketch stands for a term and its first bytes; a longer term is more units.
+pub const SKETCH_UNIT_BYTES: usize = 24;
+
+/// What parsing a piece counts, whoever parses it.
+#[derive(Clone, Default)]
+pub struct PieceCounts {
+    /// Documents in the piece.
+    pub documents: u32,
+    /// Postings in the piece.
+    pub postings: u64,
+    /// Bytes of the piece's postings as vbytes.
+    pub list_bytes: u64,
+    /// The piece's terms, a member for each started [`SKETCH_UNIT_BYTES`] of a term.
+    pub terms: Sketch,
+}
+
+/// Bytes of memory that a document costs until its run is flushed: what finds duplicate names.
+const DOCUMENT_COST: u64 = 32;
+/// Bytes of memory for one byte of postings: slices are never less than half full.
+const LIST_BYTE_COST: u64 = 2;
+/// Bytes of memory for one unit of the dictionary: entry 32, hash slots 23 and at most 34 while
+/// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
+const UNIT_COST: u64 = 112;
+
+/// Where a piece belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The run, counted from 0.
+    pub run: u32,
+    /// Docid of the run's first document.
+    pub run_first: u32,
+    /// The piece's first docid, counted from the run's first.
+    pub first: u32,
+    /// Documents in the run up to the end of this piece.
+    pub run_documents: u32,
+    /// This piece is the last of its run.
+    pub closes: bool,
+}
+
+/// More documents than a `u32` docid can count.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error(
+    "the collection has more than {} documents, the most that one index holds; split it into several indexes",
+    u32::MAX - 1
+)]
+pub struct TooManyDocuments;
+
+/// Gives every piece its docids and its run, from the counts of all pieces in order.
+pub struct Sequencer {
+    limit: u64,
+    run: u32,
+    run_first: u32,
+    next: u32,
+    additive: u64,
+    terms: Sketch,
+}
+
+impl Sequencer {
+    /// Starts with the first run; `limit` is [`Budget::run_limit`].
+    pub fn new(limit: u64) -> Self {
+        Self { limit, run: 0, run_first: 0, next: 0, additive: 0, terms: Sketch::default() }
+    }
+
+    /// Places the next piece.
+    ///
+    /// # Errors
+    /// When docids run out.
+    pub fn place(&mut self, counts: &PieceCounts) -> Result<Placement, TooManyDocuments> {
+        let first = self.next;
+        // The greatest docid stays free as a sentinel.
+        self.next = first
+            .checked_add(counts.documents)
+            .filter(|&next| next < u32::MAX)
+            .ok_or(TooManyDocuments)?;
+        self.additive +=
+            counts.list_bytes * LIST_BYTE_COST + u64::from(counts.documents) * DOCUMENT_COST;
+        self.terms.unite(&counts.terms);
+        let cost = self.additive + self.terms.estimate() * UNIT_COST;
+        let placement = Placement {
+            run: self.run,
+            run_first: self.run_first,
+            first: first - self.run_first,
+            run_documents: self.next - self.run_first,
+            closes: cost > self.limit && self.next > self.run_first,
+        };
+        if placement.closes {
+            *self = Self { run: self.run + 1, ..Self::new(self.limit) };
+            self.next = placement.run_first + placement.run_documents;
+            self.run_first = self.next;
+        }
+        Ok(placement)
+    }
+
+    /// The run that is open: its number, its first docid, its documents so far.
+    pub fn open_run(&self) -> (u32, u32, u32) {
+        (self.run, self.run_first, self.next - self.run_first)
+    }
+}
+
+/// The least `--memory`.
+pub const LEAST_MEMORY: u64 = 64 << 20;
+
+/// What the process takes before it does anything, its code and its fixed tables.
+const PROCESS_BYTES: u64 = 12 << 20;
+/// What a worker needs at least: two pieces, their parsed form, and a small memo table.
+const LEAST_WORKER_BYTES: u64 = 7 << 20;
+/// A worker has no use for more.
+const MOST_WORKER_BYTES: u64 = 96 << 20;
+/// What one more open compressed file takes at most: window, blocks, and pieces ahead.
+const OPEN_FILE_BYTES: u64 = 24 << 20;
+
+/// How `--memory` is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// `--memory` itself, in bytes.
+    pub memory: u64,
+    /// A run closes at the end of the piece that brings its cost beyond this; depends on the
+    /// memory alone.
+    pub run_limit: u64,
+    /// For one worker's parser and the pieces that it has read ahead, in bytes.
+    pub worker: u64,
+    /// Files that may be open at once.
+    pub open_files: usize,
+}
+
+/// The memory is too little for so many workers.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("--memory {got} bytes is too little for {workers} workers; the least is {}", show_mib(*least))]
+pub struct TooLittleMemory {
+    /// What was asked for.
+    pub got: u64,
+    /// The workers.
+    pub workers: usize,
+    /// The least for these workers, in bytes.
+    pub least: u64,
+}
+
+fn show_mib(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
+
+impl Budget {
+    /// The largest window of a Zstandard frame that is read, as a power of two: 8 MiB, as the
+    /// standard asks of every decoder, and more where the memory allows it.
+    pub fn window_log(&self) -> u32 {
+        (self.memory / 16).max(8 << 20).ilog2().min(27)
+    }
+
+    /// Shares `memory` bytes among a run and `workers`.
+    ///
+    /// # Errors
+    /// When it is less than the least for so many workers; 64 MiB do for up to 4.
+    pub fn new(memory: u64, workers: usize) -> Result<Self, TooLittleMemory> {
+        let workers_u64 = workers.max(1) as u64;
+        let run_limit = Self::run_limit_of(memory);
+        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit);
+        if memory < LEAST_MEMORY || rest / workers_u64 < LEAST_WORKER_BYTES {
+            return Err(TooLittleMemory { got: memory, workers, least: Self::least(workers) });
+        }
+        let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
+        let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
+        Ok(Self { memory, run_limit, worker, open_files })
+    }
+
+    /// A quarter of the least memory, and three quarters of what goes beyond it.
+    fn run_limit_of(memory: u64) -> u64 {
+        LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3
+    }
+
+    /// The least memory for `workers`, in bytes.
+    pub fn least(workers: usize) -> u64 {
+        let need = PROCESS_BYTES + LEAST_WORKER_BYTES * workers.max(1) as u64;
+        let spare = LEAST_MEMORY - Self::run_limit_of(LEAST_MEMORY);
+        LEAST_MEMORY + need.saturating_sub(spare) * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hash(i: u64) -> u64 {
+        xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes())
+    }
+
+    fn counts(documents: u32, list_bytes: u64, terms: impl Iterator<Item = u64>) -> PieceCounts {
+        let mut sketch = Sketch::default();
+        terms.for_each(|t| sketch.add(hash(t)));
+        PieceCounts { documents, postings: list_bytes, list_bytes, terms: sketch }
+    }
+
+    #[test]
+    fn positions_follow_split_block_piece() {
+        let at = |s, b, p| Position::new(s, b, p).unwrap();
+        assert!(at(0, 0, 1) < at(0, 1, 0));
+        assert!(at(0, (1 << 24) - 1, (1 << 16) - 1) < at(1, 0, 0));
+        assert!(Position::new(1 << 24, 0, 0).is_err());
+        assert!(Position::new(0, 1 << 24, 0).is_err());
+        assert!(Position::new(0, 0, 1 << 16).is_err());
+    }
+
+    #[test]
+    fn estimates_within_five_percent() {
+        let mut sketch = Sketch::default();
+        assert_eq!(sketch.estimate(), 0);
+        let mut n = 0u64;
+        for target in [10u64, 100, 1000, 5000, 9000, 11_000, 50_000, 300_000, 2_000_000] {
+            while n < target {
+                sketch.add(hash(n));
+                n += 1;
+            }
+            let got = sketch.estimate();
+            assert!(got.abs_diff(n) * 20 <= n, "{n} estimated as {got}");
+        }
+    }
+
+    #[test]
+    fn sixty_four_mib_do_for_four_workers() {
+        for workers in 1..=4 {
+            assert_eq!(Budget::least(workers), LEAST_MEMORY);
+            Budget::new(LEAST_MEMORY, workers).unwrap();
+        }
+        let error = Budget::new(LEAST_MEMORY, 16).unwrap_err();
+        assert!(error.to_string().contains(&show_mib(Budget::least(16))), "{error}");
+        assert!(Budget::new(LEAST_MEMORY - 1, 1).is_err());
+    }
+
+    #[test]
+    fn docids_end_before_the_sentinel() {
+        let mut s = Sequencer::new(u64::MAX);
+        s.place(&counts(u32::MAX - 2, 0, 0..0)).unwrap();
+        s.place(&counts(1, 0, 0..0)).unwrap();
+        assert_eq!(s.place(&counts(1, 0, 0..0)), Err(TooManyDocuments));
+    }
+
+    #[test]
+    fn a_repeated_vocabulary_costs_once() {
+        let limit = 20_000 * UNIT_COST;
+        let mut same = Sequencer::new(limit);
+        let mut fresh = Sequencer::new(limit);
+        for i in 0..50 {
+            same.place(&counts(1, 0, 0..10_000)).unwrap();
+            fresh.place(&counts(1, 0, i * 10_000..(i + 1) * 10_000)).unwrap();
+        }
+        assert_eq!(same.open_run().0, 0);
+        assert!(fresh.open_run().0 >= 12, "{:?}", fresh.open_run());
+    }
+
+    proptest! {
+        /// Runs are contiguous, and docids dense, whatever the pieces and the limit.
+        #[test]
+        fn law_runs_partition_the_documents(
+            pieces in prop::collection::vec((0u32..50, 0u64..10_000, 0u64..500), 1..60),
+            limit in 1_000u64..200_000,
+        ) {
+            let mut s = Sequencer::new(limit);
+            let (mut next, mut run, mut run_first) = (0u32, 0u32, 0u32);
+            for (documents, bytes, terms) in pieces {
+                let p = s.place(&counts(documents, bytes, 0..terms)).unwrap();
+                prop_assert_eq!((p.run, p.run_first), (run, run_first));
+                prop_assert_eq!(p.run_first + p.first, next);
+                next += documents;
+                prop_assert_eq!(p.run_first + p.run_documents, next);
+                if p.closes {
+                    prop_assert!(p.run_documents > 0);
+                    run += 1;
+                    run_first = next;
+                }
+            }
+            prop_assert_eq!(s.open_run(), (run, run_first, next - run_first));
+        }
+
+        /// The sketch of a union does not depend on how its members were spread.
+        #[test]
+        fn law_unions_forget_their_parts(members in prop::collection::vec(0u64..5_000, 0..2_000), parts in 1usize..6) {
+            let mut whole = Sketch::default();
+            let mut spread = vec![Sketch::default(); parts];
+            for (i, &m) in members.iter().enumerate() {
+                whole.add(hash(m));
+                spread[i % parts].add(hash(m));
+            }
+            let mut united = Sketch::default();
+            spread.iter().rev().for_each(|s| united.unite(s));
+            prop_assert_eq!(&united.registers[..], &whole.registers[..]);
+        }
+
+        /// A larger memory never closes a run earlier, and no share depends on the workers.
+        #[test]
+        fn law_the_limit_depends_on_memory_alone(mib in 64u64..100_000, workers in 1usize..64) {
+            let memory = mib << 20;
+            match Budget::new(memory, workers) {
+                Ok(b) => {
+                    prop_assert!(memory >= Budget::least(workers));
+                    prop_assert_eq!(b.run_limit, Budget::new(memory, 1).unwrap().run_limit);
+                    prop_assert!(PROCESS_BYTES + b.run_limit + b.worker * workers as u64 <= memory);
+                    prop_assert!(b.open_files >= 1);
+                }
+                Err(e) => {
+                    prop_assert!(memory < e.least);
+                    Budget::new(e.least, workers).unwrap();
+                }
+            }
+        }
+    }
+}

@@ -1,1 +1,22 @@
 //! Black-box, differential and fault tests.
+
+mod util;
+
+mod cli;
+mod effectiveness;
+mod equality;
+mod forms;
+mod layers;
+mod queries;
+mod records;
+mod streaming;
+
+// Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod crash;
+#[cfg(debug_assertions)]
+mod damage;
+#[cfg(debug_assertions)]
+mod faults;
+#[cfg(debug_assertions)]
+mod sound;

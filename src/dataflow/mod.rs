@@ -1,1 +1,16 @@
-//! Timely operators.
+//! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
+//! of another module.
+
+pub mod answer;
+pub mod batch;
+pub mod build;
+pub mod collect;
+pub mod control;
+pub mod decompress;
+pub mod documents;
+pub mod encode;
+pub mod flush;
+pub mod index;
+pub mod parse;
+pub mod query;
+pub mod read;

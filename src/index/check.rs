@@ -1,1 +1,249 @@
-//! (to be written)
+//! Is an index whole? Every byte of the live generation is compared with its checksum, and every
+//! number with what it says about others: so a file that was damaged is found, and so is one that a
+//! faulty program wrote and sealed.
+//!
+//! The check goes on behind a problem wherever what follows can still be understood.
+
+#![forbid(unsafe_code)]
+
+mod run;
+#[cfg(test)]
+mod tests;
+
+use crate::index::documents::Documents;
+use crate::index::error::IndexError;
+use crate::index::format::{
+    ENDS, HEADER_BYTES, LENGTHS, LOCATIONS, MANIFEST, NAMES, RUNS, lexicon_name, padding,
+    postings_name,
+};
+use crate::index::generation::read_manifest;
+use crate::index::manifest::Manifest;
+use crate::index::map::Map;
+use crate::index::merge::count_distinct_terms;
+use crate::index::publish::{current, debris};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where the body of a file begins.
+const BODY: u64 = HEADER_BYTES as u64;
+/// The most problems that are told.
+const MOST_PROBLEMS: usize = 1000;
+/// How often a generation may be replaced while it is checked.
+const ATTEMPTS: usize = 4;
+/// What counting the terms of several runs may take, in bytes.
+const COUNT_BYTES: u64 = 64 << 20;
+
+/// What there is in an index without problems.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The folder of the live generation.
+    pub generation: PathBuf,
+    /// Files that were checked, the manifest among them.
+    pub files: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Documents.
+    pub documents: u64,
+    /// Different terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// What jobs have left behind that did not end well; the next build or merge removes it.
+    pub debris: Vec<PathBuf>,
+}
+
+/// Checks the live generation of the index in the folder `index`.
+///
+/// Memory: 4 bytes for each document of the largest run, beside the mapped files.
+///
+/// # Errors
+/// Every problem that was found, up to a thousand of them, and at least one.
+pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
+    let mut attempt = 1;
+    loop {
+        let live = current(index).map_err(|error| vec![error])?;
+        let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
+        let generation = live.ok_or_else(none)?;
+        let checked = check_generation(index, &generation);
+        let replaced = || current(index).is_ok_and(|now| now.as_ref() != Some(&generation));
+        if checked.is_ok() || attempt == ATTEMPTS || !replaced() {
+            return checked;
+        }
+        attempt += 1;
+    }
+}
+
+fn check_generation(index: &Path, generation: &Path) -> Result<Report, Vec<IndexError>> {
+    let manifest = read_manifest(generation).map_err(|error| vec![error])?;
+    let mut check = Check { generation, manifest: &manifest, problems: Vec::new() };
+    let debris = check.note(debris(index, Some(generation))).unwrap_or_default();
+    let bytes = check.files();
+    check.unknown_files();
+    let documents = check.documents();
+    for entry in &manifest.runs {
+        check.run(entry, documents.as_ref());
+    }
+    check.terms();
+    if !check.problems.is_empty() {
+        return Err(check.problems);
+    }
+    Ok(Report {
+        generation: generation.to_path_buf(),
+        files: manifest.files.len() as u64 + 1,
+        bytes,
+        documents: manifest.statistics.documents,
+        terms: manifest.statistics.terms,
+        postings: manifest.statistics.postings,
+        debris,
+    })
+}
+
+/// A check under way.
+struct Check<'a> {
+    generation: &'a Path,
+    manifest: &'a Manifest,
+    problems: Vec<IndexError>,
+}
+
+impl Check<'_> {
+    /// Notes the problem if there is one.
+    fn note<T>(&mut self, result: Result<T, IndexError>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                // A file that cannot be opened, say, is met more than once.
+                let text = error.to_string();
+                let known = self.problems.iter().any(|problem| problem.to_string() == text);
+                if !known && self.problems.len() < MOST_PROBLEMS {
+                    self.problems.push(error);
+                }
+                None
+            }
+        }
+    }
+
+    /// Notes that `found` stands where `expected` should.
+    fn damaged(&mut self, name: &str, at: u64, expected: impl ToString, found: impl ToString) {
+        let path = self.generation.join(name);
+        self.note(Err::<(), _>(IndexError::damaged(&path, at, expected, found)));
+    }
+
+    fn full(&self) -> bool {
+        self.problems.len() >= MOST_PROBLEMS
+    }
+
+    /// Compares length and checksum of every file. Returns the bytes of all.
+    fn files(&mut self) -> u64 {
+        let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
+        let mut bytes = manifest;
+        for entry in &self.manifest.files {
+            let verified = Map::open(&self.generation.join(&entry.name))
+                .and_then(|map| map.verify(entry.bytes, entry.crc32));
+            self.note(verified);
+            bytes += entry.bytes;
+        }
+        bytes
+    }
+
+    /// Looks for files that the manifest does not name.
+    fn unknown_files(&mut self) {
+        let known: BTreeSet<_> = self.manifest.files.iter().map(|entry| &*entry.name).collect();
+        for folder in ["", RUNS] {
+            let path = self.generation.join(folder);
+            let entries = fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let entries = self.note(entries.map_err(IndexError::storage("read the folder", &path)));
+            for entry in entries.unwrap_or_default() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
+                if !known.contains(&*name) && name != MANIFEST && name != RUNS {
+                    self.damaged(&name, 0, "no file that the manifest does not name", "one");
+                }
+            }
+        }
+    }
+
+    /// Checks the documents' table.
+    fn documents(&mut self) -> Option<Documents> {
+        let documents = self.note(Documents::open_unverified(self.generation))?;
+        let ends = self.note(documents.check_ends());
+        let statistics = &self.manifest.statistics;
+        if u64::from(documents.len()) != statistics.documents {
+            self.damaged(LENGTHS, 16, statistics.documents, documents.len());
+        }
+        let tokens: u64 = documents.lengths().iter().map(|tokens| u64::from(*tokens)).sum();
+        if tokens != documents.tokens() {
+            self.damaged(LENGTHS, 24, tokens, documents.tokens());
+        }
+        if tokens != statistics.tokens {
+            let found = format!("{} in the manifest", statistics.tokens);
+            self.damaged(LENGTHS, 24, format!("{tokens} tokens"), found);
+        }
+        let empty = documents.lengths().iter().filter(|tokens| **tokens == 0).count() as u64;
+        if empty != statistics.empty_documents {
+            let found = format!("{} in the manifest", statistics.empty_documents);
+            self.damaged(LENGTHS, BODY, format!("{empty} empty documents"), found);
+        }
+        self.zeros(LENGTHS, BODY + 4 * u64::from(documents.len()));
+        self.zeros(NAMES, BODY + documents.name_section().len() as u64);
+        if ends.is_some() {
+            self.names(&documents);
+        }
+        let inputs = self.manifest.inputs.len() as u64;
+        for (docid, location) in (0u64..).zip(documents.locations()) {
+            if u64::from(location.input) >= inputs && !self.full() {
+                let expected = format!("an input below {inputs}");
+                self.damaged(LOCATIONS, BODY + 16 * docid + 12, expected, location.input);
+            }
+        }
+        Some(documents)
+    }
+
+    fn names(&mut self, documents: &Documents) {
+        let mut start = BODY;
+        for docid in 0..documents.len() {
+            let Some(name) = documents.name(docid) else {
+                self.damaged(ENDS, BODY + 8 * u64::from(docid), "an end among the names", "none");
+                return;
+            };
+            if let Err(error) = std::str::from_utf8(name)
+                && !self.full()
+            {
+                let at = start + error.valid_up_to() as u64;
+                self.damaged(NAMES, at, "a name in UTF-8", name.escape_ascii());
+            }
+            start += name.len() as u64;
+        }
+    }
+
+    /// Checks that the padding from `start` to the next multiple of 8 is zero.
+    fn zeros(&mut self, name: &str, start: u64) {
+        self.zero_bytes(name, start, padding(start));
+    }
+
+    fn zero_bytes(&mut self, name: &str, start: u64, bytes: u64) {
+        let path = self.generation.join(name);
+        let wrong = Map::open(&path).and_then(|map| {
+            let bytes = map.slice(start, bytes)?;
+            Ok(bytes.iter().position(|byte| *byte != 0).map(|at| (at, bytes[at])))
+        });
+        if let Some(Some((at, found))) = self.note(wrong) {
+            self.damaged(name, start + at as u64, "a zero byte of padding", found);
+        }
+    }
+
+    /// Counts the different terms of all runs.
+    fn terms(&mut self) {
+        let runs = &self.manifest.runs;
+        // The manifest's reader has compared the numbers if there is one run.
+        if runs.len() > 1 && self.problems.is_empty() {
+            let counted = self.note(count_distinct_terms(self.generation, runs, COUNT_BYTES));
+            let found = self.manifest.statistics.terms;
+            if counted.is_some_and(|counted| counted != found) {
+                let expected = format!("{} different terms", counted.unwrap_or_default());
+                self.damaged(MANIFEST, 0, expected, found);
+            }
+        }
+    }
+}

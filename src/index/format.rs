@@ -1,1 +1,275 @@
-//! (to be written)
+//! Which constants make up the format? Every number and name of `docs/FORMAT.md`, and the header
+//! that all binary files share.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::path::Path;
+
+/// The format version that this program writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+/// The first bytes of every binary file.
+pub const MAGIC: [u8; 8] = *b"MILLRACE";
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 64;
+/// Sections are padded to a multiple of this many bytes.
+pub const ALIGNMENT: u64 = 8;
+
+/// Terms in a block of the lexicon.
+pub const LEXICON_BLOCK: usize = 16;
+/// Entries of the lexicon's directory: one a collection, and the end.
+pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
+/// The longest term, in bytes.
+pub const MAX_TERM_BYTES: usize = 255;
+/// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
+pub const POSTINGS_SLACK: u64 = 64;
+
+/// The file that names the live generation.
+pub const CURRENT: &str = "CURRENT";
+/// Its next version while that is written.
+pub const CURRENT_TMP: &str = "CURRENT.tmp";
+/// The file that a build or a merge locks.
+pub const LOCK: &str = "LOCK";
+/// The manifest of a generation.
+pub const MANIFEST: &str = "manifest.json";
+/// The folder of the runs in a generation.
+pub const RUNS: &str = "runs";
+/// Tokens of every document.
+pub const LENGTHS: &str = "documents.lengths";
+/// Names of all documents.
+pub const NAMES: &str = "documents.names";
+/// Ends of the names.
+pub const ENDS: &str = "documents.ends";
+/// Places of the documents in the input.
+pub const LOCATIONS: &str = "documents.locations";
+
+// The arrays of a file are used where they are mapped.
+const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");
+
+/// Names the folder of a generation: `gen-000001`.
+pub fn generation_name(number: u32) -> String {
+    format!("gen-{number:06}")
+}
+
+/// Reads the number of a generation from the name of its folder, if it is one.
+pub fn generation_number(name: &str) -> Option<u32> {
+    let number = name.strip_prefix("gen-")?.parse().ok()?;
+    (generation_name(number) == name).then_some(number)
+}
+
+/// Names a run: `000000`.
+pub fn run_name(number: u32) -> String {
+    format!("{number:06}")
+}
+
+/// Tells whether `name` is the name of a run.
+pub fn is_run_name(name: &str) -> bool {
+    name.parse().is_ok_and(|number| run_name(number) == name)
+}
+
+/// Names the lexicon of a run, from the generation's folder on.
+pub fn lexicon_name(run: &str) -> String {
+    format!("{RUNS}/{run}.lexicon")
+}
+
+/// Names the postings of a run, from the generation's folder on.
+pub fn postings_name(run: &str) -> String {
+    format!("{RUNS}/{run}.postings")
+}
+
+/// Returns the zero bytes that pad a section of `bytes` bytes.
+pub const fn padding(bytes: u64) -> u64 {
+    bytes.wrapping_neg() % ALIGNMENT
+}
+
+/// What a binary file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `documents.lengths`
+    Lengths,
+    /// `documents.names`
+    Names,
+    /// `documents.ends`
+    Ends,
+    /// `documents.locations`
+    Locations,
+    /// The lexicon of a run.
+    Lexicon,
+    /// The postings lists of a run.
+    Postings,
+}
+
+impl Kind {
+    /// Returns the four bytes that stand for it.
+    pub const fn code(self) -> [u8; 4] {
+        match self {
+            Self::Lengths => *b"LENG",
+            Self::Names => *b"NAME",
+            Self::Ends => *b"ENDS",
+            Self::Locations => *b"LOCA",
+            Self::Lexicon => *b"LEXI",
+            Self::Postings => *b"POST",
+        }
+    }
+}
+
+/// The head of a binary file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// What the file holds.
+    pub kind: Kind,
+    /// The numbers a to e of `docs/FORMAT.md`.
+    pub values: [u64; 5],
+}
+
+impl Header {
+    /// Lays the header out.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&self.kind.code());
+        bytes[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        for (to, value) in bytes[16..56].chunks_exact_mut(8).zip(self.values) {
+            to.copy_from_slice(&value.to_le_bytes());
+        }
+        let crc = crc32fast::hash(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the header of the file at `path` from its first `bytes`, at least 64 of them.
+    ///
+    /// # Errors
+    /// `Damaged` where a byte is wrong, `Newer` for a later format version.
+    pub fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
+            return Err(IndexError::damaged(
+                path,
+                bytes.len() as u64,
+                format_args!("a header of {HEADER_BYTES} bytes"),
+                "the end of the file",
+            ));
+        };
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        if bytes[..8] != MAGIC {
+            let found = bytes[..8].escape_ascii();
+            return Err(IndexError::damaged(path, 0, "MILLRACE", found));
+        }
+        let version = u32_at(12);
+        if version > VERSION {
+            let (path, found) = (path.to_path_buf(), u64::from(version));
+            return Err(IndexError::Newer { path, found, supported: VERSION });
+        }
+        if version != VERSION {
+            let expected = format_args!("format version {VERSION}").to_string();
+            return Err(IndexError::damaged(path, 12, expected, version));
+        }
+        if bytes[8..12] != kind.code() {
+            let (expected, found) = (kind.code(), bytes[8..12].escape_ascii());
+            return Err(IndexError::damaged(path, 8, expected.escape_ascii(), found));
+        }
+        let (crc, found) = (crc32fast::hash(&bytes[..60]), u32_at(60));
+        if crc != found {
+            let expected = format!("checksum {crc:08x} of the header");
+            return Err(IndexError::damaged(path, 60, expected, format_args!("{found:08x}")));
+        }
+        if u32_at(56) != 0 {
+            return Err(IndexError::damaged(path, 56, "four zero bytes", u32_at(56)));
+        }
+        let mut values = [0; 5];
+        for (value, from) in values.iter_mut().zip(bytes[16..56].as_chunks::<8>().0) {
+            *value = u64::from_le_bytes(*from);
+        }
+        Ok(Self { kind, values })
+    }
+
+    /// Checks that the unused numbers, from number `used` on, are 0.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn check_unused(&self, path: &Path, used: usize) -> Result<(), IndexError> {
+        match self.values.iter().enumerate().skip(used).find(|(_, value)| **value != 0) {
+            Some((i, value)) => Err(IndexError::damaged(path, 16 + 8 * i as u64, 0, value)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Checks the length of a file against the one that its header or the manifest implies. `expected`
+/// is `None` when the numbers overflow.
+///
+/// # Errors
+/// `Damaged`, at the first byte that is missing or too many.
+pub fn check_length(path: &Path, found: u64, expected: Option<u64>) -> Result<(), IndexError> {
+    match expected {
+        Some(expected) if expected == found => Ok(()),
+        Some(expected) => Err(IndexError::damaged(
+            path,
+            found.min(expected),
+            format_args!("a file of {expected} bytes"),
+            format_args!("{found} bytes"),
+        )),
+        None => {
+            Err(IndexError::damaged(path, 16, "numbers that fit the file", "numbers that overflow"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5] }
+    }
+
+    #[test]
+    fn header_round_trip() {
+        let bytes = header().encode();
+        assert_eq!(Header::parse(Path::new("x"), Kind::Lexicon, &bytes).unwrap(), header());
+    }
+
+    #[test]
+    fn every_flipped_bit_of_a_header_is_found() {
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut bytes = header().encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            Header::parse(Path::new("x"), Kind::Lexicon, &bytes).unwrap_err();
+        }
+        for end in 0..HEADER_BYTES {
+            Header::parse(Path::new("x"), Kind::Lexicon, &header().encode()[..end]).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn messages_say_what_is_wrong() {
+        let parse = |kind, bytes: &[u8]| {
+            Header::parse(Path::new("runs/0"), kind, bytes).unwrap_err().to_string()
+        };
+        let mut bytes = header().encode();
+        assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
+        bytes[12] = 9;
+        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 1"));
+        let foreign = [b'%'; 64];
+        assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
+    }
+
+    #[test]
+    fn names_are_canonical() {
+        assert_eq!(generation_number("gen-000012"), Some(12));
+        assert_eq!(generation_number("gen-1234567"), Some(1_234_567));
+        for name in ["gen-12", "gen-+00012", "gen-0000012", "gen-", "x", "gen-99999999999"] {
+            assert_eq!(generation_number(name), None, "{name}");
+        }
+        assert!(is_run_name("000000"));
+        assert!(!is_run_name("../000"));
+    }
+
+    #[test]
+    fn padding_reaches_the_next_multiple() {
+        assert_eq!((0..9).map(padding).collect::<Vec<_>>(), [0, 7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+}

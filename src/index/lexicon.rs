@@ -1,1 +1,116 @@
-//! (to be written)
+//! Which terms does a run hold, and where are their lists? Terms in blocks of 16, front-coded, with
+//! an index of the blocks and a directory of the trie collections (`docs/FORMAT.md`, Lexicon).
+//!
+//! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds one term in the mapped file, and
+//! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.
+
+#![forbid(unsafe_code)]
+
+mod read;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use read::Lexicon;
+pub use stream::LexiconStream;
+pub use write::LexiconWriter;
+
+use crate::codec::vbyte;
+use crate::index::error::IndexError;
+use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, Header, Kind, check_length, padding};
+use std::path::Path;
+
+/// A term's postings list: how long it is and where it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TermEntry {
+    /// Postings of the list, at least 1.
+    pub df: u32,
+    /// Bytes between the first list of the run and this one.
+    pub offset: u64,
+    /// Bytes of the list.
+    pub bytes: u64,
+}
+
+/// What the header of a lexicon says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LexiconHeader {
+    /// Terms, and so lists.
+    pub terms: u64,
+    /// Blocks of terms.
+    pub blocks: u64,
+    /// Bytes of all blocks.
+    pub block_bytes: u64,
+    /// Postings of all lists.
+    pub postings: u64,
+    /// Bytes of all lists.
+    pub list_bytes: u64,
+}
+
+/// Bytes of one entry of the block index.
+const BLOCK_ENTRY_BYTES: u64 = 16;
+/// Bytes of the directory.
+const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
+/// The most bytes that a term takes in its block.
+const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
+
+impl LexiconHeader {
+    /// Reads it from the first bytes of a file, and checks the file's length against it.
+    fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
+        let [terms, blocks, block_bytes, postings, list_bytes] =
+            Header::parse(path, Kind::Lexicon, bytes)?.values;
+        let header = Self { terms, blocks, block_bytes, postings, list_bytes };
+        let expected = header.checked_directory().and_then(|directory| {
+            directory.checked_add(DIRECTORY_BYTES + padding(DIRECTORY_BYTES))
+        });
+        check_length(path, file_bytes, expected)?;
+        Ok(header)
+    }
+
+    fn checked_directory(&self) -> Option<u64> {
+        let blocks = self.blocks.checked_mul(BLOCK_ENTRY_BYTES)?;
+        let first = self.block_bytes.checked_add(padding(self.block_bytes))?;
+        first.checked_add(blocks)?.checked_add(HEADER_BYTES as u64)
+    }
+
+    /// Where the block index begins in the file.
+    fn index_start(&self) -> u64 {
+        HEADER_BYTES as u64 + self.block_bytes + padding(self.block_bytes)
+    }
+
+    /// Where the directory begins in the file.
+    fn directory_start(&self) -> u64 {
+        self.index_start() + BLOCK_ENTRY_BYTES * self.blocks
+    }
+}
+
+/// A term as it stands in its block.
+struct CodedTerm<'a> {
+    /// Bytes shared with the term before it.
+    shared: usize,
+    /// The other bytes.
+    rest: &'a [u8],
+    df: u32,
+    list_bytes: u64,
+}
+
+impl<'a> CodedTerm<'a> {
+    /// Reads the term that begins at `bytes[*at]` and moves `at` behind it. `None` if it is cut
+    /// short or cannot be a term.
+    #[inline]
+    fn parse(bytes: &'a [u8], at: &mut usize) -> Option<Self> {
+        let [shared, length, rest @ ..] = bytes.get(*at..)? else { return None };
+        let rest = rest.get(..usize::from(*length))?;
+        let mut end = *at + 2 + rest.len();
+        let df = u32::try_from(vbyte::get(bytes, &mut end)?).ok().filter(|df| *df > 0)?;
+        let list_bytes = vbyte::get(bytes, &mut end)?;
+        *at = end;
+        Some(Self { shared: usize::from(*shared), rest, df, list_bytes })
+    }
+}
+
+/// Makes the error for a term that [`CodedTerm::parse`] refuses.
+#[cold]
+fn no_term(path: &Path, place: u64) -> IndexError {
+    IndexError::damaged(path, HEADER_BYTES as u64 + place, "a term", "bytes that are none")
+}

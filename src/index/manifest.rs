@@ -1,1 +1,230 @@
-//! (to be written)
+//! What does a generation say about itself? The manifest: how it was built, what it holds, and
+//! length and checksum of every file (`docs/FORMAT.md`, Manifest).
+
+#![forbid(unsafe_code)]
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::index::error::IndexError;
+use crate::index::format::{MANIFEST, VERSION};
+use crate::index::list::BLOCK;
+use crate::index::storage::{FileEntry, write_whole};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The codec of the lists.
+pub const CODEC: &str = "bp128";
+
+/// The manifest of a generation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Format version of all files.
+    pub format: u32,
+    /// Number of the generation; its folder is named for it.
+    pub generation: u32,
+    /// When it was written, in seconds since 1970 (UTC).
+    pub created: u64,
+    /// The command line that wrote it.
+    pub command: String,
+    /// Workers of that job.
+    pub workers: u32,
+    /// What made terms and lists of the input.
+    pub settings: Settings,
+    /// What there is in all.
+    pub statistics: Statistics,
+    /// The runs, by docid.
+    pub runs: Vec<RunEntry>,
+    /// The inputs, by the number that locations give.
+    pub inputs: Vec<InputEntry>,
+    /// Every file but the manifest.
+    pub files: Vec<FileEntry>,
+}
+
+/// What made terms and lists of the input. A query takes its analysis from here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Name of the stemmer.
+    pub stemmer: String,
+    /// Words that are not indexed.
+    pub stop_words: StopWordsEntry,
+    /// Codec of the lists: [`CODEC`].
+    pub codec: String,
+    /// Postings in a block: [`BLOCK`].
+    pub block_size: u32,
+    /// Name of the indexer.
+    pub indexer: String,
+    /// The memory that the build was given, in bytes.
+    pub memory_bytes: u64,
+    /// Longer documents were skipped.
+    pub max_document_bytes: u64,
+    /// The format that the build was told to read, such as `auto`.
+    pub format: String,
+}
+
+/// A list of stop words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopWordsEntry {
+    /// Its name or the file that it came from.
+    pub name: String,
+    /// The words.
+    pub words: Vec<String>,
+}
+
+/// What there is in all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistics {
+    /// Documents, empty ones too.
+    pub documents: u64,
+    /// Different terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Documents without an indexed token.
+    pub empty_documents: u64,
+    /// Documents whose name an earlier one has.
+    pub duplicate_names: u64,
+    /// Documents that could not be read, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEntry {
+    /// Six digits; its files are named for it.
+    pub name: String,
+    /// Docid of its first document.
+    pub first_docid: u32,
+    /// Its documents.
+    pub documents: u32,
+    /// Its terms.
+    pub terms: u64,
+    /// Its postings.
+    pub postings: u64,
+}
+
+/// An input.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputEntry {
+    /// Where it was read from.
+    pub path: String,
+    /// Its length as it lies there, compressed or not.
+    pub bytes: u64,
+    /// Hash of those bytes, with the name of the hash before a colon.
+    pub hash: String,
+    /// Format that was found.
+    pub format: String,
+    /// Compression that was found.
+    pub compression: String,
+}
+
+impl Manifest {
+    /// Returns the present time as [`created`](Self::created) counts it.
+    pub fn now() -> u64 {
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    }
+
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self)
+            .expect("numbers, strings and lists of them are always JSON");
+        // Puts the checksum in the place of the closing brace.
+        text.truncate(text.len() - "\n}".len());
+        text.push_str(",\n  ");
+        let crc = crc32fast::hash(text.as_bytes());
+        text.push_str(&tail(crc));
+        text
+    }
+
+    /// Writes the manifest into the folder of its generation and syncs it.
+    ///
+    /// # Errors
+    /// `Refused` if the manifest is not one that could be read again; `Storage`.
+    pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+        let path = generation.join(MANIFEST);
+        if let Some(wrong) = self.inconsistency() {
+            return Err(IndexError::refused(&path, wrong));
+        }
+        write_whole(&path, self.encode().as_bytes())
+    }
+
+    /// Returns what is wrong when the parts are looked at together.
+    fn inconsistency(&self) -> Option<String> {
+        use crate::index::format::{
+            ENDS, LENGTHS, LOCATIONS, NAMES, is_run_name, lexicon_name, postings_name,
+        };
+        if self.format != VERSION {
+            return Some(format!("format is {} and not {VERSION}", self.format));
+        }
+        if (self.settings.codec.as_str(), self.settings.block_size) != (CODEC, BLOCK as u32) {
+            let Settings { codec, block_size, .. } = &self.settings;
+            return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
+        }
+        let (mut next, mut postings, mut terms) = (0u64, 0u64, 0u64);
+        let mut expected: Vec<_> = [LENGTHS, NAMES, ENDS, LOCATIONS].map(String::from).into();
+        for run in &self.runs {
+            if !is_run_name(&run.name) {
+                return Some(format!("`{}` is no name of a run", run.name));
+            }
+            if u64::from(run.first_docid) != next {
+                return Some(format!(
+                    "run {} begins at {} and not at {next}",
+                    run.name, run.first_docid
+                ));
+            }
+            next += u64::from(run.documents);
+            postings = postings.saturating_add(run.postings);
+            terms = terms.saturating_add(run.terms);
+            expected.extend([lexicon_name(&run.name), postings_name(&run.name)]);
+        }
+        let statistics = &self.statistics;
+        if next != statistics.documents || next > u64::from(u32::MAX) {
+            return Some(format!("runs hold {next} documents of {}", statistics.documents));
+        }
+        if postings != statistics.postings {
+            return Some(format!("runs hold {postings} postings of {}", statistics.postings));
+        }
+        let most = self.runs.iter().map(|run| run.terms).max().unwrap_or(0);
+        if !(most..=terms).contains(&statistics.terms) {
+            return Some(format!("{} terms do not fit those of the runs", statistics.terms));
+        }
+        let mut found: Vec<_> = self.files.iter().map(|entry| entry.name.clone()).collect();
+        expected.sort();
+        found.sort();
+        if expected != found {
+            return Some("files are not those of the documents and of every run".into());
+        }
+        None
+    }
+}
+
+/// Finds the entry of a file of the generation in the folder `generation`.
+///
+/// # Errors
+/// `Damaged` if there is none.
+pub fn find_file<'a>(
+    files: &'a [FileEntry],
+    generation: &Path,
+    name: &str,
+) -> Result<&'a FileEntry, IndexError> {
+    files.iter().find(|entry| entry.name == name).ok_or_else(|| {
+        let expected = format!("an entry for {name}");
+        IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
+    })
+}
+
+/// The end of a manifest, from its checksum on.
+fn tail(crc: u32) -> String {
+    format!("\"checksum\": \"{crc:08x}\"\n}}\n")
+}

@@ -3,6 +3,7 @@
 
 pub mod check;
 pub mod documents;
+pub mod error;
 pub mod format;
 pub mod generation;
 pub mod lexicon;
@@ -13,3 +14,8 @@ pub mod merge;
 pub mod publish;
 pub mod run;
 pub mod storage;
+#[cfg(test)]
+mod testing;
+mod window;
+
+pub use error::IndexError;

@@ -1,1 +1,296 @@
-//! (to be written)
+//! How does a new generation replace the live one, so that a job killed at any instant leaves one of
+//! them whole? Everything of the new one is synced, then `CURRENT` is replaced by one rename.
+//!
+//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers take no lock:
+//! what they have mapped stays when its name is removed, and a reader that finds a file gone while
+//! it opens a generation looks at `CURRENT` again.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
+use crate::index::manifest::Manifest;
+use crate::index::storage;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The right to write to an index, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct IndexLock {
+    index: PathBuf,
+    /// The lock goes when the file is closed.
+    _lock: File,
+}
+
+impl IndexLock {
+    /// Takes the lock of the index in the folder `index`, which is created if it is not there.
+    ///
+    /// # Errors
+    /// `Locked` if another build or merge has it; `Storage`.
+    pub fn acquire(index: &Path) -> Result<Self, IndexError> {
+        storage::create_dirs(index)?;
+        let path = index.join(LOCK);
+        let lock = storage::open_lock(&path)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { index: index.to_path_buf(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(IndexError::Locked { path: index.to_path_buf() }),
+            Err(TryLockError::Error(source)) => {
+                Err(IndexError::Storage { operation: "lock", path, source })
+            }
+        }
+    }
+
+    /// Returns the folder of the index.
+    pub fn index(&self) -> &Path {
+        &self.index
+    }
+
+    /// Removes what jobs have left behind that did not end well: every generation that is not live,
+    /// and `CURRENT.tmp`. Files that no job writes are left alone.
+    ///
+    /// # Errors
+    /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
+    pub fn remove_debris(&self) -> Result<(), IndexError> {
+        let live = current(&self.index)?;
+        for path in debris(&self.index, live.as_deref())? {
+            storage::remove_tree(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a job that failed has written; `before` was live when it began. That one stays
+    /// even if another is live now, for then the job failed while it published, and nobody knows
+    /// whether the change of `CURRENT` has reached the disk.
+    ///
+    /// # Errors
+    /// As [`remove_debris`](Self::remove_debris).
+    pub fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
+        let live = current(&self.index)?;
+        for path in debris(&self.index, live.as_deref())? {
+            if Some(path.as_path()) != before {
+                storage::remove_tree(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
+    /// generation's number and its folder.
+    ///
+    /// # Errors
+    /// `Damaged` if `CURRENT` cannot be read; `Storage`.
+    pub fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
+        let live = current(&self.index)?;
+        let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
+        let live = live.as_deref().and_then(number_of);
+        let number = taken.chain(live).max().unwrap_or(0).checked_add(1).ok_or_else(|| {
+            IndexError::refused(&self.index, "there are no more numbers of generations")
+        })?;
+        let path = self.index.join(generation_name(number));
+        storage::create_dir(&path)?;
+        storage::create_dir(&path.join(RUNS))?;
+        Ok((number, path))
+    }
+
+    /// Makes generation `number` the live one and removes all others. Its files are finished, that
+    /// is synced, and its manifest is written.
+    ///
+    /// # Errors
+    /// `Damaged` if the generation's manifest is not good; `Storage`. The live generation is the old
+    /// one after an error, or, when only the last sync failed, the new one. Once that has succeeded
+    /// there is no error: an old generation that cannot be removed is left to the next job.
+    pub fn publish(&self, number: u32) -> Result<(), IndexError> {
+        let name = generation_name(number);
+        let path = self.index.join(&name);
+        let manifest = Manifest::read(&path)?;
+        if manifest.generation != number {
+            let found = format!("the manifest of generation {}", manifest.generation);
+            return Err(IndexError::refused(&path, found));
+        }
+        storage::sync_dir(&path.join(RUNS))?;
+        storage::sync_dir(&path)?;
+        let next = self.index.join(CURRENT_TMP);
+        storage::write_whole(&next, format!("{name}\n").as_bytes())?;
+        storage::sync_dir(&self.index)?;
+        storage::rename(&next, &self.index.join(CURRENT))?;
+        storage::sync_dir(&self.index)?;
+        let _ = self.remove_debris();
+        Ok(())
+    }
+}
+
+/// Returns the folder of the live generation of the index in the folder `index`; none if nothing was
+/// published there yet.
+///
+/// # Errors
+/// `Damaged` if `CURRENT` names no generation; `Storage`.
+pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
+    let path = index.join(CURRENT);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(IndexError::storage("read", &path))?,
+    };
+    let text = std::str::from_utf8(&bytes).ok();
+    let name = text.and_then(|text| text.strip_suffix('\n'));
+    match name.filter(|name| generation_number(name).is_some()) {
+        Some(name) => Ok(Some(index.join(name))),
+        None => {
+            let found = bytes[..bytes.len().min(32)].escape_ascii().to_string();
+            Err(IndexError::damaged(
+                &path,
+                0,
+                "the name of a generation, such as gen-000001",
+                found,
+            ))
+        }
+    }
+}
+
+/// Returns the number of the generation in a folder.
+pub(crate) fn number_of(generation: &Path) -> Option<u32> {
+    generation_number(generation.file_name()?.to_str()?)
+}
+
+/// Returns what [`IndexLock::remove_debris`] removes when `live` is the live generation.
+pub(crate) fn debris(index: &Path, live: Option<&Path>) -> Result<Vec<PathBuf>, IndexError> {
+    let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
+    debris.retain(|path| Some(path.as_path()) != live);
+    let next = index.join(CURRENT_TMP);
+    if next.symlink_metadata().is_ok() {
+        debris.push(next);
+    }
+    Ok(debris)
+}
+
+/// Returns all generations in the folder of an index, by number.
+fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {
+        let path = entry.map_err(IndexError::storage("read the folder", index))?.path();
+        if let Some(number) = number_of(&path) {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generation::Generation;
+    use crate::index::testing::{build, collection, write_generation};
+
+    fn names(folder: &Path) -> Vec<String> {
+        let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name().into_string();
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|e| name(e).unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn one_job_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path().join("not/there/yet");
+        let lock = IndexLock::acquire(&index).unwrap();
+        let error = IndexLock::acquire(&index).unwrap_err();
+        assert!(matches!(error, IndexError::Locked { .. }), "{error}");
+        drop(lock);
+        IndexLock::acquire(&index).unwrap();
+    }
+
+    #[test]
+    fn a_new_generation_replaces_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        assert_eq!(current(index).unwrap(), None);
+        for number in 1..4 {
+            build(index, &collection(number.into(), 20, 20), &[]);
+            let name = generation_name(number);
+            assert_eq!(current(index).unwrap(), Some(index.join(&name)));
+            assert_eq!(names(index), ["CURRENT", "LOCK", &name]);
+        }
+        assert_eq!(fs::read(index.join(CURRENT)).unwrap(), b"gen-000003\n");
+    }
+
+    /// Does what a job does step by step, stops before each step as a killed one would, and lets the
+    /// next job come.
+    #[test]
+    fn a_job_that_stops_at_any_step_leaves_a_whole_generation() {
+        let (old, new) = (collection(1, 30, 40), collection(2, 50, 60));
+        let steps: [fn(&Path, &Path); 5] = [
+            |_, generation| fs::write(generation.join("runs/000000.lexicon"), "part").unwrap(),
+            |_, generation| {
+                fs::remove_file(generation.join("runs/000000.lexicon")).unwrap();
+                write_generation(generation, 2, &collection(2, 50, 60), &[7]);
+            },
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-00").unwrap(),
+            |index, _| fs::write(index.join(CURRENT_TMP), "gen-000002\n").unwrap(),
+            |index, _| fs::rename(index.join(CURRENT_TMP), index.join(CURRENT)).unwrap(),
+        ];
+        for stop in 0..=steps.len() {
+            let folder = tempfile::tempdir().unwrap();
+            let index = folder.path();
+            build(index, &old, &[]);
+            let lock = IndexLock::acquire(index).unwrap();
+            let (number, generation) = lock.next_generation().unwrap();
+            assert_eq!(number, 2);
+            for step in &steps[..stop] {
+                step(index, &generation);
+            }
+            drop(lock);
+
+            let live = if stop == steps.len() { (2, &new) } else { (1, &old) };
+            let open = || Generation::open(index, true).unwrap();
+            assert_eq!(open().manifest().generation, live.0, "stopped at {stop}");
+            assert_eq!(open().documents().len() as usize, live.1.len());
+
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap();
+            assert_eq!(names(index), ["CURRENT", "LOCK", &generation_name(live.0)]);
+            assert_eq!(open().manifest().generation, live.0);
+            assert_eq!(lock.next_generation().unwrap().0, live.0 + 1);
+        }
+    }
+
+    #[test]
+    fn what_no_job_writes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        for name in ["notes.txt", "gen-1", "generation"] {
+            fs::write(index.join(name), "mine").unwrap();
+        }
+        build(index, &collection(1, 3, 3), &[]);
+        let all = ["CURRENT", "LOCK", "gen-000001", "gen-1", "generation", "notes.txt"];
+        assert_eq!(names(index), all);
+    }
+
+    #[test]
+    fn nothing_is_removed_while_nobody_knows_what_is_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &collection(1, 3, 3), &[]);
+        for text in ["", "gen-000001", "gen-000001\n\n", "gen-1\n", "../gen-000001\n", "\u{ff}\n"] {
+            fs::write(index.join(CURRENT), text).unwrap();
+            let error = current(index).unwrap_err();
+            assert!(error.to_string().contains("CURRENT: byte 0: expected"), "{error}");
+            let lock = IndexLock::acquire(index).unwrap();
+            lock.remove_debris().unwrap_err();
+            lock.next_generation().unwrap_err();
+            assert!(index.join("gen-000001").exists());
+        }
+    }
+
+    #[test]
+    fn only_a_whole_generation_is_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        let lock = IndexLock::acquire(index).unwrap();
+        let (number, generation) = lock.next_generation().unwrap();
+        lock.publish(number).unwrap_err();
+        write_generation(&generation, number + 1, &collection(1, 3, 3), &[]);
+        lock.publish(number).unwrap_err();
+        assert_eq!(current(index).unwrap(), None);
+    }
+}

@@ -1,1 +1,76 @@
-//! (to be written)
+//! What is a run? An index of its own over one range of docids: a lexicon, and the postings lists in
+//! the lexicon's order, end to end (`docs/FORMAT.md`, Postings). Docids count from the run's first.
+
+#![forbid(unsafe_code)]
+
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use read::Run;
+pub use write::RunWriter;
+
+use crate::index::error::IndexError;
+use crate::index::format::{
+    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, lexicon_name, padding, postings_name,
+};
+use crate::index::lexicon::LexiconHeader;
+use crate::index::manifest::RunEntry;
+use crate::index::storage;
+use std::path::Path;
+
+/// What the header of a postings file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostingsHeader {
+    /// Lists.
+    pub lists: u64,
+    /// Postings of all lists.
+    pub postings: u64,
+    /// Bytes of all lists.
+    pub list_bytes: u64,
+}
+
+impl PostingsHeader {
+    /// Reads it from the first bytes of a file, and checks the file's length against it.
+    pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
+        let header = Header::parse(path, Kind::Postings, bytes)?;
+        header.check_unused(path, 3)?;
+        let [lists, postings, list_bytes, ..] = header.values;
+        let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
+        check_length(path, file_bytes, list_bytes.checked_add(around))?;
+        Ok(Self { lists, postings, list_bytes })
+    }
+}
+
+/// Makes a finished run last that was written as [`Scratch`](storage::Durability::Scratch), because
+/// it might have been merged before anything is published.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
+    storage::sync_file(&generation.join(lexicon_name(&run.name)))?;
+    storage::sync_file(&generation.join(postings_name(&run.name)))
+}
+
+/// Checks that the files of a run hold what its entry of the manifest says.
+pub(crate) fn check_agreement(
+    entry: &RunEntry,
+    (lexicon_path, lexicon): (&Path, &LexiconHeader),
+    (postings_path, postings): (&Path, &PostingsHeader),
+) -> Result<(), IndexError> {
+    // Where the number stands, what it is and what it has to be.
+    let numbers = [
+        (lexicon_path, 16, lexicon.terms, entry.terms),
+        (lexicon_path, 40, lexicon.postings, entry.postings),
+        (postings_path, 16, postings.lists, entry.terms),
+        (postings_path, 24, postings.postings, entry.postings),
+        (postings_path, 32, postings.list_bytes, lexicon.list_bytes),
+    ];
+    match numbers.iter().find(|(_, _, found, expected)| found != expected) {
+        Some((path, offset, found, expected)) => {
+            Err(IndexError::damaged(path, *offset, expected, found))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,1 +1,348 @@
-//! (to be written)
+//! How do bytes get to the disk? This is the only module that creates, writes, syncs, renames or
+//! removes an index file, and every such step asks [`fault::storage`] first, so that tests can make
+//! each one fail.
+
+#![forbid(unsafe_code)]
+
+mod spill;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use spill::Spill;
+
+use crate::fault::{self, Injected};
+use crate::index::error::IndexError;
+use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, padding};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether this process is asked to end.
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Lets every [`StorageFile`] of this process fail from now on, so that a job that is asked to end
+/// does so in the midst of a long merge. What publishes or removes a generation goes on.
+pub fn stop() {
+    STOPPED.store(true, Ordering::Relaxed);
+}
+
+/// Bytes that a file being written holds in memory.
+pub const WRITE_BUFFER_BYTES: usize = 256 << 10;
+
+/// A file of a generation, as its manifest lists it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its path from the generation's folder on, with `/` between the parts.
+    pub name: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32 (IEEE) of all its bytes.
+    #[serde(with = "hexadecimal")]
+    pub crc32: u32,
+}
+
+/// Checksums as eight hexadecimal digits, as other tools print them.
+pub(crate) mod hexadecimal {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub(crate) fn serialize<S: Serializer>(crc: &u32, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&format_args!("{crc:08x}"))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let text = String::deserialize(from)?;
+        let crc = u32::from_str_radix(&text, 16).map_err(D::Error::custom)?;
+        if format!("{crc:08x}") == text {
+            Ok(crc)
+        } else {
+            Err(D::Error::custom("a checksum is eight hexadecimal digits"))
+        }
+    }
+}
+
+/// What a crash may do to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// It is published: synced when it is finished.
+    Lasting,
+    /// It is read and removed again before anything is published: never synced.
+    Scratch,
+}
+
+/// A binary file that is written from its first byte to its last, except for the header, which is
+/// known when all the rest is.
+///
+/// Memory: [`WRITE_BUFFER_BYTES`].
+#[derive(Debug)]
+pub struct StorageFile {
+    file: File,
+    path: PathBuf,
+    name: String,
+    buffer: Vec<u8>,
+    /// Bytes of the body that have left the buffer.
+    written: u64,
+    /// Checksum of those.
+    crc: crc32fast::Hasher,
+    durability: Durability,
+}
+
+impl StorageFile {
+    /// Creates the file `name` in the folder of a generation. It must not be there yet.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn create(
+        generation: &Path,
+        name: &str,
+        durability: Durability,
+    ) -> Result<Self, IndexError> {
+        let path = generation.join(name);
+        let file = attempt("create", &path, || {
+            OpenOptions::new().write(true).create_new(true).open(&path)
+        })?;
+        Ok(Self {
+            file,
+            path,
+            name: name.to_string(),
+            buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
+            written: 0,
+            crc: crc32fast::Hasher::new(),
+            durability,
+        })
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how many bytes stand behind the header so far.
+    pub fn body_bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Appends bytes to the body.
+    ///
+    /// # Errors
+    /// `Storage`.
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        if bytes.len() <= WRITE_BUFFER_BYTES - self.buffer.len() {
+            self.buffer.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.write_long(bytes)
+    }
+
+    /// [`write`](Self::write) for bytes that do not fit the buffer.
+    fn write_long(&mut self, mut bytes: &[u8]) -> Result<(), IndexError> {
+        while bytes.len() > WRITE_BUFFER_BYTES - self.buffer.len() {
+            let (now, rest) = bytes.split_at(WRITE_BUFFER_BYTES - self.buffer.len());
+            self.buffer.extend_from_slice(now);
+            self.flush()?;
+            bytes = rest;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Appends zero bytes up to a multiple of 8.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn pad(&mut self) -> Result<(), IndexError> {
+        let zeros = [0; ALIGNMENT as usize];
+        // At most 7.
+        self.write(&zeros[..padding(self.body_bytes()) as usize])
+    }
+
+    /// Writes the header and what is left of the body, and syncs the file if it has to last.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
+        self.flush()?;
+        let header = header.encode();
+        write_at(&self.file, &self.path, &header, 0)?;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&header);
+        crc.combine(&self.crc);
+        if self.durability == Durability::Lasting {
+            attempt("sync", &self.path, || self.file.sync_all())?;
+        }
+        let bytes = HEADER_BYTES as u64 + self.written;
+        Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
+    }
+
+    fn flush(&mut self) -> Result<(), IndexError> {
+        if !self.buffer.is_empty() {
+            if STOPPED.load(Ordering::Relaxed) {
+                let stopped = io::Error::new(io::ErrorKind::Interrupted, "the job was stopped");
+                return Err(IndexError::storage("write", &self.path)(stopped));
+            }
+            write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
+            self.crc.update(&self.buffer);
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Creates a folder if it is not there. Its parent must be.
+///
+/// # Errors
+/// `Storage`.
+pub fn create_dir(path: &Path) -> Result<(), IndexError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    attempt("create the folder", path, || fs::create_dir(path))
+}
+
+/// Creates a folder and those that it lies in, as far as they are not there, and makes them last.
+///
+/// # Errors
+/// `Storage`.
+pub fn create_dirs(path: &Path) -> Result<(), IndexError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    create_dirs(parent)?;
+    attempt("create the folder", path, || fs::create_dir(path))?;
+    sync_dir(parent)
+}
+
+/// Opens a file that is there to be locked, creating it if need be.
+///
+/// # Errors
+/// `Storage`.
+pub fn open_lock(path: &Path) -> Result<File, IndexError> {
+    attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
+}
+
+/// Makes the bytes of a finished file last that was written without that.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_file(path: &Path) -> Result<(), IndexError> {
+    attempt("sync", path, || File::open(path)?.sync_all())
+}
+
+/// Makes what was created, renamed and removed in a folder last.
+///
+/// # Errors
+/// `Storage`.
+pub fn sync_dir(path: &Path) -> Result<(), IndexError> {
+    attempt("sync the folder", path, || File::open(path)?.sync_all())
+}
+
+/// Renames a file, replacing the one that has the new name.
+///
+/// # Errors
+/// `Storage`.
+pub fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
+    attempt("rename", from, || fs::rename(from, to))
+}
+
+/// Removes a file.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_file(path: &Path) -> Result<(), IndexError> {
+    attempt("remove", path, || fs::remove_file(path))
+}
+
+/// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_tree(path: &Path) -> Result<(), IndexError> {
+    let metadata = fs::symlink_metadata(path).map_err(IndexError::storage("remove", path))?;
+    if !metadata.is_dir() {
+        return remove_file(path);
+    }
+    for entry in fs::read_dir(path).map_err(IndexError::storage("read the folder", path))? {
+        let entry = entry.map_err(IndexError::storage("read the folder", path))?;
+        remove_tree(&entry.path())?;
+    }
+    attempt("remove the folder", path, || fs::remove_dir(path))
+}
+
+/// Gives the file `from` a second name, `to`, or copies it where the file system knows no second
+/// names.
+///
+/// # Errors
+/// `Storage`.
+pub fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
+    match attempt("link", to, || fs::hard_link(from, to)) {
+        Err(IndexError::Storage { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::Unsupported
+                    | io::ErrorKind::PermissionDenied
+                    | io::ErrorKind::CrossesDevices
+                    | io::ErrorKind::TooManyLinks
+            ) =>
+        {
+            copy(from, to)
+        }
+        linked => linked,
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
+    let mut source = File::open(from).map_err(IndexError::storage("open", from))?;
+    let file = attempt("create", to, || OpenOptions::new().write(true).create_new(true).open(to))?;
+    let mut buffer = vec![0; WRITE_BUFFER_BYTES];
+    let mut at = 0;
+    loop {
+        let read = source.read(&mut buffer).map_err(IndexError::storage("read", from))?;
+        if read == 0 {
+            return attempt("sync", to, || file.sync_all());
+        }
+        write_at(&file, to, &buffer[..read], at)?;
+        at += read as u64;
+    }
+}
+
+/// Writes a small file whole, replacing what was there, and syncs it.
+///
+/// # Errors
+/// `Storage`.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
+    let file = attempt("create", path, || File::create(path))?;
+    write_at(&file, path, bytes, 0)?;
+    attempt("sync", path, || file.sync_all())
+}
+
+fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
+    let written = fault::storage().and_then(|injected| match injected {
+        Injected::Nothing => file.write_all_at(bytes, offset),
+        Injected::Short => {
+            file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
+        }
+    });
+    written.map_err(IndexError::storage("write", path))
+}
+
+/// Does one step other than a write, unless a fault is injected.
+fn attempt<T>(
+    operation: &'static str,
+    path: &Path,
+    step: impl FnOnce() -> io::Result<T>,
+) -> Result<T, IndexError> {
+    let done = fault::storage().and_then(|injected| match injected {
+        Injected::Nothing => step(),
+        Injected::Short => Err(fault::no_space()),
+    });
+    done.map_err(IndexError::storage(operation, path))
+}

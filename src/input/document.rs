@@ -1,1 +1,222 @@
-//! (to be written)
+//! What does a parser take and what does it give? It takes a [`Piece`] of the uncompressed input and
+//! gives [`Document`]s, or the reason for which a record is none, to a [`Sink`].
+//!
+//! A document borrows from the piece or from buffers of its parser, so it lives for one call only and
+//! nothing is allocated for it.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A part of the uncompressed stream of a file that begins at a line's begin and ends at a line end
+/// (or at the end of the file).
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// Where they begin in the stream, in bytes. Only at 0 may a byte order mark stand.
+    pub offset: u64,
+    /// The number of their first line in the file, from 1.
+    pub line: u64,
+}
+
+impl<'a> Piece<'a> {
+    /// A file that is one piece.
+    pub fn whole(bytes: &'a [u8]) -> Self {
+        Piece { bytes, offset: 0, line: 1 }
+    }
+
+    /// Where the first record begins in the piece: behind the byte order mark of UTF-8, if the file
+    /// begins here with one.
+    pub(super) fn first_record(&self) -> usize {
+        let marked = self.offset == 0 && self.bytes.starts_with(BYTE_ORDER_MARK);
+        if marked { BYTE_ORDER_MARK.len() } else { 0 }
+    }
+}
+
+/// The byte order mark of UTF-8.
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What a document is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name<'a> {
+    /// The record's own name, never empty.
+    Given(&'a str),
+    /// The record has none; the caller makes `file:number` of its place.
+    Missing,
+}
+
+impl<'a> Name<'a> {
+    /// Takes `name` if it is not empty.
+    pub(super) fn new(name: &'a str) -> Self {
+        if name.is_empty() { Name::Missing } else { Name::Given(name) }
+    }
+
+    /// Makes a name of raw bytes, with U+FFFD for what is not UTF-8; `scratch` keeps it then.
+    pub(super) fn from_raw(raw: &'a [u8], scratch: &'a mut String) -> Self {
+        if let Ok(name) = std::str::from_utf8(raw) {
+            return Name::new(name);
+        }
+        scratch.clear();
+        for chunk in raw.utf8_chunks() {
+            scratch.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                scratch.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        Name::new(scratch)
+    }
+}
+
+/// A document, as it stands in its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Document<'a> {
+    /// What it is called.
+    pub name: Name<'a>,
+    /// Its text in raw bytes; the tokenizer deals with what is not UTF-8.
+    pub text: &'a [u8],
+    /// Where its record begins, in bytes from the begin of the piece.
+    pub offset: usize,
+    /// Length of the record without its line end, in bytes.
+    pub bytes: usize,
+    /// The record's line in the file, from 1.
+    pub line: u64,
+}
+
+/// Why a record is not a document.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// The line is not JSON.
+    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", Found(*found))]
+    BadJson {
+        /// Where the first wrong byte is, in bytes from the begin of the piece.
+        offset: usize,
+        /// The same place in its line, in bytes from 1.
+        column: usize,
+        /// What may stand there.
+        expected: &'static str,
+        /// What stands there; nothing at the end of the input.
+        found: Option<u8>,
+    },
+    /// The line is another JSON value than an object.
+    #[error("not a JSON object")]
+    NotAnObject,
+    /// A field that holds text holds neither a string nor null.
+    #[error("the field `{field}` is not a string")]
+    NotAString {
+        /// The field's name.
+        field: &'static str,
+    },
+    /// The line has no tab behind the document's name.
+    #[error("no tab between name and text")]
+    NoTab,
+    /// The file is in UTF-16, which is not read; it can be converted with `iconv`.
+    #[error("UTF-16 text; convert it to UTF-8")]
+    Utf16,
+}
+
+impl Skip {
+    /// A short text, the same for all records of one kind of failure, by which they are counted.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Skip::BadJson { .. } => "bad JSON",
+            Skip::NotAnObject => "not a JSON object",
+            Skip::NotAString { .. } => "text is not a string",
+            Skip::NoTab => "no tab",
+            Skip::Utf16 => "UTF-16 text",
+        }
+    }
+}
+
+/// Prints a byte that was found, so that a terminal can show it.
+struct Found(Option<u8>);
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None | Some(b'\n') => f.write_str("the end of the line"),
+            Some(byte @ b' '..=b'~') => write!(f, "`{}`", char::from(byte)),
+            Some(byte) => write!(f, "byte 0x{byte:02x}"),
+        }
+    }
+}
+
+/// Takes what a parser finds, in the order of the input.
+pub trait Sink {
+    /// Takes a document.
+    fn document(&mut self, document: Document<'_>);
+
+    /// Takes note of a record that is not a document: where it begins in the piece, its line in the
+    /// file (from 1), its length in bytes without the line end, and why.
+    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip);
+}
+
+/// Length of `line` without the carriage return of a CRLF line end.
+pub(super) fn length_without_return(line: &[u8]) -> usize {
+    line.strip_suffix(b"\r").unwrap_or(line).len()
+}
+
+/// A document that a test keeps: name (none if missing), text, offset, bytes, line.
+#[cfg(test)]
+pub(super) type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
+
+/// A sink for tests that keeps all.
+#[cfg(test)]
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Kept {
+    pub(super) documents: Vec<KeptDocument>,
+    /// Offset, line, bytes, reason.
+    pub(super) skipped: Vec<(usize, u64, usize, Skip)>,
+}
+
+#[cfg(test)]
+impl Sink for Kept {
+    fn document(&mut self, d: Document<'_>) {
+        let name = match d.name {
+            Name::Given(name) => Some(name.to_owned()),
+            Name::Missing => None,
+        };
+        self.documents.push((name, d.text.to_vec(), d.offset, d.bytes, d.line));
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
+        self.skipped.push((offset, line, bytes, reason));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_valid_utf8_and_never_empty() {
+        let mut scratch = String::new();
+        assert_eq!(Name::from_raw(b"", &mut scratch), Name::Missing);
+        assert_eq!(Name::from_raw("ä1".as_bytes(), &mut scratch), Name::Given("ä1"));
+        for raw in [&b"a\xffb"[..], b"\xe2\x82", b"\xff\xfe\x80x\xf0\x9f"] {
+            let lossy = String::from_utf8_lossy(raw).into_owned();
+            assert_eq!(Name::from_raw(raw, &mut scratch), Name::Given(&lossy));
+        }
+    }
+
+    #[test]
+    fn messages_name_place_and_byte() {
+        let skip = |found| Skip::BadJson { offset: 90, column: 7, expected: "`:`", found };
+        let text = skip(Some(b';')).to_string();
+        assert_eq!(text, "bad JSON at byte 7 of the line: expected `:`, found `;`");
+        assert!(skip(Some(0)).to_string().ends_with("found byte 0x00"));
+        assert!(skip(None).to_string().ends_with("found the end of the line"));
+        assert_eq!(skip(None).reason(), "bad JSON");
+    }
+
+    #[test]
+    fn only_the_first_piece_may_hold_a_byte_order_mark() {
+        let piece = Piece::whole(b"\xef\xbb\xbf{}");
+        assert_eq!(piece.first_record(), 3);
+        assert_eq!(Piece { offset: 1, ..piece }.first_record(), 0);
+        assert_eq!(Piece::whole(b"\xef\xbb").first_record(), 0);
+    }
+}

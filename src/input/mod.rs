@@ -1,6 +1,306 @@
 //! What are the input's files, how are they cut into pieces, and where do documents begin and end?
+//!
+//! A file's compression is told by its first bytes ([`Compression`]), its format by its name
+//! ([`Format::by_name`]) or else by the first bytes of what is in it ([`Format::by_content`]). A parser
+//! of the format then finds the documents of each piece; [`document`] has what they have in common.
 
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+pub mod cutter;
+pub mod decoder;
 pub mod document;
+pub mod gzip;
+mod json;
 pub mod jsonl;
+pub mod piece;
+mod pipe;
 pub mod plain;
+mod scan;
+#[cfg(target_arch = "x86_64")]
+mod scan_x86;
+pub mod splits;
 pub mod tsv;
+pub mod zstd;
+
+/// How documents lie in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// A JSON object a line; see [`jsonl`].
+    Jsonl,
+    /// Name, tab, text a line; see [`tsv`].
+    Tsv,
+    /// The file is one document; see [`plain`].
+    Text,
+}
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Compression {
+    /// It is not, or in a way that is not known here.
+    None,
+    /// gzip.
+    Gzip,
+    /// Zstandard.
+    Zstd,
+}
+
+/// A name that is no format's.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("expected jsonl, tsv or text, found `{found}`")]
+pub struct UnknownFormat {
+    /// The name.
+    pub found: String,
+}
+
+/// Why the format of some content cannot be told, or is none that can be read.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unknown {
+    /// A format that is known, but not read.
+    #[error(
+        "this is {format}, a format that this version does not read; it reads jsonl, tsv and text"
+    )]
+    NotRead {
+        /// The format's usual name.
+        format: &'static str,
+    },
+    /// The bytes are not text.
+    #[error("these are binary data, not text; if they are text, name the format")]
+    Binary,
+    /// The text is in UTF-16.
+    #[error("this is UTF-16 text; convert it to UTF-8")]
+    Utf16,
+}
+
+/// Bytes in which a NUL makes content binary.
+const BINARY_HEAD_BYTES: usize = 8192;
+
+/// Lines that are looked at to tell TSV from other text.
+const HEAD_LINES: usize = 100;
+
+impl Format {
+    /// Tells the format by the extension of a file's name, a compression's extension left aside,
+    /// capital or not: jsonl, json and ndjson; tsv; txt, text, md and markdown.
+    pub fn by_name(path: &Path) -> Option<Format> {
+        let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
+        let mut found = extension(path)?;
+        if matches!(found.as_str(), "gz" | "zst" | "zstd") {
+            found = extension(Path::new(path.file_stem()?))?;
+        }
+        match found.as_str() {
+            "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
+            "tsv" => Some(Format::Tsv),
+            "txt" | "text" | "md" | "markdown" => Some(Format::Text),
+            _ => None,
+        }
+    }
+
+    /// Tells the format by the first bytes of the uncompressed content, of which some thousand are
+    /// enough. A first `{` makes it JSON lines; it is TSV if the first line, and three of four of the
+    /// lines at the head, have a tab behind a first field without white space; else it is text, and
+    /// so is an empty file.
+    ///
+    /// # Errors
+    /// [`Unknown`] if this is WARC or TREC, UTF-16, or not text: a NUL among the first bytes, or more
+    /// than 30 % of `head` not UTF-8.
+    pub fn by_content(head: &[u8]) -> Result<Format, Unknown> {
+        if plain::is_utf16(head) {
+            return Err(Unknown::Utf16);
+        }
+        let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
+        let begin = head.trim_ascii_start();
+        if head.starts_with(b"WARC/1.") {
+            return Err(Unknown::NotRead { format: "WARC" });
+        }
+        if begin.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<DOC>")) {
+            return Err(Unknown::NotRead { format: "TREC" });
+        }
+        if memchr::memchr(0, &head[..head.len().min(BINARY_HEAD_BYTES)]).is_some() {
+            return Err(Unknown::Binary);
+        }
+        if begin.starts_with(b"{") {
+            return Ok(Format::Jsonl);
+        }
+        if invalid_bytes(head) * 10 > head.len() * 3 {
+            return Err(Unknown::Binary);
+        }
+        Ok(if is_tsv(head) { Format::Tsv } else { Format::Text })
+    }
+}
+
+/// Counts the bytes that are not UTF-8; a character that `head` cuts off at its end is.
+fn invalid_bytes(head: &[u8]) -> usize {
+    let whole = match std::str::from_utf8(head) {
+        Ok(_) => return 0,
+        Err(error) if error.error_len().is_none() => return 0,
+        Err(_) => head.utf8_chunks().map(|chunk| chunk.invalid()),
+    };
+    whole.map(<[u8]>::len).sum()
+}
+
+/// Tells whether the lines of `head` look like TSV; one that is cut off does not count, if there are
+/// others.
+fn is_tsv(head: &[u8]) -> bool {
+    let head = match memchr::memrchr(b'\n', head) {
+        Some(last_end) => &head[..last_end],
+        None => head,
+    };
+    let mut lines = head
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty() && *line != b"\r")
+        .take(HEAD_LINES)
+        .map(|line| match memchr::memchr(b'\t', line) {
+            Some(tab) => tab > 0 && !line[..tab].iter().any(u8::is_ascii_whitespace),
+            None => false,
+        });
+    if lines.next() != Some(true) {
+        return false;
+    }
+    let (alike, all) = lines.fold((1, 1), |(alike, all), is| (alike + usize::from(is), all + 1));
+    alike * 4 >= all * 3
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+        })
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Format::Jsonl => "jsonl",
+            Format::Tsv => "tsv",
+            Format::Text => "text",
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "jsonl" => Ok(Format::Jsonl),
+            "tsv" => Ok(Format::Tsv),
+            "text" => Ok(Format::Text),
+            _ => Err(UnknownFormat { found: name.to_owned() }),
+        }
+    }
+}
+
+impl Compression {
+    /// Tells the compression by the first bytes of a file, of which 4 are enough.
+    pub fn by_content(head: &[u8]) -> Compression {
+        match head {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            // A skippable frame of Zstandard, with which some of its tools begin.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            _ => Compression::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_tell_formats() {
+        for (name, format) in [
+            ("a.jsonl", Some(Format::Jsonl)),
+            ("x/b.JSON.gz", Some(Format::Jsonl)),
+            ("c.ndjson.zst", Some(Format::Jsonl)),
+            ("d.tsv.zstd", Some(Format::Tsv)),
+            ("e.Markdown", Some(Format::Text)),
+            ("f.md.gz", Some(Format::Text)),
+            ("tsv", None),
+            ("g.gz", None),
+            ("h.tsv.gz.gz", None),
+            ("i.warc.gz", None),
+            ("", None),
+        ] {
+            assert_eq!(Format::by_name(Path::new(name)), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn formats_print_as_they_read() {
+        for format in [Format::Jsonl, Format::Tsv, Format::Text] {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        let error = "TSV".parse::<Format>().unwrap_err();
+        assert_eq!(error.to_string(), "expected jsonl, tsv or text, found `TSV`");
+    }
+
+    #[test]
+    fn content_tells_formats() {
+        for (head, format) in [
+            (&b""[..], Ok(Format::Text)),
+            (b" \n\r\n {\"a\":1}", Ok(Format::Jsonl)),
+            (b"\xef\xbb\xbf{", Ok(Format::Jsonl)),
+            (b"1\tone text\n2\ttwo\n\n3\tthr", Ok(Format::Tsv)),
+            (b"1\tcut off", Ok(Format::Tsv)),
+            (b"1\ta\n2\tb\n3\tc\nnone\n", Ok(Format::Tsv)),
+            (b"1\ta\nnone\n3\tc\nnone\n", Ok(Format::Text)),
+            (b"two words\ttab\n", Ok(Format::Text)),
+            (b"\tindented\n", Ok(Format::Text)),
+            (b"title\n1\ta\n2\tb\n", Ok(Format::Text)),
+            ("Grüße aus Köln".as_bytes(), Ok(Format::Text)),
+            (b"Gr\xfc\xdfe aus K\xf6ln", Ok(Format::Text)),
+            (b"a\xe2\x82", Ok(Format::Text)),
+            (b"WARC/1.0\r\nWARC-Type: warcinfo", Err(Unknown::NotRead { format: "WARC" })),
+            (b"\n<doc>\n<DOCNO>1", Err(Unknown::NotRead { format: "TREC" })),
+            (b"PK\x03\x04\x00\x00", Err(Unknown::Binary)),
+            (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
+            (b"\xff\xfe{\0", Err(Unknown::Utf16)),
+        ] {
+            assert_eq!(Format::by_content(head), format, "{}", String::from_utf8_lossy(head));
+        }
+    }
+
+    #[test]
+    fn a_nul_far_behind_is_text() {
+        let mut head = vec![b'a'; BINARY_HEAD_BYTES + 1];
+        head[BINARY_HEAD_BYTES] = 0;
+        assert_eq!(Format::by_content(&head), Ok(Format::Text));
+        head[BINARY_HEAD_BYTES - 1] = 0;
+        assert_eq!(Format::by_content(&head), Err(Unknown::Binary));
+    }
+
+    #[test]
+    fn magic_bytes_tell_compression() {
+        assert_eq!(Compression::by_content(b"\x1f\x8b\x08\x00"), Compression::Gzip);
+        assert_eq!(Compression::by_content(b"\x28\xb5\x2f\xfd"), Compression::Zstd);
+        assert_eq!(Compression::by_content(b"\x5e\x2a\x4d\x18\x04"), Compression::Zstd);
+        for head in [&b""[..], b"\x1f", b"\x28\xb5\x2f", b"{\"id\"", b"\x60\x2a\x4d\x18"] {
+            assert_eq!(Compression::by_content(head), Compression::None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn law_valid_text_cut_anywhere_is_not_binary(text in "\\PC{0,50}", cut in 0usize..200) {
+            let head = &text.as_bytes()[..cut.min(text.len())];
+            prop_assert_ne!(Format::by_content(head), Err(Unknown::Binary));
+            prop_assert_eq!(invalid_bytes(head), 0);
+        }
+
+        #[test]
+        fn law_any_bytes_get_an_answer(head in proptest::collection::vec(any::<u8>(), 0..50)) {
+            if let Ok(format) = Format::by_content(&head) {
+                prop_assert!(!head.contains(&0), "{format} with a NUL");
+            }
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! What are the terms of a text? The rules are the contract of `docs/ARCHITECTURE.md`, section
 //! *Text*: tokens, stop words, stemming, cutting, trie collection, in this order.
 
+pub mod analysis;
 pub mod porter;
+pub mod scan;
 pub mod stemmer;
 pub mod stop_words;
 pub mod tokenizer;

@@ -1,1 +1,283 @@
-//! (to be written)
+//! Which stemmer turns tokens into terms? `english`, Snowball's, by default; any other language of
+//! Snowball; `porter`, the older English one of [`super::porter`]; or `none`.
+//!
+//! Two guards stand before Snowball's stemmers, since any token must be survived:
+//!
+//! - Some take quadratic time, so a token over [`MAX_STEMMED_BYTES`] is no word and is left alone.
+//!   For `english` and `porter` this changes no term: they only touch the last bytes of a long
+//!   token, and a term is cut long before those (see [`super::analysis`]).
+//! - The Greek one panics on some words (`ισαισα`). Such a token is left alone too.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::str::FromStr;
+use std::sync::Once;
+
+use rust_stemmers::Algorithm;
+
+use super::porter;
+
+/// The longest token that is stemmed, in bytes. At this length the slowest stemmer takes less than a
+/// millisecond for a token made to be slow, or 0.2 µs a byte.
+pub const MAX_STEMMED_BYTES: usize = 4096;
+
+const STEMMERS: [(&str, Kind); 20] = [
+    ("english", Kind::Snowball(Algorithm::English)),
+    ("porter", Kind::Porter),
+    ("none", Kind::None),
+    ("arabic", Kind::Snowball(Algorithm::Arabic)),
+    ("danish", Kind::Snowball(Algorithm::Danish)),
+    ("dutch", Kind::Snowball(Algorithm::Dutch)),
+    ("finnish", Kind::Snowball(Algorithm::Finnish)),
+    ("french", Kind::Snowball(Algorithm::French)),
+    ("german", Kind::Snowball(Algorithm::German)),
+    ("greek", Kind::Snowball(Algorithm::Greek)),
+    ("hungarian", Kind::Snowball(Algorithm::Hungarian)),
+    ("italian", Kind::Snowball(Algorithm::Italian)),
+    ("norwegian", Kind::Snowball(Algorithm::Norwegian)),
+    ("portuguese", Kind::Snowball(Algorithm::Portuguese)),
+    ("romanian", Kind::Snowball(Algorithm::Romanian)),
+    ("russian", Kind::Snowball(Algorithm::Russian)),
+    ("spanish", Kind::Snowball(Algorithm::Spanish)),
+    ("swedish", Kind::Snowball(Algorithm::Swedish)),
+    ("tamil", Kind::Snowball(Algorithm::Tamil)),
+    ("turkish", Kind::Snowball(Algorithm::Turkish)),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    None,
+    Porter,
+    Snowball(Algorithm),
+}
+
+/// A stemmer, chosen by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stemmer(Kind);
+
+impl Stemmer {
+    /// Snowball's English stemmer, also known as Porter 2; the default.
+    pub const ENGLISH: Self = Self(Kind::Snowball(Algorithm::English));
+    /// Porter's stemmer, see [`super::porter`].
+    pub const PORTER: Self = Self(Kind::Porter);
+    /// Leaves every token as it is.
+    pub const NONE: Self = Self(Kind::None);
+
+    /// Returns every stemmer.
+    pub fn all() -> impl Iterator<Item = Self> {
+        STEMMERS.iter().map(|&(_, kind)| Self(kind))
+    }
+
+    /// Returns the name, from which [`FromStr`] makes the stemmer again.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let same = STEMMERS.iter().find(|&&(_, kind)| kind == self.0);
+        same.expect("every kind is in the table").0
+    }
+
+    /// Returns the stem of a lower-cased token; it may be empty, and longer than the token.
+    ///
+    /// ```
+    /// use millrace::text::stemmer::Stemmer;
+    ///
+    /// assert_eq!(Stemmer::ENGLISH.stem("fruitlessly"), "fruitless");
+    /// assert_eq!(Stemmer::PORTER.stem("fruitlessly"), "fruitlessli");
+    /// assert_eq!(Stemmer::NONE.stem("fruitlessly"), "fruitlessly");
+    /// ```
+    #[must_use]
+    pub fn stem<'a>(&self, token: &'a str) -> Cow<'a, str> {
+        if token.len() > MAX_STEMMED_BYTES {
+            return Cow::Borrowed(token);
+        }
+        match self.0 {
+            Kind::None => Cow::Borrowed(token),
+            Kind::Porter => stem_by_porter(token),
+            Kind::Snowball(algorithm) => {
+                let stemmer = rust_stemmers::Stemmer::create(algorithm);
+                survive(|| stemmer.stem(token)).unwrap_or(Cow::Borrowed(token))
+            }
+        }
+    }
+}
+impl Default for Stemmer {
+    fn default() -> Self {
+        Self::ENGLISH
+    }
+}
+
+impl FromStr for Stemmer {
+    type Err = UnknownStemmer;
+
+    fn from_str(name: &str) -> Result<Self, UnknownStemmer> {
+        match STEMMERS.iter().find(|&&(known, _)| known == name) {
+            Some(&(_, kind)) => Ok(Self(kind)),
+            None => Err(UnknownStemmer { found: name.to_string() }),
+        }
+    }
+}
+
+/// No stemmer has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown stemmer {found:?}; the stemmers are {}", STEMMERS.map(|(name, _)| name).join(", "))]
+#[non_exhaustive]
+pub struct UnknownStemmer {
+    /// The name.
+    pub found: String,
+}
+
+fn stem_by_porter(token: &str) -> Cow<'_, str> {
+    // On the stack for nearly every token.
+    let mut short = [0; 64];
+    let mut long = Vec::new();
+    let word = match short.get_mut(..token.len()) {
+        Some(word) => word,
+        None => {
+            long.resize(token.len(), 0);
+            long.as_mut_slice()
+        }
+    };
+    word.copy_from_slice(token.as_bytes());
+    let len = porter::stem(word);
+    let stem = &word[..len];
+    if token.as_bytes().starts_with(stem) {
+        return Cow::Borrowed(&token[..len]);
+    }
+    let stem = std::str::from_utf8(stem).expect("only words of a to z are changed");
+    Cow::Owned(stem.to_string())
+}
+
+thread_local! {
+    /// Whether this thread runs a stemmer whose panics are to be survived.
+    static SURVIVING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `stem`; none if it panics, which prints nothing then.
+fn survive<T>(stem: impl FnOnce() -> T) -> Option<T> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !SURVIVING.get() {
+                before(panic);
+            }
+        }));
+    });
+    SURVIVING.set(true);
+    // Nothing that a stemmer changes outlives the call.
+    let stem = panic::catch_unwind(AssertUnwindSafe(stem));
+    SURVIVING.set(false);
+    stem.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn stemmer(name: &str) -> Stemmer {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn each_language_stems_its_own_words() {
+        let words = [
+            ("english", "generalizations", "general"),
+            ("porter", "generalizations", "gener"),
+            ("none", "generalizations", "generalizations"),
+            ("arabic", "الكتاب", "كتاب"),
+            ("danish", "undersøgelserne", "undersøg"),
+            ("dutch", "lichamelijkheden", "licham"),
+            ("finnish", "taloissani", "talo"),
+            ("french", "continuellement", "continuel"),
+            ("german", "aufeinanderfolgenden", "aufeinanderfolg"),
+            ("greek", "θαλασσες", "θαλασσ"),
+            ("hungarian", "házakban", "ház"),
+            ("italian", "abbandonata", "abbandon"),
+            ("norwegian", "havnedistriktene", "havnedistrikt"),
+            ("portuguese", "quilométricas", "quilométr"),
+            ("romanian", "abruptă", "abrupt"),
+            ("russian", "книгами", "книг"),
+            ("spanish", "torneadas", "torn"),
+            ("swedish", "jaktkarlarne", "jaktkarl"),
+            ("tamil", "மரங்கள்", "மரங்"),
+            ("turkish", "kitaplarımız", "kitap"),
+        ];
+        assert_eq!(words.len(), STEMMERS.len());
+        for (name, word, stem) in words {
+            assert_eq!(stemmer(name).stem(word), stem, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_lead_to_stemmers_and_back() {
+        assert_eq!(Stemmer::default().name(), "english");
+        assert_eq!(stemmer("porter"), Stemmer::PORTER);
+        for found in Stemmer::all() {
+            assert_eq!(stemmer(found.name()), found);
+        }
+        let mut names: Vec<_> = Stemmer::all().map(Stemmer::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), STEMMERS.len());
+    }
+
+    #[test]
+    fn unknown_names_are_told_the_known_ones() {
+        for name in ["", "English", "klingon"] {
+            let error = name.parse::<Stemmer>().unwrap_err();
+            assert_eq!(error.found, name);
+            let message = error.to_string();
+            assert!(Stemmer::all().all(|known| message.contains(known.name())), "{message}");
+        }
+    }
+
+    #[test]
+    fn porter_borrows_what_it_only_shortens() {
+        assert!(matches!(Stemmer::PORTER.stem("cats"), Cow::Borrowed("cat")));
+        assert!(matches!(Stemmer::PORTER.stem("happy"), Cow::Owned(stem) if stem == "happi"));
+        assert!(matches!(Stemmer::PORTER.stem("北京"), Cow::Borrowed("北京")));
+        let long = "x".repeat(200);
+        assert_eq!(Stemmer::PORTER.stem(&format!("{long}ational")), format!("{long}ation"));
+        assert_eq!(Stemmer::PORTER.stem(&format!("{long}appy")), format!("{long}appi"));
+    }
+
+    #[test]
+    fn stemmers_that_panic_leave_the_token_alone() {
+        for token in ["ισαισα", "ισαισατειζουνε", "σκροθετε", "μπορροθετε"]
+        {
+            assert_eq!(stemmer("greek").stem(token), token);
+        }
+        assert!(!SURVIVING.get());
+    }
+
+    #[test]
+    fn endless_tokens_are_left_alone() {
+        for stemmer in Stemmer::all() {
+            let token = "ay".repeat(1 << 20) + "s";
+            assert!(matches!(stemmer.stem(&token), Cow::Borrowed(stem) if stem == token));
+        }
+    }
+
+    /// Letters of every language, and endings that the stemmers look for.
+    fn tokens() -> impl Strategy<Value = String> {
+        let parts = "a e i o u y b c d g l m n r s t z ä ö ü ß å æ ø é è ê ç ñ ã ş ţ ı ő i\u{307} \
+            ing ed ational ness ies ung heit keit ment eux ación mente ssa ille lar ları mız \
+            α ε ι ο ς ισα θ ρ κ ετε ουνε αμε ιζ ав ый ого и ть ال ة ون ﻻ م க ம ் ங்கள் ா 1 北 𐐨";
+        let parts: Vec<&str> = parts.split_whitespace().collect();
+        vec(prop::sample::select(parts), 0..10).prop_map(|parts| parts.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn law_any_token_is_survived(token in tokens()) {
+            for stemmer in Stemmer::all() {
+                let stem = stemmer.stem(&token);
+                prop_assert_eq!(&stem, &stemmer.stem(&token));
+                prop_assert!(stem.len() <= 2 * token.len());
+            }
+        }
+    }
+}

@@ -1,1 +1,353 @@
-//! (to be written)
+//! Which tokens are never indexed? A list of stop words, matched against lower-cased tokens before
+//! stemming: `english`, `none`, or a file of the user's. The manifest keeps the words themselves, so
+//! that an index needs no file besides its own.
+//!
+//! A file holds one word a line in UTF-8. White space around a word is trimmed, blank lines and
+//! lines that begin with `#` are skipped, a byte order mark at the front is too, and words are
+//! lower-cased. A line that could match no token is an error rather than a word without effect.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The 33 words of Lucene's English list.
+const ENGLISH: [&str; 33] = [
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
+    "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",
+    "they", "this", "to", "was", "will", "with",
+];
+
+/// A set of stop words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopWords {
+    /// Sorted by their bytes, each once.
+    words: Vec<Box<str>>,
+    /// `words[starts[b]..starts[b + 1]]` begin with byte b.
+    starts: Box<[usize; 257]>,
+    longest_bytes: usize,
+}
+
+impl StopWords {
+    /// Returns the 33 English words that Lucene drops; the default.
+    #[must_use]
+    pub fn english() -> Self {
+        Self::of(ENGLISH.map(Box::from).to_vec())
+    }
+
+    /// Returns the empty set.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::of(Vec::new())
+    }
+
+    /// Returns the set that an option's value asks for: `english`, `none`, or a file's path.
+    ///
+    /// # Errors
+    /// Those of [`StopWords::from_file`].
+    pub fn from_option(value: &Path) -> Result<Self, StopWordsError> {
+        match value.to_str() {
+            Some("english") => Ok(Self::english()),
+            Some("none") => Ok(Self::none()),
+            _ => Self::from_file(value),
+        }
+    }
+
+    /// Reads a file of stop words.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not UTF-8, or has a line with several words or with a word that
+    /// can be no token.
+    pub fn from_file(path: &Path) -> Result<Self, StopWordsError> {
+        let bytes = fs::read(path)
+            .map_err(|source| StopWordsError::Read { path: path.to_path_buf(), source })?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| StopWordsError::NotUtf8 {
+            path: path.to_path_buf(),
+            offset: error.valid_up_to(),
+        })?;
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let mut words = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let word = line.trim();
+            if word.is_empty() || word.starts_with('#') {
+                continue;
+            }
+            let at = |word: &str| (path.to_path_buf(), index + 1, shorten(word));
+            if word.contains(char::is_whitespace) {
+                let (path, line, found) = at(word);
+                return Err(StopWordsError::SeveralWords { path, line, found });
+            }
+            let word = word.to_lowercase();
+            if let Some(separator) = separator(&word) {
+                let (path, line, word) = at(&word);
+                return Err(StopWordsError::NoToken { path, line, word, separator });
+            }
+            words.push(word.into_boxed_str());
+        }
+        Ok(Self::of(words))
+    }
+
+    /// Makes the set again from the words that [`StopWords::words`] gave, in any order.
+    ///
+    /// # Errors
+    /// A word is not lower-cased or can be no token.
+    pub fn from_words<W: AsRef<str>>(
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Self, StopWordsError> {
+        let mut list = Vec::new();
+        for word in words {
+            let word = word.as_ref();
+            if word.is_empty() || word != word.to_lowercase() || separator(word).is_some() {
+                return Err(StopWordsError::Listed { word: shorten(word) });
+            }
+            list.push(word.into());
+        }
+        Ok(Self::of(list))
+    }
+
+    fn of(mut words: Vec<Box<str>>) -> Self {
+        words.sort_unstable();
+        words.dedup();
+        let starts = std::array::from_fn(|byte| {
+            words.partition_point(|word| usize::from(word.as_bytes()[0]) < byte)
+        });
+        let longest_bytes = words.iter().map(|word| word.len()).max().unwrap_or(0);
+        Self { words, starts: Box::new(starts), longest_bytes }
+    }
+
+    /// Whether a lower-cased token is a stop word.
+    ///
+    /// ```
+    /// use millrace::text::stop_words::StopWords;
+    ///
+    /// assert!(StopWords::english().contains("the"));
+    /// assert!(!StopWords::english().contains("thesis"));
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, token: &str) -> bool {
+        let Some(&first) = token.as_bytes().first() else { return false };
+        // Most tokens are longer than any stop word.
+        if token.len() > self.longest_bytes {
+            return false;
+        }
+        let first = usize::from(first);
+        self.words[self.starts[first]..self.starts[first + 1]]
+            .binary_search_by(|word| (**word).cmp(token))
+            .is_ok()
+    }
+
+    /// Returns `none` or `english` if the words are those, or else `custom`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.words.is_empty() {
+            "none"
+        } else if self.words.iter().map(|word| &**word).eq(ENGLISH) {
+            "english"
+        } else {
+            "custom"
+        }
+    }
+
+    /// Returns the words sorted by their bytes, each once.
+    pub fn words(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.words.iter().map(|word| &**word)
+    }
+}
+
+impl Default for StopWords {
+    fn default() -> Self {
+        Self::english()
+    }
+}
+
+/// Stop words that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StopWordsError {
+    /// The file cannot be read.
+    #[error("{path}: cannot read the stop words")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is not UTF-8.
+    #[error("{path}: byte {offset}: not UTF-8; stop words are read as UTF-8, one word a line")]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// Where the first bytes are that are not UTF-8, from the start of the file.
+        offset: usize,
+    },
+    /// A line has white space within.
+    #[error("{path}: line {line}: expected one stop word, found {found:?}")]
+    SeveralWords {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What the line holds, perhaps cut.
+        found: String,
+    },
+    /// A word has a character that separates tokens.
+    #[error(
+        "{path}: line {line}: stop word {word:?} can be no token, since {separator:?} ends one"
+    )]
+    NoToken {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The word, lower-cased, perhaps cut.
+        word: String,
+        /// The first such character.
+        separator: char,
+    },
+    /// A word of a list that [`StopWords::words`] cannot have given.
+    #[error("stop word {word:?} of the list can be no token")]
+    Listed {
+        /// The word, perhaps cut.
+        word: String,
+    },
+}
+
+/// The first character that no lower-cased token can have where `word` has it. That is one that is
+/// not alphanumeric, but for the combining dot of `i̇`, the lower case of `İ`.
+fn separator(word: &str) -> Option<char> {
+    let mut previous = None;
+    word.chars().find(|&character| {
+        let of_dotted_i = character == '\u{307}' && previous == Some('i');
+        previous = Some(character);
+        !character.is_alphanumeric() && !of_dotted_i
+    })
+}
+
+/// The front of `text`, fit for a message.
+fn shorten(text: &str) -> String {
+    text.chars().take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::tokenizer::for_each_token;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn read(bytes: &[u8]) -> Result<StopWords, StopWordsError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("words.txt");
+        fs::write(&path, bytes).unwrap();
+        StopWords::from_file(&path)
+    }
+
+    fn words(stop_words: &StopWords) -> Vec<&str> {
+        stop_words.words().collect()
+    }
+
+    #[test]
+    fn the_english_list_is_sorted_and_complete() {
+        let english = StopWords::english();
+        assert_eq!(words(&english), ENGLISH);
+        assert!(ENGLISH.iter().all(|word| english.contains(word)));
+        for token in ["", "ab", "th", "thee", "The", "zz", "é", "\u{10FFFF}", "withal"] {
+            assert!(!english.contains(token), "{token}");
+        }
+        assert_eq!(english.name(), "english");
+        assert_eq!(StopWords::default(), english);
+    }
+
+    #[test]
+    fn none_contains_nothing() {
+        let none = StopWords::none();
+        assert!(!none.contains("") && !none.contains("the"));
+        assert_eq!((none.name(), none.words().len()), ("none", 0));
+        assert_eq!(read(b"\n# nothing\n").unwrap(), none);
+    }
+
+    #[test]
+    fn files_are_read_line_by_line() {
+        let text =
+            "\u{FEFF}# a comment, with words\r\n\r\n  Und\r\nder\n\tÜBER \n  # more\nder\nİn\n2";
+        let found = read(text.as_bytes()).unwrap();
+        assert_eq!(words(&found), ["2", "der", "i\u{307}n", "und", "über"]);
+        assert!(words(&found).iter().all(|word| found.contains(word)));
+        assert_eq!(found.name(), "custom");
+        assert_eq!(StopWords::from_words(words(&found)).unwrap(), found);
+    }
+
+    #[test]
+    fn options_name_a_list_or_a_file() {
+        assert_eq!(StopWords::from_option(Path::new("english")).unwrap().name(), "english");
+        assert_eq!(StopWords::from_option(Path::new("none")).unwrap().name(), "none");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("absent");
+        let error = StopWords::from_option(&path).unwrap_err();
+        assert!(matches!(&error, StopWordsError::Read { path: p, .. } if *p == path), "{error}");
+    }
+
+    #[test]
+    fn lines_without_effect_are_errors() {
+        let error = read(b"the\n\nof a\n").unwrap_err();
+        assert!(error.to_string().ends_with("line 3: expected one stop word, found \"of a\""));
+        let error = read(b"# x\nDon't\n").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .ends_with("line 2: stop word \"don't\" can be no token, since '\\'' ends one"),
+            "{error}"
+        );
+        for line in ["-", "a,b", "x\u{307}", "\u{307}", "a\u{FEFF}", "a\0", "a\rb", "a\u{A0}b"] {
+            assert!(read(line.as_bytes()).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_errors() {
+        let error = read(b"the\ncaf\xE9\n").unwrap_err();
+        assert!(matches!(error, StopWordsError::NotUtf8 { offset: 7, .. }), "{error}");
+        let error = read(b"\xFF\xFEt\0").unwrap_err();
+        assert!(matches!(error, StopWordsError::NotUtf8 { offset: 0, .. }), "{error}");
+    }
+
+    #[test]
+    fn lists_are_checked() {
+        for word in ["", "The", "a b", "don't", "x\u{307}"] {
+            let error = StopWords::from_words(["ok", word]).unwrap_err();
+            assert!(matches!(error, StopWordsError::Listed { word: w } if w == word));
+        }
+    }
+
+    #[test]
+    fn only_the_dotted_i_lower_cases_to_what_separates() {
+        for character in (char::MIN..=char::MAX).filter(|c| c.is_alphanumeric()) {
+            let lowered = character.to_string().to_lowercase();
+            assert_eq!(separator(&lowered), None, "{character:?}");
+        }
+    }
+
+    fn texts() -> impl Strategy<Value = String> {
+        let character = prop_oneof![
+            3 => prop::sample::select(vec!['a', 'B', 'é', 'İ', 'Σ', '1', ' ', '\n', '\'', '\u{307}', '#']),
+            1 => any::<char>(),
+        ];
+        vec(character, 0..20).prop_map(String::from_iter)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+        #[test]
+        fn law_any_token_can_be_a_stop_word(text in texts(), other in texts()) {
+            let mut tokens = Vec::new();
+            for_each_token(text.as_bytes(), |token| tokens.push(token.to_string()));
+            let list = StopWords::from_words(&tokens);
+            prop_assert!(list.is_ok());
+            let list = list.unwrap();
+            prop_assert!(tokens.iter().all(|token| list.contains(token)));
+            prop_assert_eq!(list.contains(&other), tokens.contains(&other));
+            let again = read(tokens.join("\n").as_bytes());
+            prop_assert_eq!(again.unwrap(), list);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
 use super::{BEFORE_FIRST, BLOCK};
-use crate::codec::{bp128, vbyte};
+use crate::codec::{bp128, folded};
 
 /// Writes lists, one after another.
 ///
@@ -97,10 +97,7 @@ impl ListEncoder {
     pub fn finish(&mut self) -> (u32, u64) {
         let before = self.payload.len();
         for (&gap, &tf) in self.gaps[..self.filled].iter().zip(&self.tfs) {
-            vbyte::put(2 * u64::from(gap) + u64::from(tf > 0), &mut self.payload);
-            if tf > 0 {
-                vbyte::put(u64::from(tf) - 1, &mut self.payload);
-            }
+            folded::put(gap, tf + 1, &mut self.payload);
         }
         for array in [&mut self.last_docids, &mut self.places, &mut self.widths] {
             self.payload.append(array);

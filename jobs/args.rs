@@ -1,0 +1,125 @@
+//! Options that several jobs have.
+
+use crate::Usage;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Options of every job that runs a dataflow.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Workers {
+    /// Worker threads (default: all cores).
+    #[arg(short, long, value_name = "N")]
+    pub(crate) workers: Option<NonZeroUsize>,
+    /// Processes of this job; this version runs in one.
+    #[arg(short = 'n', long, value_name = "N", default_value = "1")]
+    processes: NonZeroUsize,
+    /// Number of this process among them, from 0.
+    #[arg(short = 'p', long, value_name = "I", default_value = "0")]
+    process: usize,
+    /// File with the host and port of every process, a line each.
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Options of every job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Common {
+    /// Print nothing but errors and results.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Write totals and each operator's share of the time to FILE, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+impl Workers {
+    /// The number of worker threads, checked against the number of processes.
+    pub(crate) fn count(&self) -> Result<usize, Usage> {
+        if self.process >= self.processes.get() {
+            return Err(Usage(format!(
+                "--process {} is not below --processes {}",
+                self.process, self.processes
+            )));
+        }
+        if self.processes.get() > 1 {
+            return Err(Usage("this version runs in one process: leave out --processes".into()));
+        }
+        if self.hostfile.is_some() {
+            return Err(Usage("--hostfile goes with --processes, which this version lacks".into()));
+        }
+        Ok(match self.workers {
+            Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
+            Some(n) => n.get(),
+            None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        })
+    }
+}
+
+/// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
+    let (digits, shift) = match upper.char_indices().next_back() {
+        Some((at, 'K')) => (&upper[..at], 10),
+        Some((at, 'M')) => (&upper[..at], 20),
+        Some((at, 'G')) => (&upper[..at], 30),
+        Some((at, 'T')) => (&upper[..at], 40),
+        _ => (upper, 0),
+    };
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
+        format!("`{text}` is not a size; write bytes, or a number with K, M, G or T")
+    })
+}
+
+/// The command line of this process, for the manifest.
+pub(crate) fn command() -> String {
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Shows bytes as people read them.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
+/// Shows a number with separators.
+pub(crate) fn show_count(n: u64) -> String {
+    indicatif::HumanCount(n).to_string()
+}
+
+/// The greatest resident memory of this process so far, in bytes; 0 where the system does not tell.
+pub(crate) fn peak_memory() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// The resident memory of this process now, in bytes; 0 where the system does not tell.
+pub(crate) fn resident_memory() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+fn status_bytes(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map_or(0, |kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("1g"), Ok(1 << 30));
+        assert_eq!(size("2KiB"), Ok(2048));
+        assert_eq!(size("17"), Ok(17));
+        for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T", "\u{e9}"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

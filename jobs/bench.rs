@@ -1,0 +1,100 @@
+//! `millrace bench`: measurements, each as one JSON line on standard output.
+
+use crate::query::{Ranking, each_query, open_queries};
+use millrace::query::output::Query;
+use millrace::query::searcher::Searcher;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    experiment: Experiment,
+}
+
+#[derive(clap::Subcommand, Clone, Debug)]
+enum Experiment {
+    /// Latency of queries, answered one at a time on one worker.
+    Queries(Queries),
+}
+
+#[derive(clap::Args, Clone, Debug)]
+struct Queries {
+    #[command(flatten)]
+    ranking: Ranking,
+    /// Counted passes over the queries; one before them is not counted.
+    #[arg(long, default_value = "3", value_name = "N")]
+    passes: NonZeroUsize,
+    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.experiment {
+        Experiment::Queries(args) => queries(args),
+    }
+}
+
+/// Times every query; a query's latency is its median over the passes, with analysis and look-up.
+fn queries(args: &Queries) -> anyhow::Result<()> {
+    let mut queries: Vec<Query> = Vec::new();
+    let mut failed = None;
+    each_query(open_queries(args.queries.as_deref())?, |query| {
+        match query {
+            Ok(query) => queries.push(query),
+            Err(error) => failed = Some(error),
+        }
+        true
+    });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if queries.is_empty() {
+        anyhow::bail!("there are no queries");
+    }
+    let mut searcher = Searcher::new(args.ranking.open()?);
+    let passes = args.passes.get();
+    let mut micros = vec![Vec::with_capacity(passes); queries.len()];
+    let mut walls = Vec::new();
+    for pass in 0..=passes {
+        let began = Instant::now();
+        for (query, micros) in queries.iter().zip(&mut micros) {
+            let start = Instant::now();
+            let answer = searcher.search(&query.text)?;
+            std::hint::black_box(answer);
+            if pass > 0 {
+                micros.push(start.elapsed().as_secs_f64() * 1e6);
+            }
+        }
+        if pass > 0 {
+            walls.push(began.elapsed().as_secs_f64());
+        }
+    }
+    let mut latency: Vec<f64> = micros.iter_mut().map(|m| median(m)).collect();
+    latency.sort_unstable_by(f64::total_cmp);
+    let line = serde_json::json!({
+        "queries": latency.len(),
+        "mean_us": latency.iter().sum::<f64>() / latency.len() as f64,
+        "p50_us": quantile(&latency, 0.50),
+        "p95_us": quantile(&latency, 0.95),
+        "p99_us": quantile(&latency, 0.99),
+        "queries_per_s": queries.len() as f64 / median(&mut walls),
+    });
+    writeln!(std::io::stdout(), "{line}")?;
+    Ok(())
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The least value that a share `q` of all does not exceed.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    sorted[((q * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1]
+}

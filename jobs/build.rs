@@ -1,0 +1,340 @@
+//! `millrace build`.
+
+use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
+use crate::progress::Progress;
+use crate::{Usage, report, signals};
+use anyhow::{Context, bail};
+use millrace::dataflow::build::{Build, InputRead, assemble};
+use millrace::dataflow::control::{self, Control};
+use millrace::dataflow::read::Claims;
+use millrace::dictionary::tally::Owners;
+use millrace::index::format::VERSION;
+use millrace::index::manifest::{self, Manifest};
+use millrace::index::merge;
+use millrace::index::publish::{IndexLock, current};
+use millrace::index::run::sync_run;
+use millrace::input::Format;
+use millrace::input::splits::Plan;
+use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
+use millrace::text::analysis::Analysis;
+use millrace::text::stemmer::Stemmer;
+use millrace::text::stop_words::StopWords;
+use serde_json::json;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index; made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: PathBuf,
+    /// How documents are found: auto, jsonl, tsv or text.
+    #[arg(long, default_value = "auto", value_parser = parse_format)]
+    pub(crate) format: AutoFormat,
+    /// Who finds terms and postings.
+    #[arg(long, default_value = "fast", value_parser = ["fast"])]
+    pub(crate) indexer: String,
+    /// english, porter, none, or another language by name.
+    #[arg(long, default_value = "english")]
+    pub(crate) stemmer: Stemmer,
+    /// english (33 words), none, or a file with a word a line.
+    #[arg(long, default_value = "english", value_name = "NAME|FILE")]
+    pub(crate) stopwords: PathBuf,
+    /// How postings are coded.
+    #[arg(long, default_value = "bp128", value_parser = ["bp128"])]
+    pub(crate) codec: String,
+    /// Postings coded together.
+    #[arg(long, default_value = "128", value_parser = ["128"])]
+    pub(crate) block_size: String,
+    /// The most memory that the job may take, such as 64M or 4G.
+    #[arg(long, default_value = "1G", value_parser = size)]
+    pub(crate) memory: u64,
+    /// A longer document is skipped.
+    #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
+    pub(crate) max_document: u64,
+    /// Keep the runs apart; queries are answered alike.
+    #[arg(long)]
+    pub(crate) no_merge: bool,
+    /// Refuse duplicate names and everything that would be skipped.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// GPUs: auto, none, or how many; this version uses none.
+    #[arg(long, default_value = "auto", value_name = "auto|none|N")]
+    pub(crate) gpus: String,
+    #[command(flatten)]
+    pub(crate) workers: Workers,
+    /// Files, folders, or - for standard input.
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<PathBuf>,
+}
+
+/// A format, or none to find out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AutoFormat(pub(crate) Option<Format>);
+
+fn parse_format(text: &str) -> Result<AutoFormat, String> {
+    match text {
+        "auto" => Ok(AutoFormat(None)),
+        other => other.parse().map(|f| AutoFormat(Some(f))).map_err(|e| format!("{e}")),
+    }
+}
+
+/// Runs the job; returns the manifest of the new generation.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
+    let start = Instant::now();
+    check_gpus(&args.gpus)?;
+    let workers = args.workers.count()?;
+    let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
+    budget.run_limit = millrace::fault::run_limit(budget.run_limit);
+    if args.max_document >= 4 << 30 {
+        return Err(Usage("--max-document must be below 4G".into()).into());
+    }
+    let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
+    let analysis = Analysis { stemmer: args.stemmer, stop_words };
+    let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
+
+    // From here on a signal leaves nothing behind.
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
+    let lock = IndexLock::acquire(&args.index)?;
+    lock.remove_debris()?;
+    let before = current(&args.index)?;
+    let result = build_generation(args, workers, budget, analysis, plan, &lock, &control);
+    if result.is_err() {
+        // What cannot be removed now is removed by the next job.
+        _ = lock.abandon(before.as_deref());
+    }
+    // A signal also makes writes fail; it is the reason.
+    let (build, manifest) =
+        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
+    let seconds = start.elapsed().as_secs_f64();
+    totals(args, &build, &manifest, seconds)?;
+    Ok(manifest)
+}
+
+/// Builds and publishes the next generation.
+fn build_generation(
+    args: &Args,
+    workers: usize,
+    budget: Budget,
+    analysis: Analysis,
+    plan: Plan,
+    lock: &IndexLock,
+    control: &Arc<Control>,
+) -> anyhow::Result<(Arc<Build>, Manifest)> {
+    let (number, directory) = lock.next_generation()?;
+    let build = Arc::new(Build {
+        plan,
+        analysis,
+        budget,
+        max_document: args.max_document,
+        strict: args.strict,
+        workers,
+        owners: Arc::new(Owners::in_turn(workers)),
+        directory,
+        control: control.clone(),
+        claims: Claims::default(),
+        parser_load: (0..workers).map(|_| Default::default()).collect(),
+        written_chunks: (0..workers).map(|_| Default::default()).collect(),
+        progress: Default::default(),
+        done: Default::default(),
+    });
+    let progress = Progress::start(&build, args.workers.common.quiet);
+    let shared = build.clone();
+    control::run(workers, control, move |worker| assemble(&shared, worker))?;
+    let manifest = finish(args, &build, number)?;
+    manifest.write(&build.directory)?;
+    if let Some(failure) = control.take_failure() {
+        return Err(failure.into());
+    }
+    lock.publish(number)?;
+    drop(progress);
+    Ok((build, manifest))
+}
+
+fn check_gpus(gpus: &str) -> Result<(), Usage> {
+    match gpus {
+        "auto" | "none" | "0" => Ok(()),
+        n if n.parse::<u32>().is_ok() => {
+            Err(Usage(format!("--gpus {n}: this version uses no GPU; give auto or none")))
+        }
+        other => Err(Usage(format!("--gpus {other}: give auto, none, or a number"))),
+    }
+}
+
+/// Merges the runs and describes the generation.
+fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
+    let mut done = std::mem::take(&mut *build.done.lock().expect("no worker panicked"));
+    let documents = done.documents.take().context("the dataflow left no documents' table")?;
+    let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
+    if documents.documents == 0 && read > 0 {
+        for message in &documents.first_skipped {
+            eprintln!("millrace: {message}");
+        }
+        let reasons: Vec<String> =
+            documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+        let reasons =
+            if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
+        let inputs = match build.plan.inputs.len() {
+            1 => build.plan.path(0),
+            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
+        };
+        bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
+    }
+    if args.strict
+        && let Some((docid, earlier)) = documents.duplicates.first
+    {
+        bail!(
+            "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
+            documents.duplicates.count
+        );
+    }
+    done.runs.sort_by_key(|(run, _)| run.first_docid);
+    let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
+    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    // What the process has not given back counts too.
+    let memory = build.budget.memory.saturating_sub(resident_memory());
+    if runs.len() > 1 && !args.no_merge {
+        let run;
+        (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
+        runs = vec![run];
+    } else {
+        for run in &runs {
+            sync_run(&build.directory, run)?;
+        }
+    }
+    let terms = match &runs[..] {
+        [run] => run.terms,
+        runs => merge::count_distinct_terms(&build.directory, runs, memory)?,
+    };
+    let inputs = describe_inputs(build, &mut done.inputs);
+    let settings = manifest::Settings {
+        stemmer: args.stemmer.name().to_string(),
+        stop_words: manifest::StopWordsEntry {
+            name: build.analysis.stop_words.name().to_string(),
+            words: build.analysis.stop_words.words().map(str::to_string).collect(),
+        },
+        codec: args.codec.clone(),
+        block_size: 128,
+        indexer: args.indexer.clone(),
+        memory_bytes: args.memory,
+        max_document_bytes: args.max_document,
+        format: args.format.0.map_or_else(|| "auto".to_string(), |f| f.to_string()),
+    };
+    let statistics = manifest::Statistics {
+        documents: u64::from(documents.documents),
+        terms,
+        postings: runs.iter().map(|run| run.postings).sum(),
+        tokens: documents.tokens,
+        empty_documents: documents.empty,
+        duplicate_names: documents.duplicates.count,
+        skipped: documents.skipped,
+    };
+    if !args.workers.common.quiet {
+        for message in &documents.first_skipped {
+            eprintln!("millrace: skipped: {message}");
+        }
+        let skipped: u64 = statistics.skipped.values().sum();
+        if skipped as usize > documents.first_skipped.len() {
+            eprintln!("millrace: {skipped} records were skipped in all");
+        }
+    }
+    files.extend(documents.files);
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Manifest {
+        format: VERSION,
+        generation: number,
+        created: Manifest::now(),
+        command: command(),
+        workers: build.workers as u32,
+        settings,
+        statistics,
+        runs,
+        inputs,
+        files,
+    })
+}
+
+fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::InputEntry> {
+    hashes.sort_unstable_by_key(|read| read.input);
+    hashes
+        .iter()
+        .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
+            path: absolute(&build.plan.path(input)),
+            bytes,
+            hash: format!("xxh3:{hash:016x}"),
+            format: build.plan.inputs[input as usize].format.to_string(),
+            compression: compression.to_string(),
+        })
+        .collect()
+}
+
+/// The path from the root, so that `show` finds the input from any folder.
+fn absolute(path: &str) -> String {
+    if path == millrace::input::splits::STDIN {
+        return path.to_string();
+    }
+    std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
+}
+
+fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyhow::Result<()> {
+    let load = |n: &std::sync::atomic::AtomicU64| n.load(std::sync::atomic::Ordering::Relaxed);
+    let (read, parsed) = (load(&build.progress.read_bytes), load(&build.progress.parsed_bytes));
+    let s = &manifest.statistics;
+    let index_bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    if !args.workers.common.quiet {
+        let runs = match manifest.runs.len() {
+            1 => "1 run".to_string(),
+            n => format!("{n} runs"),
+        };
+        let mut line = format!(
+            "{}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
+            args.index.display(),
+            show_count(s.documents),
+            show_count(s.terms),
+            show_count(s.postings),
+            show_bytes(read),
+            parsed as f64 / 1e6 / seconds,
+            show_bytes(index_bytes),
+            manifest.generation,
+        );
+        let also = [
+            (s.skipped.values().sum(), "skipped"),
+            (s.duplicate_names, "duplicate names"),
+            (s.empty_documents, "empty"),
+            (build.plan.ignored, "files of no known format ignored"),
+        ];
+        for (n, what) in also {
+            if n > 0 {
+                line += &format!("; {} {what}", show_count(n));
+            }
+        }
+        eprintln!("{line}");
+    }
+    let totals = json!({
+        "job": "build",
+        "index": args.index.display().to_string(),
+        "generation": manifest.generation,
+        "documents": s.documents,
+        "terms": s.terms,
+        "postings": s.postings,
+        "tokens": s.tokens,
+        "empty_documents": s.empty_documents,
+        "duplicate_names": s.duplicate_names,
+        "skipped": s.skipped,
+        "ignored_files": build.plan.ignored,
+        "runs": manifest.runs.len(),
+        "runs_before_merge": load(&build.progress.runs),
+        "read_bytes": read,
+        "uncompressed_bytes": parsed,
+        "mb_per_s": parsed as f64 / 1e6 / seconds,
+        "index_bytes": index_bytes,
+        "files": manifest.files,
+        "memory_bytes": args.memory,
+    });
+    let shares = build.control.shares();
+    report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! `millrace check`.
+
+use crate::args::{Common, show_bytes, show_count};
+use millrace::index::{IndexError, check};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the job: every problem is a line on standard error.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let (report, problems) = match check::check(&args.index) {
+        Ok(report) => (Some(report), Vec::new()),
+        Err(problems) => (None, problems),
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    let mut totals = serde_json::json!({
+        "job": "check",
+        "index": args.index.display().to_string(),
+        "problems": problems.iter().map(chain).collect::<Vec<_>>(),
+    });
+    if let Some(report) = &report {
+        totals["bytes"] = report.bytes.into();
+        totals["documents"] = report.documents.into();
+        totals["terms"] = report.terms.into();
+        totals["postings"] = report.postings.into();
+    }
+    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])?;
+    let Some(report) = report else {
+        for problem in &problems {
+            eprintln!("{}", chain(problem));
+        }
+        anyhow::bail!("{}: {} problems", args.index.display(), problems.len());
+    };
+    if !args.common.quiet {
+        let index = args.index.display();
+        for path in &report.debris {
+            eprintln!(
+                "{index}: {} is left from a job that died; the next build removes it",
+                path.display()
+            );
+        }
+        eprintln!(
+            "{index}: sound: {} documents, {} terms, {} postings; {} checked in {seconds:.2} s",
+            show_count(report.documents),
+            show_count(report.terms),
+            show_count(report.postings),
+            show_bytes(report.bytes),
+        );
+    }
+    Ok(())
+}
+
+/// An error and its causes on one line.
+fn chain(error: &IndexError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,125 @@
+//! `millrace demo`: an index over a small collection, and a handful of queries, readably.
+
+use crate::build;
+use crate::query::{Ranking, each_query};
+use anyhow::Context;
+use clap::Parser;
+use millrace::query::output::Query;
+use millrace::query::searcher::Searcher;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The collection that comes with millrace, and queries for it.
+const FILES: [(&str, &[u8]); 2] = [
+    ("a.jsonl", include_bytes!("../datasets/tiny/a.jsonl")),
+    ("b.jsonl.gz", include_bytes!("../datasets/tiny/b.jsonl.gz")),
+];
+const QUERIES: &str = include_str!("../datasets/tiny/queries.tsv");
+/// Hits that are shown for a query.
+const SHOWN: &str = "5";
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// A file or folder of your own; type queries at the prompt.
+    #[arg(value_name = "PATH")]
+    path: Option<PathBuf>,
+}
+
+/// The arguments of a build and of queries, with their defaults.
+#[derive(Parser)]
+struct Defaults {
+    #[command(flatten)]
+    build: build::Args,
+}
+
+#[derive(Parser)]
+struct RankingDefaults {
+    #[command(flatten)]
+    ranking: Ranking,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let folder = tempfile::Builder::new().prefix("millrace-demo-").tempdir()?;
+    let index = folder.path().join("index");
+    let input = match &args.path {
+        Some(path) => path.clone(),
+        None => {
+            let input = folder.path().join("collection");
+            std::fs::create_dir(&input)?;
+            for (name, bytes) in FILES {
+                std::fs::write(input.join(name), bytes).context("unpacking the collection")?;
+            }
+            input
+        }
+    };
+    let mut build = Defaults::parse_from([
+        "demo".as_ref(),
+        "--index".as_ref(),
+        index.as_os_str(),
+        input.as_os_str(),
+    ])
+    .build;
+    build.workers.common.quiet = true;
+    let manifest = build::run(&build)?;
+    let mut out = std::io::stdout();
+    let s = &manifest.statistics;
+    writeln!(
+        out,
+        "Indexed {}: {} documents, {} terms, {} postings.",
+        args.path
+            .as_deref()
+            .unwrap_or(Path::new("the collection that comes with millrace"))
+            .display(),
+        s.documents,
+        s.terms,
+        s.postings
+    )?;
+    let ranking = RankingDefaults::parse_from([
+        "demo".as_ref(),
+        "--index".as_ref(),
+        index.as_os_str(),
+        "-k".as_ref(),
+        SHOWN.as_ref(),
+    ])
+    .ranking;
+    let mut searcher = Searcher::new(ranking.open()?);
+    if args.path.is_none() {
+        let mut result = Ok(());
+        each_query(QUERIES.as_bytes(), |query| {
+            result = query.and_then(|query| answer(&mut searcher, &query));
+            result.is_ok()
+        });
+        result?;
+        writeln!(out, "\nNow with your own files: millrace demo PATH, or see README.md.")?;
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() {
+        writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
+    }
+    let mut result = Ok(());
+    each_query(std::io::stdin(), |query| {
+        result = query.and_then(|query| answer(&mut searcher, &query));
+        result.is_ok()
+    });
+    result
+}
+
+/// Prints the best hits, each with the begin of its record.
+fn answer(searcher: &mut Searcher, query: &Query) -> anyhow::Result<()> {
+    let shared = searcher.shared().clone();
+    let (hits, known) = searcher.search(&query.text)?;
+    let mut text = format!("\n{}\n", query.text);
+    if !known {
+        text += "     no term of this query is in the index\n";
+    }
+    let documents = shared.generation().documents();
+    for (hit, rank) in hits.iter().zip(1..) {
+        let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+        writeln!(text, "  {rank}. {name}  ({:.2})", hit.score)?;
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! `millrace merge`.
+
+use crate::args::{Common, size};
+use crate::signals;
+use millrace::dataflow::control::Control;
+use millrace::index::merge::{Merged, merge_index};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The most memory that the job may take.
+    #[arg(long, default_value = "1G", value_parser = size)]
+    memory: u64,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
+    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1);
+    // A signal makes writes fail; it is the reason.
+    let merged = merged.map_err(|error| {
+        control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    let (runs, generation) = match &merged {
+        Merged::Nothing => (1, None),
+        Merged::Runs { runs, manifest } => (*runs, Some(manifest.generation)),
+    };
+    if !args.common.quiet {
+        let index = args.index.display();
+        match generation {
+            None => eprintln!("{index}: one run: nothing to merge"),
+            Some(generation) => eprintln!(
+                "{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}"
+            ),
+        }
+    }
+    let totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation});
+    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+}

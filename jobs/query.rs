@@ -1,0 +1,238 @@
+//! `millrace query`.
+
+use crate::args::{Workers, show_count};
+use crate::{Usage, report, signals};
+use anyhow::Context;
+use millrace::dataflow::batch::Received;
+use millrace::dataflow::control::{self, Control};
+use millrace::dataflow::query::{QueryJob, assemble};
+use millrace::index::generation::Generation;
+use millrace::query::output::{Form, Query};
+use millrace::query::searcher::{Mode, Settings, Shared};
+use millrace::score::bm25::{Bm25, IdfKind};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How queries are answered: options that several jobs have.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Ranking {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) index: PathBuf,
+    /// The most hits for a query.
+    #[arg(short, default_value_t = 10, value_name = "K")]
+    pub(crate) k: usize,
+    /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
+    #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
+    pub(crate) mode: Mode,
+    /// The algorithm: auto or exhaustive, which is the only one yet.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "exhaustive"])]
+    pub(crate) algorithm: String,
+    /// Term frequency saturation of BM25, 0 or more.
+    #[arg(long, default_value_t = 1.2)]
+    pub(crate) k1: f64,
+    /// Length normalisation of BM25, from 0 to 1.
+    #[arg(long, default_value_t = 0.75)]
+    pub(crate) b: f64,
+    /// Weight of rare terms: lucene, or robertson as in the papers.
+    #[arg(long, default_value = "lucene", value_parser = parse_idf, value_name = "lucene|robertson")]
+    pub(crate) idf: IdfKind,
+    /// Verify the checksums of all postings first.
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) ranking: Ranking,
+    /// How queries are spread over workers: inter gives a query to a worker.
+    #[arg(long, default_value = "inter", value_parser = ["inter"])]
+    parallelism: String,
+    /// Where queries are answered: auto, cpu; this version uses no GPU.
+    #[arg(long, default_value = "auto", value_parser = ["auto", "cpu"])]
+    device: String,
+    /// trec: qid Q0 name rank score millrace; jsonl: an object a query; tsv: qid, rank, name, docid, score.
+    #[arg(long, default_value = "trec", value_parser = parse_form, value_name = "trec|jsonl|tsv")]
+    format: Form,
+    /// Queries that are answered together at most.
+    #[arg(long, default_value = "64", value_name = "N")]
+    batch: std::num::NonZeroUsize,
+    /// How long a batch waits for more queries, in milliseconds.
+    #[arg(long, default_value_t = 5, value_name = "MS")]
+    delay_ms: u64,
+    #[command(flatten)]
+    workers: Workers,
+    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "or" => Ok(Mode::Or),
+        "and" => Ok(Mode::And),
+        "and-or" => Ok(Mode::AndOr),
+        _ => Err("give or, and, or and-or".into()),
+    }
+}
+
+fn parse_idf(text: &str) -> Result<IdfKind, String> {
+    match text {
+        "lucene" => Ok(IdfKind::Lucene),
+        "robertson" => Ok(IdfKind::Robertson),
+        _ => Err("give lucene or robertson".into()),
+    }
+}
+
+fn parse_form(text: &str) -> Result<Form, String> {
+    match text {
+        "trec" => Ok(Form::Trec),
+        "jsonl" => Ok(Form::Jsonl),
+        "tsv" => Ok(Form::Tsv),
+        _ => Err("give trec, jsonl, or tsv".into()),
+    }
+}
+
+impl Ranking {
+    /// Opens the index for these settings.
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
+        let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
+        let generation = Generation::open(&self.index, self.verify)?;
+        let settings = Settings { k: self.k, mode: self.mode, bm25, idf: self.idf };
+        Ok(Shared::new(generation, settings)?)
+    }
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let workers = args.workers.count()?;
+    let queries = open_queries(args.queries.as_deref())?;
+    let shared = args.ranking.open()?;
+    let control = Arc::new(Control::default());
+    // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
+    signals::watch(&control, Some(Duration::from_secs(1)))?;
+    let (sender, receiver) = sync_channel(1 << 14);
+    let job = Arc::new(QueryJob {
+        shared,
+        form: args.format,
+        batch: args.batch.get(),
+        delay: Duration::from_millis(args.delay_ms),
+        workers,
+        received: Mutex::new(Some(receiver)),
+        waker: Mutex::default(),
+        output: Mutex::new(Some(Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout())))),
+        control: control.clone(),
+        queries: Default::default(),
+        unknown: Default::default(),
+        hits: Default::default(),
+        batches: Default::default(),
+    });
+    // The thread may stay in a read for ever; the process ends without it.
+    let reading = job.clone();
+    std::thread::Builder::new().name("queries".into()).spawn(move || {
+        read_queries(queries, &sender, &reading);
+        drop(sender);
+        wake(&reading);
+    })?;
+    let shared = job.clone();
+    control::run(workers, &control, move |worker| assemble(&shared, worker))?;
+
+    let seconds = start.elapsed().as_secs_f64();
+    let load = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
+    let (queries, unknown, hits) = (load(&job.queries), load(&job.unknown), load(&job.hits));
+    if !args.workers.common.quiet {
+        let mut line = format!(
+            "{}: {} queries, {} hits in {seconds:.3} s ({:.0} queries/s)",
+            args.ranking.index.display(),
+            show_count(queries),
+            show_count(hits),
+            queries as f64 / seconds
+        );
+        if unknown > 0 {
+            line += &format!("; {} queries with no indexed term", show_count(unknown));
+        }
+        eprintln!("{line}");
+    }
+    let totals = json!({
+        "job": "query",
+        "index": args.ranking.index.display().to_string(),
+        "queries": queries,
+        "queries_without_indexed_term": unknown,
+        "hits": hits,
+        "batches": load(&job.batches),
+        "queries_per_s": queries as f64 / seconds,
+    });
+    let shares = control.shares();
+    report::write(args.workers.common.report.as_deref(), totals, seconds, workers, &shares)
+}
+
+/// Opens a file of queries, or standard input.
+pub(crate) fn open_queries(path: Option<&Path>) -> anyhow::Result<Box<dyn Read + Send>> {
+    match path {
+        None => Ok(Box::new(io::stdin())),
+        Some(path) if path.as_os_str() == "-" => Ok(Box::new(io::stdin())),
+        Some(path) => {
+            let named = || format!("reading the queries {}", path.display());
+            let file = File::open(path).with_context(named)?;
+            if file.metadata().with_context(named)?.is_dir() {
+                anyhow::bail!("{}: is a folder, not a file of queries", path.display());
+            }
+            Ok(Box::new(file))
+        }
+    }
+}
+
+/// The longest line that is a query.
+const MOST_QUERY_BYTES: u64 = 1 << 20;
+
+/// Reads queries until the stream ends or `take` has had enough.
+pub(crate) fn each_query(stream: impl Read, mut take: impl FnMut(anyhow::Result<Query>) -> bool) {
+    let mut lines = BufReader::with_capacity(1 << 16, stream);
+    let (mut line, mut number, mut read) = (Vec::new(), 1, 0u64);
+    loop {
+        line.clear();
+        read += 1;
+        let query = match lines.by_ref().take(MOST_QUERY_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(n) if n as u64 == MOST_QUERY_BYTES => {
+                Err(anyhow::anyhow!("line {read} of the queries is over {MOST_QUERY_BYTES} bytes"))
+            }
+            Ok(_) => match Query::parse(&String::from_utf8_lossy(&line), number) {
+                None => continue,
+                Some(query) => Ok(query),
+            },
+            Err(error) => Err(anyhow::Error::from(error).context("reading the queries")),
+        };
+        number += 1;
+        let failed = query.is_err();
+        if !take(query) || failed {
+            return;
+        }
+    }
+}
+
+fn read_queries(stream: impl Read, sender: &SyncSender<Received>, job: &QueryJob) {
+    each_query(stream, |query| {
+        let went = sender.send(query.map_err(|e| format!("{e:#}").into())).is_ok();
+        wake(job);
+        went
+    });
+}
+
+/// Lets the batch operator look at what has come.
+fn wake(job: &QueryJob) {
+    let waker = job.waker.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(waker) = &*waker {
+        // It fails when the worker has ended, which needs no waking.
+        _ = waker.activate();
+    }
+}

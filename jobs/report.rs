@@ -1,0 +1,40 @@
+//! The report that `--report` asks for.
+
+use anyhow::Context;
+use millrace::dataflow::control::Share;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Adds time, memory and each operator's share to a job's totals, and writes them to a file.
+pub(crate) fn write(
+    path: Option<&Path>,
+    mut totals: Value,
+    seconds: f64,
+    workers: usize,
+    shares: &[Share],
+) -> anyhow::Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let worked: f64 = shares.iter().map(|share| share.seconds).sum();
+    let share_of = |seconds: f64| if worked > 0.0 { seconds / worked } else { 0.0 };
+    let mut names: Vec<&str> = shares.iter().map(|share| share.operator).collect();
+    names.sort_unstable();
+    names.dedup();
+    let operators: Vec<Value> = names
+        .iter()
+        .map(|&name| {
+            let mut rows: Vec<&Share> = shares.iter().filter(|s| s.operator == name).collect();
+            rows.sort_by_key(|share| share.worker);
+            let by_worker: Vec<f64> = rows.iter().map(|share| share.seconds).collect();
+            let total: f64 = by_worker.iter().sum();
+            json!({"operator": name, "seconds": total, "share": share_of(total),
+                   "seconds_by_worker": by_worker})
+        })
+        .collect();
+    totals["version"] = json!(env!("CARGO_PKG_VERSION"));
+    totals["seconds"] = json!(seconds);
+    totals["workers"] = json!(workers);
+    totals["peak_memory_bytes"] = json!(crate::args::peak_memory());
+    totals["operators"] = json!(operators);
+    let text = serde_json::to_string_pretty(&totals)? + "\n";
+    std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))
+}

@@ -1,0 +1,123 @@
+//! `millrace show`.
+
+use crate::args::Common;
+use anyhow::{Context, bail};
+use millrace::index::generation::Generation;
+use millrace::input::Compression;
+use millrace::input::decoder::Decoder;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// The document's docid.
+    #[arg(long, value_name = "N", conflicts_with = "name")]
+    docid: Option<u32>,
+    /// The document's name.
+    #[arg(value_name = "NAME", required_unless_present = "docid")]
+    name: Option<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let generation = Generation::open(&args.index, false)?;
+    let documents = generation.documents();
+    let index = args.index.display();
+    let docid = match args.docid {
+        Some(docid) if docid < documents.len() => docid,
+        Some(docid) => {
+            bail!("{index}: there are {} documents, no docid {docid}", documents.len())
+        }
+        None => {
+            // The command line has a name when it has no docid.
+            let name = args.name.as_deref().unwrap_or_default();
+            documents
+                .find_name(name.as_bytes())
+                .with_context(|| format!("{index}: no document is named `{name}`"))?
+        }
+    };
+    let at = |what| format!("{index}: document {docid} has no {what}");
+    let location = documents.location(docid).with_context(|| at("place"))?;
+    let name = documents.name(docid).with_context(|| at("name"))?;
+    let length = documents.length(docid).with_context(|| at("length"))?;
+    let input = generation.manifest().inputs.get(location.input as usize).with_context(|| {
+        format!(
+            "{index}: document {docid} lies in input {}, which the manifest lacks",
+            location.input
+        )
+    })?;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "docid     {docid}")?;
+    writeln!(out, "name      {}", String::from_utf8_lossy(name))?;
+    writeln!(out, "tokens    {length}")?;
+    writeln!(out, "input     {}", input.path)?;
+    writeln!(out, "offset    {}", location.offset)?;
+    writeln!(out, "bytes     {}", location.bytes)?;
+    writeln!(out)?;
+    if input.path == millrace::input::splits::STDIN {
+        bail!("the text came from standard input and is not kept");
+    }
+    let record = fetch(Path::new(&input.path), location.offset, location.bytes)
+        .with_context(|| format!("fetching the text from {}", input.path))?;
+    out.write_all(&record)?;
+    if !record.ends_with(b"\n") {
+        writeln!(out)?;
+    }
+    let totals = serde_json::json!({"job": "show", "docid": docid});
+    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+}
+
+/// Reads `bytes` at `offset` of a file's uncompressed stream.
+fn fetch(path: &Path, offset: u64, bytes: u32) -> anyhow::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut head = Vec::new();
+    (&mut file).take(4).read_to_end(&mut head)?;
+    let compression = Compression::by_content(&head);
+    let mut record = Vec::new();
+    if compression == Compression::None {
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(u64::from(bytes)).read_to_end(&mut record)?;
+    } else {
+        file.rewind()?;
+        let mut decoder = Decoder::new(compression, 27)?;
+        let (mut at, end) = (0u64, offset + u64::from(bytes));
+        let mut block = vec![0; 1 << 18];
+        let mut out = Vec::with_capacity(1 << 20);
+        'file: loop {
+            let n = file.read(&mut block)?;
+            let mut input = &block[..n];
+            loop {
+                out.clear();
+                let taken = decoder.decode(input, &mut out)?;
+                input = &input[taken..];
+                let from = offset.saturating_sub(at).min(out.len() as u64) as usize;
+                let until = end.saturating_sub(at).min(out.len() as u64) as usize;
+                record.extend_from_slice(&out[from..until]);
+                at += out.len() as u64;
+                if at >= end {
+                    break 'file;
+                }
+                if input.is_empty() && out.len() < out.capacity() {
+                    break;
+                }
+            }
+            if n == 0 {
+                break;
+            }
+        }
+    }
+    if record.len() != bytes as usize {
+        bail!(
+            "byte {offset}: expected a record of {bytes} bytes, found {}: the file has changed since",
+            record.len()
+        );
+    }
+    Ok(record)
+}

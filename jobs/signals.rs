@@ -1,0 +1,38 @@
+//! Ctrl-C and SIGTERM end a job cleanly.
+
+use millrace::dataflow::control::{Control, JobError};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Lets the job end when a signal comes; a second one ends the process at once. A job that has not
+/// ended after its `grace` ends likewise; without one it takes the time that it needs.
+pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let control = control.clone();
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut seen = false;
+        for signal in signals.forever() {
+            if seen {
+                std::process::exit(128 + signal);
+            }
+            seen = true;
+            control.fail(JobError::Signal(signal));
+            millrace::index::storage::stop();
+            if let Some(grace) = grace {
+                std::thread::sleep(grace);
+                eprintln!("millrace: {}", JobError::Signal(signal));
+                std::process::exit(128 + signal);
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// The signal that ended a job.
+pub(crate) fn of(error: &anyhow::Error) -> Option<i32> {
+    match error.downcast_ref() {
+        Some(JobError::Signal(signal)) => Some(*signal),
+        _ => None,
+    }
+}

@@ -1,0 +1,129 @@
+//! What do the operators of the build job share, and how are they joined?
+
+use super::control::Control;
+use crate::dictionary::tally::Owners;
+use crate::input::Compression;
+use crate::input::splits::Plan;
+use crate::order::Budget;
+use crate::text::analysis::Analysis;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::decompress::Decompress;
+use super::documents::{DocumentsDone, write_documents};
+use super::encode::Encode;
+use super::flush::{Flush, RunDone};
+use super::index::Index;
+use super::parse::Parse;
+use super::read::{Claims, read};
+use timely::dataflow::ProbeHandle;
+use timely::dataflow::operators::{Concat, Probe};
+use timely::worker::Worker;
+
+/// Everything that the operators of one build job share.
+pub struct Build {
+    /// Inputs and splits.
+    pub plan: Plan,
+    /// How text becomes terms.
+    pub analysis: Analysis,
+    /// The memory.
+    pub budget: Budget,
+    /// Documents longer than this are skipped, in bytes.
+    pub max_document: u64,
+    /// Duplicate names and everything that would be skipped are errors.
+    pub strict: bool,
+    /// Worker threads.
+    pub workers: usize,
+    /// Which worker owns which trie collection.
+    pub owners: Arc<Owners>,
+    /// The generation's folder.
+    pub directory: PathBuf,
+    /// Whether the job goes on.
+    pub control: Arc<Control>,
+    /// Which split is next.
+    pub claims: Claims,
+    /// Bytes of pieces that wait for each parser or are in its hands.
+    pub parser_load: Vec<AtomicUsize>,
+    /// Encoded chunks of each worker that are written.
+    pub written_chunks: Vec<AtomicU64>,
+    /// What a progress display shows.
+    pub progress: Progress,
+    /// What came out.
+    pub done: Mutex<Done>,
+}
+
+/// Counters that grow while the job runs.
+#[derive(Default)]
+pub struct Progress {
+    /// Bytes of the input files that were read.
+    pub read_bytes: AtomicU64,
+    /// Bytes of uncompressed input that were parsed.
+    pub parsed_bytes: AtomicU64,
+    /// Documents that were parsed.
+    pub documents: AtomicU64,
+    /// Runs that are written.
+    pub runs: AtomicU64,
+}
+
+/// What the dataflow leaves behind.
+#[derive(Default)]
+pub struct Done {
+    /// Runs in order.
+    pub runs: Vec<RunDone>,
+    /// The documents' table.
+    pub documents: Option<DocumentsDone>,
+    /// The inputs that were read.
+    pub inputs: Vec<InputRead>,
+}
+
+/// An input that was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct InputRead {
+    /// Its number.
+    pub input: u32,
+    /// Its bytes, as they lie in the file.
+    pub bytes: u64,
+    /// Their hash.
+    pub hash: u64,
+    /// How they are compressed.
+    pub compression: Compression,
+}
+
+impl Progress {
+    pub(super) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+impl Build {
+    /// Bytes of pieces that the reader of one file may have under way.
+    pub(super) fn window(&self) -> usize {
+        // Parsed, a piece without a word that occurs twice takes eight times its bytes.
+        let share = self.budget.worker as usize / 12 * self.workers;
+        share / self.budget.open_files.min(self.plan.splits.len()).max(1)
+    }
+
+    /// Bytes that a parser's memo may keep.
+    pub(super) fn memo_bytes(&self) -> usize {
+        self.budget.worker as usize / 6
+    }
+}
+
+/// Joins the operators on one worker:
+///
+/// ```text
+/// read -> decompress -> parse -> (exchange by owner) -> index -> encode -> (exchange) -> flush
+///                         `----> (exchange) -> documents
+/// ```
+pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
+    worker.dataflow_named::<u64, _, _>("build", |scope| {
+        let absorbed = ProbeHandle::new();
+        let (blocks, feed) = read(scope, build);
+        let (groups, batches) = blocks.decompress(build, feed, absorbed.clone()).parse(build);
+        let (runs, indexed) = groups.index(build);
+        let written = write_documents(batches, build);
+        indexed.concat(written).probe_with(&absorbed);
+        runs.encode(build).flush(build);
+    });
+}

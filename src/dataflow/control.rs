@@ -1,0 +1,233 @@
+//! How does a job end, well or not?
+//!
+//! timely leaves the other workers of a process waiting for ever when one of them panics, and knows
+//! no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
+//! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
+//! dataflows as soon as there is one.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+use timely::worker::Worker;
+
+/// Any error of an operator.
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why a job ended early.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum JobError {
+    /// An operator failed.
+    #[error("{operator} (worker {worker})")]
+    Operator {
+        /// The operator's name.
+        operator: &'static str,
+        /// Where it failed.
+        worker: usize,
+        /// What happened.
+        #[source]
+        source: Cause,
+    },
+    /// A worker panicked, which is a bug of millrace.
+    #[error("worker {worker} panicked: {message} (this is a bug: please report it)")]
+    Panic {
+        /// Where.
+        worker: usize,
+        /// Message and place.
+        message: String,
+    },
+    /// A signal asked the job to end.
+    #[error("ended by signal {0}")]
+    Signal(i32),
+    /// The reader of the output has gone: a quiet end.
+    #[error("the reader of the output has gone")]
+    OutputClosed,
+    /// The workers could not be started.
+    #[error("the workers could not be started: {0}")]
+    Start(String),
+}
+
+/// Seconds that one operator of one worker has worked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// The operator.
+    pub operator: &'static str,
+    /// The worker.
+    pub worker: usize,
+    /// Its working time.
+    pub seconds: f64,
+}
+
+/// What the workers of a job share: whether it goes on.
+#[derive(Default)]
+pub struct Control {
+    stopped: AtomicBool,
+    failure: Mutex<Option<JobError>>,
+    shares: Mutex<Vec<Share>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole after any panic.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Control {
+    /// Ends the job; the first failure counts.
+    pub fn fail(&self, error: JobError) {
+        lock(&self.failure).get_or_insert(error);
+        self.stopped.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the job is to end.
+    #[inline]
+    pub fn stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// The failure, if there was one; leaves none.
+    pub fn take_failure(&self) -> Option<JobError> {
+        lock(&self.failure).take()
+    }
+
+    /// The working times of all operators, once the job has ended.
+    pub fn shares(&self) -> Vec<Share> {
+        lock(&self.shares).clone()
+    }
+}
+
+/// What an operator of one worker runs its work through.
+pub struct Guard {
+    control: Arc<Control>,
+    operator: &'static str,
+    worker: usize,
+    worked: Rc<Cell<Duration>>,
+}
+
+impl Guard {
+    /// Makes the guard of an operator.
+    pub fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
+        Self { control: control.clone(), operator, worker, worked: Rc::default() }
+    }
+
+    /// Does a part of the operator's work, unless the job has ended; a failure ends it.
+    pub fn work<R>(&self, work: impl FnOnce() -> Result<R, Cause>) -> Option<R> {
+        if self.control.stopped() {
+            return None;
+        }
+        let start = Instant::now();
+        let result =
+            crate::fault::operator(self.operator).map_err(Cause::from).and_then(|()| work());
+        self.worked.set(self.worked.get() + start.elapsed());
+        match result {
+            Ok(result) => Some(result),
+            Err(source) => {
+                let (operator, worker) = (self.operator, self.worker);
+                self.control.fail(JobError::Operator { operator, worker, source });
+                None
+            }
+        }
+    }
+
+    /// The job's control.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let seconds = self.worked.get().as_secs_f64();
+        let share = Share { operator: self.operator, worker: self.worker, seconds };
+        lock(&self.control.shares).push(share);
+    }
+}
+
+thread_local! {
+    /// Message and place of the last panic of this thread.
+    static PANIC: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// Keeps panic messages of workers for the job's error instead of printing them.
+fn keep_panic_messages() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let worker = std::thread::current().name().is_some_and(|n| n.starts_with("timely"));
+            if worker {
+                let place = info.location().map(|l| format!(" at {l}")).unwrap_or_default();
+                PANIC.set(Some(format!("{}{place}", payload(info.payload()))));
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+fn payload(payload: &dyn Any) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// How long a worker without work sleeps before it looks whether the job goes on.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Runs a dataflow on `workers` threads of this process until it is complete or the job ends.
+///
+/// # Errors
+/// The first failure of any worker.
+pub fn run(
+    workers: usize,
+    control: &Arc<Control>,
+    build: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<(), JobError> {
+    keep_panic_messages();
+    let shared = control.clone();
+    let work = move |worker: &mut Worker| {
+        let index = worker.index();
+        let panicked = |outcome: Result<(), Box<dyn Any + Send>>| {
+            if let Err(cause) = outcome {
+                let message = PANIC.take().unwrap_or_else(|| payload(&*cause).to_string());
+                shared.fail(JobError::Panic { worker: index, message });
+            }
+        };
+        panicked(catch_unwind(AssertUnwindSafe(|| {
+            build(worker);
+            while !shared.stopped() && worker.has_dataflows() {
+                worker.step_or_park(Some(PATIENCE));
+            }
+        })));
+        // timely steps what is left until it is complete, which it will never be: it goes.
+        panicked(catch_unwind(AssertUnwindSafe(|| {
+            for dataflow in worker.installed_dataflows() {
+                worker.drop_dataflow(dataflow);
+            }
+        })));
+    };
+    let config = timely::Config {
+        communication: match workers {
+            1 => timely::CommunicationConfig::Thread,
+            n => timely::CommunicationConfig::Process(n),
+        },
+        worker: timely::WorkerConfig::default(),
+    };
+    let guards = timely::execute(config, work).map_err(JobError::Start)?;
+    for outcome in guards.join() {
+        if let Err(message) = outcome {
+            control.fail(JobError::Start(message));
+        }
+    }
+    match control.take_failure() {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}

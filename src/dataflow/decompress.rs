@@ -1,0 +1,221 @@
+//! Decompresses the blocks of a split and cuts its stream into pieces.
+//!
+//! - In: blocks of the same worker, in order. Out: pieces at the position (split, block, piece),
+//!   each for the parser that has the least to do.
+//! - The job's window: while the pieces of this worker that the far end has not absorbed exceed
+//!   `Build::window`, nothing is decompressed; one piece may always be under way, so that the
+//!   least split, for which all others wait, is never stopped.
+//! - Memory: the window, a piece that grows, and a decoder.
+//! - Work per activation: pieces until every parser has two to do, at most [`MOST_AT_ONCE`]; this
+//!   worker parses too, and while it does, the others must not run dry.
+
+use super::build::Build;
+use super::control::{Cause, Guard};
+use super::read::{Block, Feed};
+use crate::dictionary::group::Local;
+use crate::input::cutter::Cutter;
+use crate::input::decoder::{DecodeError, Decoder};
+use crate::input::piece::Piece;
+use crate::order::{PIECE_BYTES, Position};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{ProbeHandle, StreamVec};
+
+/// A piece on its way to a parser.
+pub type Assigned = Local<(usize, Piece)>;
+
+/// Blocks or pieces that one activation is done with at most.
+pub const MOST_AT_ONCE: usize = 256;
+/// A parser with so many bytes to do needs no more now.
+const ENOUGH_BYTES: usize = 2 * PIECE_BYTES;
+/// How long an operator that waits for others sleeps.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// See the [module](self).
+pub trait Decompress<'scope> {
+    /// Decompresses and cuts; `absorbed` follows the far end of the dataflow.
+    fn decompress(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<Feed>,
+        absorbed: ProbeHandle<u64>,
+    ) -> StreamVec<'scope, u64, Assigned>;
+}
+
+impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
+    fn decompress(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<Feed>,
+        absorbed: ProbeHandle<u64>,
+    ) -> StreamVec<'scope, u64, Assigned> {
+        let build = build.clone();
+        let scope = self.scope();
+        let worker = scope.index();
+        self.unary(Pipeline, "Decompress", move |_, info| {
+            let guard = Guard::new(&build.control, "Decompress", worker);
+            let activator = scope.activator_for(info.address);
+            let mut blocks: VecDeque<(Capability<u64>, Block)> = VecDeque::new();
+            let mut window = Window { pieces: VecDeque::new(), bytes: 0, absorbed };
+            let mut stream: Option<SplitStream> = None;
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    for block in data.drain(..) {
+                        blocks.push_back((cap.retain(0), block));
+                    }
+                });
+                window.settle();
+                for _ in 0..MOST_AT_ONCE {
+                    if blocks.is_empty() {
+                        return;
+                    }
+                    if window.bytes > 0 && window.bytes >= build.window() {
+                        return activator.activate_after(PAUSE);
+                    }
+                    let (cap, block) = blocks.front_mut().expect("there is a block");
+                    let step = guard.work(|| {
+                        let stream = stream.get_or_insert_with(|| SplitStream::new(&build, block));
+                        stream.step(&build, block)
+                    });
+                    let Some((piece, done)) = step else { return };
+                    let mut busy = false;
+                    if let Some(piece) = piece {
+                        let parser = least_loaded(&build, worker);
+                        let bytes = piece.bytes.len();
+                        let load = build.parser_load[parser].fetch_add(bytes, Ordering::Relaxed);
+                        busy = load >= ENOUGH_BYTES;
+                        window.push(*cap.time(), bytes);
+                        output.session(&*cap).give(Local((parser, piece)));
+                        let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
+                        let Some(next) = next else { return };
+                        cap.downgrade(&next.0);
+                    }
+                    if done {
+                        let (_, block) = blocks.pop_front().expect("there is a block");
+                        feed.taken();
+                        if block.ends_split {
+                            stream = None;
+                            build.claims.close();
+                        }
+                    }
+                    if busy {
+                        break;
+                    }
+                }
+                if !blocks.is_empty() {
+                    activator.activate();
+                }
+            }
+        })
+    }
+}
+
+/// Picks the parser with the fewest bytes to do; among equals this worker's own is the last, for it
+/// parses between two looks at the loads and so seems to have little to do.
+fn least_loaded(build: &Build, own: usize) -> usize {
+    let load = |w: usize| build.parser_load[w].load(Ordering::Relaxed);
+    (0..build.workers).min_by_key(|&w| (load(w), w == own)).unwrap_or(own)
+}
+
+/// Pieces of this worker that the far end has not absorbed.
+struct Window {
+    pieces: VecDeque<(u64, usize)>,
+    bytes: usize,
+    absorbed: ProbeHandle<u64>,
+}
+
+impl Window {
+    fn push(&mut self, time: u64, bytes: usize) {
+        // An empty piece counts too: it is under way.
+        self.pieces.push_back((time, bytes.max(1)));
+        self.bytes += bytes.max(1);
+    }
+
+    fn settle(&mut self) {
+        while let Some(&(time, bytes)) = self.pieces.front() {
+            if self.absorbed.less_equal(&time) {
+                return;
+            }
+            self.bytes -= bytes;
+            self.pieces.pop_front();
+        }
+    }
+}
+
+/// The stream of one split.
+struct SplitStream {
+    cutter: Cutter,
+    decoder: Option<Decoder>,
+    /// Bytes of the current block that are decoded.
+    at: usize,
+    input: Option<u32>,
+    /// The rest of the input cannot be decoded.
+    broken: bool,
+    /// The last of the input is out of the decoder; what remains is to end it.
+    ended: bool,
+}
+
+impl SplitStream {
+    fn new(build: &Build, block: &Block) -> Self {
+        let format = build.plan.splits[block.split].format;
+        let cutter = Cutter::new(format, build.max_document);
+        Self { cutter, decoder: None, at: 0, input: None, broken: false, ended: false }
+    }
+
+    /// Decodes until a piece is whole or the block is done with; tells which.
+    fn step(&mut self, build: &Build, block: &Block) -> Result<(Option<Piece>, bool), Cause> {
+        if self.input != Some(block.input) {
+            self.input = Some(block.input);
+            self.decoder = Some(Decoder::new(block.compression, build.budget.window_log())?);
+            self.broken = false;
+            self.cutter.begin(block.input);
+        }
+        let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
+        while !self.ended && !self.broken {
+            let buffer = self.cutter.buffer();
+            let before = buffer.len();
+            let result = decoder.decode(&block.bytes[self.at..], buffer);
+            let (grown, full) = (buffer.len() - before, buffer.len() == buffer.capacity());
+            match result {
+                Ok(taken) => self.at += taken,
+                Err(error) => {
+                    self.broken = true;
+                    self.cutter.skip_rest(reason(&error), error.to_string());
+                }
+            }
+            if let Some(piece) = self.cutter.grown(grown) {
+                return Ok((Some(piece), false));
+            }
+            self.ended = self.at == block.bytes.len() && !full;
+        }
+        self.at = 0;
+        self.ended = false;
+        if !block.ends_input {
+            return Ok((None, true));
+        }
+        if !self.broken
+            && let Err(error) = decoder.finish()
+        {
+            self.cutter.skip_rest(reason(&error), error.to_string());
+        }
+        let piece = self.cutter.end_input();
+        if piece.is_some() || !block.ends_split {
+            return Ok((piece, true));
+        }
+        Ok((self.cutter.end_split(), true))
+    }
+}
+
+fn reason(error: &DecodeError) -> &'static str {
+    match error {
+        DecodeError::CutShort => "compressed stream cut short",
+        DecodeError::Garbage => "bytes behind the last gzip member",
+        _ => "damaged compressed stream",
+    }
+}

@@ -1,0 +1,227 @@
+//! Writes the documents' table: the one writer, on worker 0.
+//!
+//! - In: the documents of every piece, exchanged to worker 0. Out: a stream without records whose
+//!   frontier tells which pieces are written.
+//! - Batches wait until every earlier piece is written, for docids are places in this order.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
+//! - Work per activation: one batch.
+
+use super::build::Build;
+use super::control::{Cause, Guard};
+use crate::dictionary::group::Local;
+use crate::dictionary::names::{Duplicates, Names};
+use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::storage::FileEntry;
+use crate::input::piece::Skipped;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+
+/// The documents of one piece.
+pub struct Batch {
+    /// Number of the input of the piece, or of the last document while the batch grows.
+    pub input: u32,
+    /// What was passed over.
+    pub skipped: Vec<Skipped>,
+    /// Lines of the piece, where lines count.
+    pub lines: u64,
+    names: String,
+    documents: Vec<Row>,
+}
+
+/// A document of a [`Batch`].
+struct Row {
+    /// Where its name ends; an empty name is made from input and line.
+    name_end: usize,
+    line: u64,
+    length: u32,
+    location: Location,
+}
+
+impl Batch {
+    /// Makes a batch without documents.
+    pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
+        Self { input, skipped, lines: 0, names: String::new(), documents: Vec::new() }
+    }
+
+    /// Adds a document; an empty name is missing.
+    pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location) {
+        self.names.push_str(name);
+        self.documents.push(Row { name_end: self.names.len(), line, length, location });
+    }
+
+    /// Documents in the batch.
+    pub fn documents(&self) -> u32 {
+        self.documents.len() as u32
+    }
+}
+
+/// The documents' table and what was found on the way.
+pub struct DocumentsDone {
+    /// The files.
+    pub files: Vec<FileEntry>,
+    /// Documents, their indexed tokens, and documents without one.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Documents without an indexed token.
+    pub empty: u64,
+    /// Names that occur more than once.
+    pub duplicates: Duplicates,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Messages of the first of them.
+    pub first_skipped: Vec<String>,
+}
+
+/// Skipped records that are named.
+const NAMED: usize = 5;
+
+/// Makes the writing operator.
+pub fn write_documents<'scope>(
+    batches: StreamVec<'scope, u64, Local<Batch>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    let build = build.clone();
+    let scope = batches.scope();
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new("Documents".to_owned(), scope);
+    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<Batch>| 0));
+    let (output, written) = builder.new_output::<Vec<()>>();
+    drop(output);
+    let activator = scope.activator_for(builder.operator_info().address);
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, "Documents", worker);
+        let mut waiting: BTreeMap<u64, (Capability<u64>, Batch)> = BTreeMap::new();
+        // Worker 0 writes, the others have nothing to do.
+        let mut table = (worker == 0).then(|| Table::new(&build));
+        move |frontiers| {
+            input.for_each(|cap, data| {
+                for Local(batch) in data.drain(..) {
+                    waiting.insert(*cap.time(), (cap.retain(0), batch));
+                }
+            });
+            let frontier = &frontiers[0];
+            let ready = waiting.first_key_value().is_some_and(|(t, _)| !frontier.less_equal(t));
+            if ready && let Some((_, (_cap, batch))) = waiting.pop_first() {
+                guard.work(|| {
+                    table.as_mut().ok_or("documents go to worker 0")?.write(&build, &batch)
+                });
+                activator.activate();
+            } else if waiting.is_empty()
+                && frontier.is_empty()
+                && let Some(table) = table.take()
+            {
+                guard.work(|| {
+                    let done = table.finish(&build)?;
+                    build.done.lock().unwrap_or_else(|p| p.into_inner()).documents = Some(done);
+                    Ok(())
+                });
+            }
+        }
+    });
+    written
+}
+
+/// The part of the memory that hashes of names may take: one of so many.
+const NAMES_SHARE: u64 = 64;
+
+/// The table that grows.
+struct Table {
+    writer: Option<DocumentsWriter>,
+    names: Names,
+    documents: u32,
+    tokens: u64,
+    empty: u64,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+    /// Lines of the current input before the current piece.
+    input: u32,
+    lines: u64,
+    name: String,
+}
+
+impl Table {
+    fn new(build: &Build) -> Self {
+        Self {
+            writer: None,
+            names: Names::new(&build.directory, build.budget.memory / NAMES_SHARE),
+            documents: 0,
+            tokens: 0,
+            empty: 0,
+            skipped: BTreeMap::new(),
+            first_skipped: Vec::new(),
+            input: 0,
+            lines: 0,
+            name: String::new(),
+        }
+    }
+
+    fn writer<'a>(
+        writer: &'a mut Option<DocumentsWriter>,
+        build: &Build,
+    ) -> Result<&'a mut DocumentsWriter, Cause> {
+        if writer.is_none() {
+            *writer = Some(DocumentsWriter::create(&build.directory)?);
+        }
+        Ok(writer.as_mut().expect("a writer was made"))
+    }
+
+    fn write(&mut self, build: &Build, batch: &Batch) -> Result<(), Cause> {
+        if batch.input != self.input {
+            (self.input, self.lines) = (batch.input, 0);
+        }
+        let writer = Self::writer(&mut self.writer, build)?;
+        let mut start = 0;
+        for row in &batch.documents {
+            let mut name = &batch.names[start..row.name_end];
+            start = row.name_end;
+            if name.is_empty() {
+                let file = &build.plan.inputs[row.location.input as usize].name;
+                self.name = format!("{file}:{}", self.lines + row.line);
+                name = &self.name;
+            }
+            self.names.push(name.as_bytes(), self.documents).map_err(|e| names_error(build, &e))?;
+            writer.push(name.as_bytes(), row.length, row.location)?;
+            self.documents += 1;
+            self.tokens += u64::from(row.length);
+            self.empty += u64::from(row.length == 0);
+        }
+        for skipped in &batch.skipped {
+            let place = build.plan.path(skipped.input);
+            let line = match skipped.line {
+                0 => String::new(),
+                line => format!(" (line {})", self.lines + line),
+            };
+            let Skipped { offset, detail, .. } = skipped;
+            let message = format!("{place}: byte {offset}{line}: {detail}");
+            if build.strict {
+                return Err(message.into());
+            }
+            if self.first_skipped.len() < NAMED {
+                self.first_skipped.push(message);
+            }
+            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        }
+        self.lines += batch.lines;
+        Ok(())
+    }
+
+    fn finish(mut self, build: &Build) -> Result<DocumentsDone, Cause> {
+        Self::writer(&mut self.writer, build)?;
+        let writer = self.writer.take().expect("a writer was made");
+        let Self { documents, tokens, empty, skipped, first_skipped, .. } = self;
+        let files = writer.finish()?;
+        let duplicates = self.names.finish().map_err(|e| names_error(build, &e))?;
+        Ok(DocumentsDone { files, documents, tokens, empty, duplicates, skipped, first_skipped })
+    }
+}
+
+/// The file of the names' hashes has no name, so the folder's has to do.
+fn names_error(build: &Build, error: &io::Error) -> Cause {
+    format!("{}: cannot keep hashes of the names: {error}", build.directory.display()).into()
+}

@@ -1,0 +1,128 @@
+//! Keeps the terms and postings of the open run that this worker owns.
+//!
+//! - In: groups, exchanged by owner; each owner gets one of every piece. Out: the owner's part of a
+//!   run, at the position of the run's last piece; and a stream without records whose frontier tells
+//!   which pieces are absorbed.
+//! - Groups wait until every earlier piece has been absorbed; the readers' windows bound them. From
+//!   the pieces' counts each owner knows docids and run borders without asking anybody.
+//! - A run that closes is encoded before the next one begins: there is memory for one.
+//! - Work per activation: one group.
+
+use super::build::Build;
+use super::control::Guard;
+use crate::dictionary::group::{Group, Local};
+use crate::dictionary::run::RunDictionary;
+use crate::order::{Placement, Sequencer};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+
+/// One owner's part of a run that is complete.
+pub struct ClosedRun {
+    /// Number of the run.
+    pub run: u32,
+    /// Docid of its first document.
+    pub first_docid: u32,
+    /// Its documents.
+    pub documents: u32,
+    /// Terms and postings.
+    pub dictionary: RunDictionary,
+    /// Set while the run is not encoded.
+    pub busy: Rc<Cell<bool>>,
+}
+
+/// See the [module](self).
+pub trait Index<'scope> {
+    /// Returns closed runs and the frontier of what is absorbed.
+    fn index(
+        self,
+        build: &Arc<Build>,
+    ) -> (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
+}
+
+impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
+    fn index(
+        self,
+        build: &Arc<Build>,
+    ) -> (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>) {
+        let build = build.clone();
+        let scope = self.scope();
+        let worker = scope.index();
+        let mut builder = OperatorBuilder::new("Index".to_owned(), scope);
+        let to_owner = Exchange::new(|Local(group): &Local<Group>| u64::from(group.owner));
+        let mut input = builder.new_input(self, to_owner);
+        let (runs_out, runs) = builder.new_output();
+        let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
+        let mut runs_out = OutputBuilder::from(runs_out);
+        drop(absorbed_out);
+        let activator = scope.activator_for(builder.operator_info().address);
+        builder.build(move |_| {
+            let guard = Guard::new(&build.control, "Index", worker);
+            let mut waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, Group)> =
+                BTreeMap::new();
+            let mut sequencer = Sequencer::new(build.budget.run_limit);
+            let mut dictionary = RunDictionary::default();
+            // The capability of the last piece, with which the last run goes out.
+            let mut last: Option<Capability<u64>> = None;
+            let busy = Rc::new(Cell::new(false));
+            move |frontiers| {
+                let frontier = &frontiers[0];
+                input.for_each(|cap, data| {
+                    for Local(group) in data.drain(..) {
+                        let caps = (cap.retain(0), cap.retain(1));
+                        waiting.insert(*cap.time(), (caps.0, caps.1, group));
+                    }
+                });
+                if busy.get() {
+                    return activator.activate();
+                }
+                let ready =
+                    waiting.first_key_value().is_some_and(|(time, _)| !frontier.less_equal(time));
+                let mut close = |placement: Placement, dictionary: &mut RunDictionary, cap| {
+                    busy.set(true);
+                    let run = ClosedRun {
+                        run: placement.run,
+                        first_docid: placement.run_first,
+                        documents: placement.run_documents,
+                        dictionary: std::mem::take(dictionary),
+                        busy: busy.clone(),
+                    };
+                    runs_out.activate().session(cap).give(run);
+                };
+                if ready && let Some((_, (runs_cap, _absorbed_cap, group))) = waiting.pop_first() {
+                    guard.work(|| {
+                        let placement = sequencer.place(&group.counts)?;
+                        dictionary.append(&group, placement.first);
+                        if placement.closes {
+                            close(placement, &mut dictionary, &runs_cap);
+                        }
+                        Ok(())
+                    });
+                    last = Some(runs_cap);
+                    activator.activate();
+                } else if waiting.is_empty()
+                    && frontier.is_empty()
+                    && let Some(cap) = last.take()
+                {
+                    let (run, run_first, run_documents) = sequencer.open_run();
+                    if run_documents > 0 {
+                        let first = 0;
+                        let placement =
+                            Placement { run, run_first, first, run_documents, closes: true };
+                        guard.work(|| {
+                            close(placement, &mut dictionary, &cap);
+                            Ok(())
+                        });
+                    }
+                }
+            }
+        });
+        (runs, absorbed)
+    }
+}

@@ -1,0 +1,172 @@
+//! Parses pieces: finds documents, tokens and terms, counts postings, and regroups them by owner
+//! and trie collection.
+//!
+//! - In: pieces, each at the worker that it was assigned to. Out: one group for each worker, for
+//!   the owner's index operator, and the piece's documents; both at the piece's position, at once.
+//! - Memory: the memo's bound, and scratch in the size of a piece.
+//! - Work per activation: one piece.
+
+use super::build::{Build, Progress};
+use super::control::Guard;
+use super::decompress::Assigned;
+use super::documents::Batch;
+use crate::dictionary::group::{Group, Local};
+use crate::dictionary::tally::Tally;
+use crate::index::documents::Location;
+use crate::input::document::{self, Document, Name, Sink, Skip};
+use crate::input::jsonl::JsonlParser;
+use crate::input::piece::{Piece, Skipped};
+use crate::input::tsv::TsvParser;
+use crate::input::{Format, plain};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+
+/// See the [module](self).
+pub trait Parse<'scope> {
+    /// Parses; returns groups by owner, and batches of documents.
+    fn parse(
+        self,
+        build: &Arc<Build>,
+    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>);
+}
+
+impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
+    fn parse(
+        self,
+        build: &Arc<Build>,
+    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>) {
+        let build = build.clone();
+        let scope = self.scope();
+        let worker = scope.index();
+        let mut builder = OperatorBuilder::new("Parse".to_owned(), scope);
+        let to_parser = Exchange::new(|Local((parser, _)): &Assigned| *parser as u64);
+        let mut input = builder.new_input(self, to_parser);
+        let (groups_out, groups) = builder.new_output();
+        let (batches_out, batches) = builder.new_output();
+        let mut groups_out = OutputBuilder::from(groups_out);
+        let mut batches_out = OutputBuilder::from(batches_out);
+        let activator = scope.activator_for(builder.operator_info().address);
+        builder.build(move |_| {
+            let guard = Guard::new(&build.control, "Parse", worker);
+            let mut waiting = VecDeque::new();
+            let mut parser = Parser::new(&build);
+            move |_frontiers| {
+                input.for_each(|cap, data| {
+                    for Local((_, piece)) in data.drain(..) {
+                        waiting.push_back((cap.retain(0), cap.retain(1), piece));
+                    }
+                });
+                let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
+                let bytes = piece.bytes.len();
+                let parsed = guard.work(|| Ok(parser.parse(&build, piece)));
+                build.parser_load[worker].fetch_sub(bytes, Ordering::Relaxed);
+                let Some((groups, batch)) = parsed else { return };
+                Progress::add(&build.progress.parsed_bytes, bytes as u64);
+                Progress::add(&build.progress.documents, u64::from(batch.documents()));
+                let mut output = groups_out.activate();
+                output.session(&groups_cap).give_iterator(groups.into_iter().map(Local));
+                let mut output = batches_out.activate();
+                output.session(&batches_cap).give(Local(batch));
+                if !waiting.is_empty() {
+                    activator.activate();
+                }
+            }
+        });
+        (groups, batches)
+    }
+}
+
+/// What one worker needs to parse pieces of any format.
+struct Parser {
+    tally: Tally,
+    jsonl: JsonlParser,
+    tsv: TsvParser,
+}
+
+impl Parser {
+    fn new(build: &Build) -> Self {
+        let tally = Tally::new(build.analysis.clone(), build.owners.clone(), build.memo_bytes());
+        Self { tally, jsonl: JsonlParser::new(), tsv: TsvParser::new() }
+    }
+
+    fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<Group>, Batch) {
+        let mut batch = Batch::new(piece.input, piece.skipped);
+        let mut sink = PieceSink {
+            tally: &mut self.tally,
+            batch: &mut batch,
+            offset: piece.offset,
+            max_document: build.max_document,
+        };
+        let lines = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        match piece.format {
+            Format::Jsonl => self.jsonl.parse(lines, &mut sink),
+            Format::Tsv => self.tsv.parse(lines, &mut sink),
+            Format::Text => {
+                sink.offset = 0;
+                let mut start = 0;
+                for &(input, end) in &piece.files {
+                    sink.batch.input = input;
+                    let name = &build.plan.inputs[input as usize].name;
+                    plain::parse(name, &piece.bytes[start..end], &mut sink);
+                    start = end;
+                }
+            }
+        }
+        if piece.format != Format::Text {
+            batch.lines = memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
+        }
+        (self.tally.finish(), batch)
+    }
+}
+
+/// Hands documents to the tally and notes them for the documents' table.
+struct PieceSink<'a> {
+    tally: &'a mut Tally,
+    batch: &'a mut Batch,
+    offset: u64,
+    max_document: u64,
+}
+
+impl Sink for PieceSink<'_> {
+    #[inline]
+    fn document(&mut self, document: Document<'_>) {
+        if document.bytes as u64 > self.max_document {
+            self.batch.skipped.push(Skipped {
+                line: document.line,
+                ..Skipped::too_long(
+                    self.batch.input,
+                    self.offset + document.offset as u64,
+                    document.bytes as u64,
+                    self.max_document,
+                )
+            });
+            return;
+        }
+        let length = self.tally.document(document.text);
+        let location = Location {
+            offset: self.offset + document.offset as u64,
+            bytes: document.bytes as u32,
+            input: self.batch.input,
+        };
+        let name = match document.name {
+            Name::Given(name) => name,
+            Name::Missing => "",
+        };
+        self.batch.push(name, document.line, length, location);
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
+        self.batch.skipped.push(Skipped {
+            input: self.batch.input,
+            offset: self.offset + offset as u64,
+            line,
+            reason: reason.reason(),
+            detail: reason.to_string(),
+        });
+    }
+}

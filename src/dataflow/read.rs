@@ -1,0 +1,217 @@
+//! Reads whole blocks of the input's files.
+//!
+//! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
+//!   split says so.
+//! - Each worker claims the next split when it is done with its own, so that splits are opened in
+//!   order; at most [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that
+//!   waits holds a capability for the first unclaimed split only.
+//! - Memory: a quarter of the reader's window, for it waits until the decompressor has taken blocks.
+//! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
+
+use super::build::{Build, InputRead, Progress};
+use super::control::{Cause, Guard};
+use crate::input::Compression;
+use crate::input::splits::{Opened, Split};
+use crate::order::{BLOCK_BYTES, Position};
+use std::cell::{Cell, RefCell};
+use std::io::{ErrorKind, Read as _};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::{Scope, StreamVec};
+use timely::scheduling::Activator;
+
+/// Some bytes of an input file.
+pub struct Block {
+    /// Number of the split.
+    pub split: usize,
+    /// Number of the block in its split.
+    pub block: u64,
+    /// Number of the input.
+    pub input: u32,
+    /// The input's compression, known from its first bytes.
+    pub compression: Compression,
+    /// As in the file.
+    pub bytes: Vec<u8>,
+    /// The input ends with this block.
+    pub ends_input: bool,
+    /// The split ends with this block.
+    pub ends_split: bool,
+}
+
+/// How the decompressor of the same worker tells the reader to go on.
+#[derive(Default)]
+pub struct Feed {
+    /// Blocks that were read and not yet taken.
+    pub queued: Cell<usize>,
+    reader: RefCell<Option<Activator>>,
+}
+
+impl Feed {
+    /// Tells that a block was taken.
+    pub fn taken(&self) {
+        self.queued.set(self.queued.get() - 1);
+        if let Some(reader) = &*self.reader.borrow() {
+            reader.activate();
+        }
+    }
+}
+
+/// Blocks that wait for a decompressor, for each worker that is to be fed.
+const QUEUED_BY_WORKER: usize = 8;
+/// How long a worker that found no split to open waits before it looks again.
+const CLAIM_PAUSE: Duration = Duration::from_millis(1);
+
+/// Hands out splits in order.
+#[derive(Default)]
+pub struct Claims(Mutex<ClaimState>);
+
+#[derive(Default)]
+struct ClaimState {
+    next: usize,
+    open: usize,
+}
+
+enum Claim {
+    Split(usize),
+    /// Too many are open; no split before this one will be claimed.
+    Wait(usize),
+    Over,
+}
+
+impl Claims {
+    fn claim(&self, splits: usize, most_open: usize) -> Claim {
+        let mut state = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if state.next == splits {
+            Claim::Over
+        } else if state.open == most_open {
+            Claim::Wait(state.next)
+        } else {
+            state.open += 1;
+            state.next += 1;
+            Claim::Split(state.next - 1)
+        }
+    }
+
+    /// Tells that a claimed split is read and parsed out of its decoder.
+    pub fn close(&self) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).open -= 1;
+    }
+}
+
+/// The split that a worker reads.
+struct Current {
+    split: usize,
+    inputs: Range<u32>,
+    block: u64,
+    file: Option<(u32, Opened, xxhash_rust::xxh3::Xxh3)>,
+    /// The block, as far as it was read.
+    bytes: Vec<u8>,
+}
+
+/// Makes the reading operator; the returned feed goes to the decompressor of the same worker.
+pub fn read<'scope>(
+    scope: Scope<'scope, u64>,
+    build: &Arc<Build>,
+) -> (StreamVec<'scope, u64, Block>, Rc<Feed>) {
+    let feed = Rc::new(Feed::default());
+    let (build, shared) = (build.clone(), feed.clone());
+    let stream = source(scope, "Read", move |capability, info| {
+        let guard = Guard::new(&build.control, "Read", scope.index());
+        let activator = scope.activator_for(info.address.clone());
+        *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
+        let quarter = build.window() / 4 / BLOCK_BYTES;
+        let most_queued = quarter.clamp(2, QUEUED_BY_WORKER * build.workers);
+        let mut capability = Some(capability);
+        let mut current: Option<Current> = None;
+        move |output| {
+            while shared.queued.get() < most_queued {
+                let Some(cap) = capability.as_mut() else { return };
+                let step = guard.work(|| {
+                    if current.is_none() {
+                        match build.claims.claim(build.plan.splits.len(), build.budget.open_files) {
+                            Claim::Over => return Ok(Step::Over),
+                            Claim::Wait(next) => {
+                                cap.downgrade(&Position::new(next as u64, 0, 0)?.0);
+                                return Ok(Step::Wait);
+                            }
+                            Claim::Split(split) => {
+                                cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
+                                let Split { inputs, .. } = build.plan.splits[split].clone();
+                                let (block, file, bytes) = (0, None, Vec::new());
+                                current = Some(Current { split, inputs, block, file, bytes });
+                            }
+                        }
+                    }
+                    let reading = current.as_mut().expect("a split was claimed");
+                    let Some(block) = reading.next_block(&build)? else { return Ok(Step::Wait) };
+                    cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
+                    if block.ends_split {
+                        current = None;
+                    }
+                    Ok(Step::Block(block))
+                });
+                match step {
+                    Some(Step::Block(block)) => {
+                        shared.queued.set(shared.queued.get() + 1);
+                        output.session(&*cap).give(block);
+                    }
+                    Some(Step::Wait) => return activator.activate_after(CLAIM_PAUSE),
+                    Some(Step::Over) | None => capability = None,
+                }
+            }
+        }
+    });
+    (stream, feed)
+}
+
+enum Step {
+    Block(Block),
+    /// Too many splits are open, or a pipe has no more bytes yet.
+    Wait,
+    Over,
+}
+
+impl Current {
+    /// Reads on; `None` while the rest of the block is not there, which only pipes do.
+    fn next_block(&mut self, build: &Build) -> Result<Option<Block>, Cause> {
+        let (input, file, hash) = match &mut self.file {
+            Some(file) => file,
+            none => {
+                // The numbers of inputs go on when the input is open.
+                let input = self.inputs.clone().next().expect("a split has inputs");
+                let Some(opened) = build.plan.open(input)? else { return Ok(None) };
+                self.inputs.next();
+                none.insert((input, opened, Default::default()))
+            }
+        };
+        let bytes = &mut self.bytes;
+        bytes.reserve_exact(BLOCK_BYTES - bytes.len());
+        let room = (BLOCK_BYTES - bytes.len()) as u64;
+        match file.reader.by_ref().take(room).read_to_end(bytes) {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+            read => read.map_err(|e| build.plan.read_error(*input, e))?,
+        };
+        let bytes = std::mem::take(bytes);
+        let n = bytes.len();
+        hash.update(&bytes);
+        file.read += n as u64;
+        Progress::add(&build.progress.read_bytes, n as u64);
+        let ends_input = n < BLOCK_BYTES;
+        let (input, compression) = (*input, file.compression);
+        if ends_input {
+            file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
+            let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let (bytes, hash) = (file.read, hash.digest());
+            done.inputs.push(InputRead { input, bytes, hash, compression });
+            self.file = None;
+        }
+        let block = self.block;
+        self.block += 1;
+        let ends_split = ends_input && self.inputs.is_empty();
+        let split = self.split;
+        Ok(Some(Block { split, block, input, compression, bytes, ends_input, ends_split }))
+    }
+}

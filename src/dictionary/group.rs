@@ -1,0 +1,63 @@
+//! What does one piece bring to one owner? The paper's regrouped stream (wei11, section III.C, step
+//! 5), with postings in the place of tokens.
+
+use crate::order::PieceCounts;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// One term of one piece: its string and its postings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupTerm {
+    /// [`hash`](super::hash::hash) of the whole term.
+    pub hash: u64,
+    /// First document with the term, counted from the piece's first.
+    pub first: u32,
+    /// The term's frequency there.
+    pub first_tf: u32,
+    /// Last document with the term.
+    pub last: u32,
+    /// Postings.
+    pub postings: u32,
+    /// Bytes in [`Group::lists`]: the postings behind the first.
+    pub list_bytes: u32,
+    /// Its trie collection.
+    pub collection: u16,
+    /// Bytes in [`Group::suffixes`]: the term without the prefix that its collection implies.
+    pub suffix_bytes: u8,
+}
+
+/// The terms of one piece that belong to one owner, sorted by trie collection, and what every owner
+/// must know of the piece.
+///
+/// A term's string travels with every piece that has it. Sending it once for each parser would save
+/// a fifth of these bytes, and needs tables that follow runs, parsers and the order of pieces.
+pub struct Group {
+    /// The owner: a worker.
+    pub owner: u32,
+    /// The piece's counts, for the owner's sequencer.
+    pub counts: Arc<PieceCounts>,
+    /// Terms, by trie collection.
+    pub terms: Vec<GroupTerm>,
+    /// Their suffixes, end to end.
+    pub suffixes: Vec<u8>,
+    /// Their postings behind the first, end to end, as in a run's tail: `docs/FORMAT.md`.
+    pub lists: Vec<u8>,
+}
+
+/// A record that goes from worker to worker of one process, and never further.
+///
+/// The channels between workers ask that their records can be serialised, for the case that a
+/// channel crosses processes. These cannot: postings stay where their documents were read.
+pub struct Local<T>(pub T);
+
+impl<T> Serialize for Local<T> {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(serde::ser::Error::custom("this record never leaves its process"))
+    }
+}
+
+impl<'de, T> Deserialize<'de> for Local<T> {
+    fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom("this record never leaves its process"))
+    }
+}

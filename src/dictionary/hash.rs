@@ -1,0 +1,146 @@
+//! Which number has this string? An open-addressing table from hashes to numbers; the strings
+//! themselves stay with the caller.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The hash of a term, of a surface form, and of a document's name.
+#[inline]
+pub fn hash(bytes: &[u8]) -> u64 {
+    xxh3_64(bytes)
+}
+
+/// A table of numbers below 2^32 - 1, found by hash and comparison.
+///
+/// A slot is 8 bytes: the upper half of the hash, and the number plus one. Linear probing; the
+/// table doubles when it is more than 70 % full.
+#[derive(Default)]
+pub struct HashTable {
+    slots: Vec<u64>,
+    used: usize,
+    /// 64 less the bits of a slot's number.
+    shift: u32,
+}
+
+/// What [`HashTable::find_or_insert`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The number that was there.
+    Old(u32),
+    /// The given number, which is there now.
+    New,
+}
+
+impl HashTable {
+    /// Numbers in the table.
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Forgets all numbers and gives the memory back.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<u64>()
+    }
+
+    /// The slot at which the search for a hash begins: the upper bits of the half that the slot keeps.
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// Brings the first slot for `hash` into the cache.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        #[cfg(target_arch = "x86_64")]
+        if !self.slots.is_empty() {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let slot = &self.slots[self.home(hash)];
+            // SAFETY: a prefetch of a valid reference reads nothing and has no effect.
+            unsafe { _mm_prefetch(std::ptr::from_ref(slot).cast(), _MM_HINT_T0) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = hash;
+    }
+
+    /// Finds the number with this hash for which `same` holds, or inserts `number`.
+    #[inline]
+    pub fn find_or_insert(
+        &mut self,
+        hash: u64,
+        number: u32,
+        mut same: impl FnMut(u32) -> bool,
+    ) -> Found {
+        debug_assert!(number < u32::MAX);
+        if self.used * 10 >= self.slots.len() * 7 {
+            self.grow();
+        }
+        let mask = self.slots.len() - 1;
+        let upper = hash & 0xffff_ffff_0000_0000;
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                self.slots[at] = upper | (u64::from(number) + 1);
+                self.used += 1;
+                return Found::New;
+            }
+            if slot & 0xffff_ffff_0000_0000 == upper && same(slot as u32 - 1) {
+                return Found::Old(slot as u32 - 1);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let slots = (self.slots.len() * 2).max(1 << 10);
+        assert!(slots <= 1 << 32, "a table's numbers have 32 bits");
+        let old = std::mem::replace(&mut self.slots, vec![0; slots]);
+        self.shift = 64 - slots.trailing_zeros();
+        for slot in old.into_iter().filter(|&slot| slot != 0) {
+            let mut at = self.home(slot);
+            while self.slots[at] != 0 {
+                at = (at + 1) & (slots - 1);
+            }
+            self.slots[at] = slot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        /// Numbers strings as a map does, also when many hashes agree in the half that is kept.
+        #[test]
+        fn oracle_numbers_like_a_map(keys in prop::collection::vec(0u32..3000, 0..6000), bits in 0u32..33) {
+            let weak = |key: u32| hash(&key.to_le_bytes()) & !(u64::MAX << 32 >> bits & u64::MAX << 32);
+            let mut table = HashTable::default();
+            let mut strings: Vec<u32> = Vec::new();
+            let mut map: HashMap<u32, u32> = HashMap::new();
+            for key in keys {
+                let next = strings.len() as u32;
+                match table.find_or_insert(weak(key), next, |n| strings[n as usize] == key) {
+                    Found::New => {
+                        strings.push(key);
+                        prop_assert_eq!(map.insert(key, next), None);
+                    }
+                    Found::Old(n) => prop_assert_eq!(map.get(&key), Some(&n)),
+                }
+            }
+            prop_assert_eq!(table.len(), map.len());
+        }
+    }
+}

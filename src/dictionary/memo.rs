@@ -1,0 +1,240 @@
+//! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
+//! stemmed once; after that it is one look-up of a 16-byte key.
+
+use super::hash::{Found, HashTable, hash};
+use crate::text::analysis::Analysis;
+use crate::text::scan::{Key, key_bytes, key_of};
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+
+/// The term number of a form that has no term: a stop word.
+pub const NO_TERM: u32 = 0;
+
+/// A term that a parser knows.
+#[derive(Clone, Copy)]
+pub struct Term {
+    /// Of the whole term.
+    pub hash: u64,
+    start: u32,
+    /// Its trie collection.
+    pub collection: u16,
+    len: u8,
+}
+
+#[derive(Clone, Copy, Default)]
+#[repr(align(32))]
+struct Slot {
+    key: Key,
+    term: u32,
+}
+
+/// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
+pub struct Memo {
+    analysis: Analysis,
+    /// Forms with a key; a slot whose key is zero is free.
+    slots: Vec<Slot>,
+    used: usize,
+    /// Forms without a key, lower-cased, and the term of each.
+    others: HashTable,
+    other_forms: Vec<(u32, u32, u32)>,
+    terms: HashTable,
+    /// Of number 0 there is none.
+    list: Vec<Term>,
+    strings: Vec<u8>,
+    most_bytes: usize,
+}
+
+const LEAST_SLOTS: usize = 1 << 12;
+
+impl Memo {
+    /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
+    pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
+        let none = Term { hash: 0, start: 0, collection: 0, len: 0 };
+        Self {
+            analysis,
+            slots: vec![Slot::default(); LEAST_SLOTS],
+            used: 0,
+            others: HashTable::default(),
+            other_forms: Vec::new(),
+            terms: HashTable::default(),
+            list: vec![none],
+            strings: Vec::new(),
+            most_bytes,
+        }
+    }
+
+    /// Term numbers are below this.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether no term is known.
+    pub fn is_empty(&self) -> bool {
+        self.list.len() == 1
+    }
+
+    /// A term by its number.
+    #[inline]
+    pub fn term(&self, number: u32) -> &Term {
+        &self.list[number as usize]
+    }
+
+    /// The suffix of a term: its bytes without the prefix that its collection implies.
+    #[inline]
+    pub fn suffix(&self, term: &Term) -> &[u8] {
+        let start = term.start as usize;
+        &self.strings[start + implied_prefix_len(term.collection)..start + usize::from(term.len)]
+    }
+
+    /// Forgets all forms and terms if they take too much memory. Numbers start again from 1.
+    /// Returns whether it did.
+    pub fn forget_if_full(&mut self) -> bool {
+        let bytes = self.slots.len() * size_of::<Slot>()
+            + self.others.bytes()
+            + self.terms.bytes()
+            + self.other_forms.len() * size_of::<(u32, u32, u32)>()
+            + self.list.len() * size_of::<Term>()
+            + self.strings.len();
+        if bytes <= self.most_bytes {
+            return false;
+        }
+        let analysis = std::mem::take(&mut self.analysis);
+        *self = Self::new(analysis, self.most_bytes);
+        true
+    }
+
+    #[inline(always)]
+    fn home(&self, key: Key) -> usize {
+        // Multiply and fold: both halves reach the upper bits.
+        let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
+            * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
+        let mixed = (product >> 64) as u64 ^ product as u64;
+        mixed as usize & (self.slots.len() - 1)
+    }
+
+    /// The term of a token that has a key.
+    #[inline(always)]
+    pub fn term_of_key(&mut self, key: Key) -> u32 {
+        let mask = self.slots.len() - 1;
+        let mut at = self.home(key);
+        loop {
+            let slot = &self.slots[at & mask];
+            if slot.key == key {
+                return slot.term;
+            }
+            if slot.key == [0, 0] {
+                return self.learn_key(key, at & mask);
+            }
+            at += 1;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn learn_key(&mut self, key: Key, at: usize) -> u32 {
+        let (bytes, len) = key_bytes(key);
+        let token = std::str::from_utf8(&bytes[..len]).expect("a key is ASCII letters and digits");
+        let term = self.analyze(token);
+        self.slots[at] = Slot { key, term };
+        self.used += 1;
+        if self.used * 2 > self.slots.len() {
+            self.double();
+        }
+        term
+    }
+
+    fn double(&mut self) {
+        let doubled = vec![Slot::default(); self.slots.len() * 2];
+        let old = std::mem::replace(&mut self.slots, doubled);
+        let mask = self.slots.len() - 1;
+        for slot in old.into_iter().filter(|slot| slot.key != [0, 0]) {
+            let mut at = self.home(slot.key);
+            while self.slots[at].key != [0, 0] {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = slot;
+        }
+    }
+
+    /// The term of any lower-cased token.
+    pub fn term_of_token(&mut self, token: &str) -> u32 {
+        if let Some(key) = key_of(token) {
+            return self.term_of_key(key);
+        }
+        let next = self.other_forms.len() as u32;
+        let (forms, strings) = (&self.other_forms, &self.strings);
+        let found = self.others.find_or_insert(hash(token.as_bytes()), next, |n| {
+            let (start, end, _) = forms[n as usize];
+            &strings[start as usize..end as usize] == token.as_bytes()
+        });
+        match found {
+            Found::Old(n) => self.other_forms[n as usize].2,
+            Found::New => {
+                let start = self.strings.len() as u32;
+                self.strings.extend_from_slice(token.as_bytes());
+                let end = self.strings.len() as u32;
+                let term = self.analyze(token);
+                self.other_forms.push((start, end, term));
+                term
+            }
+        }
+    }
+
+    fn analyze(&mut self, token: &str) -> u32 {
+        let Some(term) = self.analysis.analyze_token(token) else { return NO_TERM };
+        let hash = hash(term.as_bytes());
+        let next = self.list.len() as u32;
+        let (list, strings) = (&self.list, &self.strings);
+        let found = self.terms.find_or_insert(hash, next, |n| {
+            let t = &list[n as usize];
+            t.hash == hash && &strings[t.start as usize..][..usize::from(t.len)] == term.as_bytes()
+        });
+        match found {
+            Found::Old(n) => n,
+            Found::New => {
+                let start = u32::try_from(self.strings.len())
+                    .expect("a memo is emptied long before its strings reach 4 GiB");
+                self.strings.extend_from_slice(term.as_bytes());
+                let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
+                self.list.push(Term { hash, start, collection: trie_collection(&term), len });
+                next
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memo(most_bytes: usize) -> Memo {
+        Memo::new(Analysis::default(), most_bytes)
+    }
+
+    #[test]
+    fn forms_of_one_stem_are_one_term() {
+        let mut m = memo(1 << 20);
+        let run = m.term_of_token("running");
+        assert_ne!(run, NO_TERM);
+        assert_eq!(m.term_of_token("runs"), run);
+        assert_eq!(m.term_of_token("running"), run);
+        assert_eq!(m.term_of_token("the"), NO_TERM);
+        let long = m.term_of_token("internationalisationally");
+        assert_eq!(m.term_of_token("internationalisationally"), long);
+        assert_ne!(m.term_of_token("na\u{ef}ve"), long);
+        let term = *m.term(run);
+        assert_eq!(m.suffix(&term), b"un", "`run` has three letters: only `r` is implied");
+    }
+
+    #[test]
+    fn grows_and_forgets() {
+        let mut m = memo(1 << 20);
+        let numbers: Vec<u32> = (0..20_000).map(|i| m.term_of_token(&format!("w{i}"))).collect();
+        for (i, &n) in numbers.iter().enumerate() {
+            assert_eq!(m.term_of_token(&format!("w{i}")), n);
+        }
+        assert!(m.forget_if_full());
+        assert!(m.is_empty());
+        assert!(!m.forget_if_full());
+        assert_eq!(m.term_of_token("w7"), 1);
+    }
+}

@@ -1,0 +1,200 @@
+//! What does one owner know of the run that is open? Its terms in a hash table, the postings of
+//! each as bytes in slices; taken out in the order of the lexicon when the run closes.
+
+use super::group::Group;
+use super::hash::{Found, HashTable};
+use super::slices::{Chain, Slices};
+use crate::codec::folded;
+
+/// A term and its postings so far.
+#[derive(Clone, Copy)]
+struct Entry {
+    suffix: u32,
+    df: u32,
+    /// Docid of the last posting, counted from the run's first document.
+    last: u32,
+    chain: Chain,
+    collection: u16,
+    suffix_bytes: u8,
+}
+
+/// The part of an open run that one worker owns.
+#[derive(Default)]
+pub struct RunDictionary {
+    table: HashTable,
+    entries: Vec<Entry>,
+    suffixes: Vec<u8>,
+    slices: Slices,
+    postings: u64,
+}
+
+/// A closed run's terms in the order of the lexicon, with what [`RunDictionary::postings`] needs.
+pub struct SortedTerms {
+    order: Vec<(u64, u32)>,
+}
+
+impl RunDictionary {
+    /// Terms so far.
+    pub fn terms(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Postings so far.
+    pub fn postings_len(&self) -> u64 {
+        self.postings
+    }
+
+    /// Appends the postings of the next piece, whose first document has docid `first`, counted from
+    /// the run's first. Pieces come in the order of their docids.
+    pub fn append(&mut self, group: &Group, first: u32) {
+        // Look-ups miss the cache; the slots of a dozen terms are fetched ahead of their use.
+        const AHEAD: usize = 12;
+        for term in group.terms.iter().take(AHEAD) {
+            self.table.prefetch(term.hash);
+        }
+        let (mut suffixes, mut lists) = (&group.suffixes[..], &group.lists[..]);
+        let mut head = Vec::with_capacity(folded::MAX_BYTES);
+        for (i, term) in group.terms.iter().enumerate() {
+            if let Some(ahead) = group.terms.get(i + AHEAD) {
+                self.table.prefetch(ahead.hash);
+            }
+            let (suffix, rest) = suffixes.split_at(usize::from(term.suffix_bytes));
+            suffixes = rest;
+            let (list, rest) = lists.split_at(term.list_bytes as usize);
+            lists = rest;
+
+            let (entries, strings) = (&self.entries, &self.suffixes);
+            let next = entries.len() as u32;
+            let found = self.table.find_or_insert(term.hash, next, |n| {
+                let e = &entries[n as usize];
+                e.collection == term.collection
+                    && &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)] == suffix
+            });
+            let docid = first + term.first;
+            head.clear();
+            let entry = match found {
+                Found::Old(n) => {
+                    let entry = &mut self.entries[n as usize];
+                    folded::put(docid - entry.last - 1, term.first_tf, &mut head);
+                    entry
+                }
+                Found::New => {
+                    folded::put(docid, term.first_tf, &mut head);
+                    self.entries.push(Entry {
+                        suffix: u32::try_from(self.suffixes.len())
+                            .expect("run limits keep the strings of a run below 4 GiB"),
+                        df: 0,
+                        last: 0,
+                        chain: self.slices.begin(),
+                        collection: term.collection,
+                        suffix_bytes: term.suffix_bytes,
+                    });
+                    self.suffixes.extend_from_slice(suffix);
+                    self.entries.last_mut().expect("an entry was pushed")
+                }
+            };
+            entry.df += term.postings;
+            entry.last = first + term.last;
+            self.postings += u64::from(term.postings);
+            self.slices.append(&mut entry.chain, &head);
+            if !list.is_empty() {
+                self.slices.append(&mut entry.chain, list);
+            }
+        }
+    }
+
+    fn suffix(&self, entry: &Entry) -> &[u8] {
+        &self.suffixes[entry.suffix as usize..][..usize::from(entry.suffix_bytes)]
+    }
+
+    /// Sorts the terms by (trie collection, suffix). The hash table is of no use any more and is
+    /// freed first.
+    pub fn sort(&mut self) -> SortedTerms {
+        self.table.clear();
+        let mut order: Vec<(u64, u32)> = Vec::with_capacity(self.entries.len());
+        for (number, entry) in (0u32..).zip(&self.entries) {
+            // The collection and the first six bytes, which decide nearly all comparisons.
+            let suffix = self.suffix(entry);
+            let mut key = [0u8; 8];
+            key[..2].copy_from_slice(&entry.collection.to_be_bytes());
+            let n = suffix.len().min(6);
+            key[2..2 + n].copy_from_slice(&suffix[..n]);
+            order.push((u64::from_be_bytes(key), number));
+        }
+        order.sort_unstable_by(|a, b| {
+            let suffix = |number: u32| self.suffix(&self.entries[number as usize]);
+            a.0.cmp(&b.0).then_with(|| suffix(a.1).cmp(suffix(b.1)))
+        });
+        SortedTerms { order }
+    }
+
+    /// The `i`-th term in order, as (trie collection, suffix).
+    pub fn sorted_term(&self, sorted: &SortedTerms, i: usize) -> Option<(u16, &[u8])> {
+        let entry = &self.entries[sorted.order.get(i)?.1 as usize];
+        Some((entry.collection, self.suffix(entry)))
+    }
+
+    /// The postings of the `i`-th term in order, in the form of [`folded`], into `bytes`, which is
+    /// emptied first.
+    pub fn postings(&self, sorted: &SortedTerms, i: usize, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        let entry = &self.entries[sorted.order[i].1 as usize];
+        self.slices.read(&entry.chain, |slice| bytes.extend_from_slice(slice));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::tally::{Owners, Tally};
+    use crate::text::analysis::Analysis;
+    use crate::text::trie_collection::trie_collection;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    /// Postings by trie collection and suffix.
+    type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
+
+    proptest! {
+        #[test]
+        fn oracle_collects_pieces_like_a_map(pieces in prop::collection::vec(prop::collection::vec("[a-d0-2 ]{0,60}", 0..12), 0..8)) {
+            let owners = Arc::new(Owners::in_turn(1));
+            let mut tally = Tally::new(Analysis::default(), owners, 1 << 20);
+            let mut run = RunDictionary::default();
+            let mut expected: Lists = BTreeMap::new();
+            let mut docid = 0u32;
+            for texts in &pieces {
+                let first = docid;
+                for text in texts {
+                    tally.document(text.as_bytes());
+                    Analysis::default().terms(text.as_bytes(), |term| {
+                        let collection = trie_collection(term);
+                        let prefix = crate::text::trie_collection::implied_prefix_len(collection);
+                        let key = (collection, term.as_bytes()[prefix..].to_vec());
+                        let list = expected.entry(key).or_default();
+                        match list.last_mut() {
+                            Some((d, tf)) if *d == docid => *tf += 1,
+                            _ => list.push((docid, 1)),
+                        }
+                    });
+                    docid += 1;
+                }
+                run.append(&tally.finish()[0], first);
+            }
+            let sorted = run.sort();
+            let mut bytes = Vec::new();
+            for (i, ((collection, suffix), list)) in expected.iter().enumerate() {
+                prop_assert_eq!(run.sorted_term(&sorted, i), Some((*collection, &suffix[..])));
+                run.postings(&sorted, i, &mut bytes);
+                let (mut at, mut next, mut got) = (0, 0, Vec::new());
+                while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
+                    got.push((next + gap, tf));
+                    next += gap + 1;
+                }
+                prop_assert_eq!(&got, list);
+            }
+            prop_assert_eq!(run.sorted_term(&sorted, expected.len()), None);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where do the postings of an open run lie? One growing buffer, cut into slices that belong to one
+//! list each and double in size, so that a list of any length wastes less than it uses.
+
+/// Bytes of a slice by its level, the place of the next slice included.
+const SLICE_BYTES: [u16; 17] =
+    [8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512, 1024, 2048, 4096];
+/// Bytes at the end of a slice that tell where the next one begins.
+const LINK: usize = 4;
+
+/// The buffer. Places are `u32`, so it ends at 4 GiB; run limits stay below.
+#[derive(Default)]
+pub struct Slices {
+    bytes: Vec<u8>,
+}
+
+/// Where one list begins, and where it goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    head: u32,
+    write: u32,
+    left: u16,
+    level: u8,
+}
+
+impl Slices {
+    /// Bytes in use.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether no list has begun.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn slice(&mut self, level: u8) -> u32 {
+        let start = self.bytes.len();
+        self.bytes.resize(start + usize::from(SLICE_BYTES[usize::from(level)]), 0);
+        u32::try_from(start).expect("run limits keep the postings of a run below 4 GiB")
+    }
+
+    /// Begins a list.
+    pub fn begin(&mut self) -> Chain {
+        let head = self.slice(0);
+        Chain { head, write: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
+    }
+
+    /// Appends bytes to a list.
+    #[inline]
+    pub fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
+        loop {
+            let n = bytes.len().min(usize::from(chain.left));
+            let at = chain.write as usize;
+            self.bytes[at..at + n].copy_from_slice(&bytes[..n]);
+            chain.write += n as u32;
+            chain.left -= n as u16;
+            bytes = &bytes[n..];
+            if bytes.is_empty() {
+                return;
+            }
+            chain.level = (chain.level + 1).min(SLICE_BYTES.len() as u8 - 1);
+            let next = self.slice(chain.level);
+            let link = chain.write as usize;
+            self.bytes[link..link + LINK].copy_from_slice(&next.to_le_bytes());
+            chain.write = next;
+            chain.left = SLICE_BYTES[usize::from(chain.level)] - LINK as u16;
+        }
+    }
+
+    /// Hands the bytes of a list to `take`, a slice at a time.
+    pub fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
+        let (mut at, mut level) = (chain.head as usize, 0usize);
+        loop {
+            let end = at + usize::from(SLICE_BYTES[level]) - LINK;
+            if (at..=end).contains(&(chain.write as usize)) && self.is_last(chain, at, level) {
+                return take(&self.bytes[at..chain.write as usize]);
+            }
+            take(&self.bytes[at..end]);
+            let link = self.bytes[end..end + LINK].try_into().expect("a link has four bytes");
+            at = u32::from_le_bytes(link) as usize;
+            level = (level + 1).min(SLICE_BYTES.len() - 1);
+        }
+    }
+
+    /// A full last slice and one with a successor differ in nothing but the chain.
+    fn is_last(&self, chain: &Chain, at: usize, level: usize) -> bool {
+        let size = usize::from(SLICE_BYTES[level]) - LINK;
+        chain.write as usize + usize::from(chain.left) == at + size
+            && usize::from(chain.level) == level
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn law_reads_what_was_appended(parts in prop::collection::vec((0usize..8, prop::collection::vec(any::<u8>(), 0..700)), 0..200)) {
+            let mut slices = Slices::default();
+            let mut chains: Vec<Chain> = (0..8).map(|_| slices.begin()).collect();
+            let mut expected = vec![Vec::new(); 8];
+            for (list, bytes) in parts {
+                slices.append(&mut chains[list], &bytes);
+                expected[list].extend_from_slice(&bytes);
+            }
+            for (chain, expected) in chains.iter().zip(&expected) {
+                let mut got = Vec::new();
+                slices.read(chain, |bytes| got.extend_from_slice(bytes));
+                prop_assert_eq!(&got, expected);
+            }
+            // The promise behind the cost of a byte: waste is bounded.
+            let used: usize = expected.iter().map(Vec::len).sum();
+            prop_assert!(slices.len() <= 2 * used + 8 * 24, "{} for {}", slices.len(), used);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Is a run whole? Its terms, its lists from end to end, and the frequencies of all terms of a
+//! document against the document's length.
+
+#![forbid(unsafe_code)]
+
+use super::{BODY, Check, lexicon_name, postings_name};
+use crate::index::documents::Documents;
+use crate::index::error::IndexError;
+use crate::index::format::{LENGTHS, MAX_TERM_BYTES, POSTINGS_SLACK, padding};
+use crate::index::lexicon::LexiconStream;
+use crate::index::manifest::RunEntry;
+use crate::index::run::Run;
+use crate::text::trie_collection::{implied_prefix, trie_collection};
+
+/// Bytes of the window on the lexicon.
+const WINDOW_BYTES: usize = 64 << 10;
+
+/// What is left of the documents' lengths when the term frequencies that were read are taken away.
+struct Tokens {
+    left: Vec<u32>,
+    /// The first document of whose length more was taken than there is.
+    overdrawn: Option<u32>,
+}
+
+impl Tokens {
+    fn take(&mut self, docids: &[u32], tfs: &[u32]) {
+        for (docid, tf) in docids.iter().zip(tfs) {
+            match self.left.get_mut(*docid as usize) {
+                Some(left) if *tf <= *left => *left -= tf,
+                _ => self.overdrawn = self.overdrawn.or(Some(*docid)),
+            }
+        }
+    }
+}
+
+impl Check<'_> {
+    /// Checks one run.
+    pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&Documents>) {
+        let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
+        let lexicon = lexicon_name(&entry.name);
+        let header = run.lexicon().header();
+        self.zeros(&lexicon, BODY + header.block_bytes);
+        let lists_end = BODY + header.list_bytes;
+        let slack = padding(lists_end) + POSTINGS_SLACK;
+        self.zero_bytes(&postings_name(&entry.name), lists_end, slack);
+
+        // Runs follow each other, as the manifest's reader has made sure.
+        let lengths = documents.and_then(|documents| {
+            let first = entry.first_docid as usize;
+            documents.lengths().get(first..first + entry.documents as usize)
+        });
+        let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
+        let mut tokens = Tokens { left, overdrawn: None };
+        let all_read = self.lists(&run, &mut tokens);
+        // What a damaged list lacks would be missed in every document.
+        if let Some(lengths) = lengths
+            && all_read
+        {
+            self.lengths(entry, lengths, &tokens);
+        }
+    }
+
+    /// Reads all terms and their lists; tells whether that was possible.
+    fn lists(&mut self, run: &Run, tokens: &mut Tokens) -> bool {
+        let path = run.lexicon().path();
+        let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
+            return false;
+        };
+        let mut all_read = true;
+        loop {
+            let place = terms.position();
+            match self.note(terms.advance()) {
+                None => return false,
+                Some(false) => return all_read,
+                Some(true) => {}
+            }
+            let term = terms.term();
+            if let Some(wrong) = wrong_term(term.collection, term.suffix) {
+                let expected = format!("a term of trie collection {}", term.collection);
+                let error = IndexError::damaged(path, place, expected, wrong);
+                self.note(Err::<(), _>(error));
+            }
+            let start = BODY + term.list.offset;
+            let read = run.list(term.list).and_then(|list| {
+                list.check(run.documents(), |docids, tfs| tokens.take(docids, tfs))
+                    .map_err(IndexError::list(run.postings_path(), start))
+            });
+            all_read &= self.note(read).is_some();
+            if self.full() {
+                return false;
+            }
+        }
+    }
+
+    /// Compares the lengths of the run's documents with what the lists have left of them.
+    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
+        let place = |docid: usize| BODY + 4 * (u64::from(entry.first_docid) + docid as u64);
+        if let Some(docid) = tokens.overdrawn {
+            let found = lengths.get(docid as usize).copied().unwrap_or(0);
+            let expected = format!("more tokens, as run {} has them", entry.name);
+            return self.damaged(LENGTHS, place(docid as usize), expected, found);
+        }
+        let wrong = tokens.left.iter().enumerate().find(|(_, left)| **left != 0);
+        if let Some((docid, left)) = wrong {
+            let expected = format!("{} tokens, as run {} has", lengths[docid] - left, entry.name);
+            self.damaged(LENGTHS, place(docid), expected, lengths[docid]);
+        }
+    }
+}
+
+/// Says what is wrong with a term, if anything is.
+pub(super) fn wrong_term(collection: u16, suffix: &[u8]) -> Option<String> {
+    let (prefix, length) = implied_prefix(collection);
+    let bytes = [&prefix[..length], suffix].concat();
+    let shown = bytes.escape_ascii();
+    let Ok(term) = std::str::from_utf8(&bytes) else {
+        return Some(format!("`{shown}`, which is not UTF-8"));
+    };
+    if term.is_empty() || term.len() > MAX_TERM_BYTES {
+        return Some(format!("a term of {} bytes", term.len()));
+    }
+    match trie_collection(term) {
+        own if own == collection => None,
+        own => Some(format!("`{shown}`, which belongs to {own}")),
+    }
+}

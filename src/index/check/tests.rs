@@ -1,0 +1,271 @@
+use super::*;
+use crate::index::format::{Header, Kind};
+use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::testing::{build, collection};
+
+/// A tiny index of two runs with a packed block, and its generation.
+fn tiny() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut documents = collection(4, 140, 9);
+    for terms in &mut documents[..135] {
+        terms.insert("everywhere".into(), 1);
+    }
+    build(folder.path(), &documents, &[132]);
+    let generation = current(folder.path()).unwrap().unwrap();
+    (folder, generation)
+}
+
+/// Every name in a generation.
+fn names(generation: &Path) -> Vec<String> {
+    let files = read_manifest(generation).unwrap().files;
+    files.into_iter().map(|file| file.name).chain([MANIFEST.to_string()]).collect()
+}
+
+/// An index of three documents, of which every bit can be tried, and its generation.
+fn tiniest() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &collection(1, 3, 5), &[]);
+    let generation = current(folder.path()).unwrap().unwrap();
+    (folder, generation)
+}
+
+/// Bits to flip in a file: all, but of the 70 KB of a lexicon's directory only some, and of the
+/// manifest every fifth, since its own tests flip all.
+fn bits(name: &str, bytes: &[u8]) -> Box<dyn Iterator<Item = usize>> {
+    let all = 8 * bytes.len();
+    if name == MANIFEST {
+        Box::new((0..all).step_by(5))
+    } else if name.ends_with("lexicon") {
+        let dense = all - 8 * (70_456 - 160);
+        Box::new((0..dense).chain((dense..all).step_by(4099)))
+    } else {
+        Box::new(0..all)
+    }
+}
+
+fn replace(path: &Path, bytes: &[u8]) {
+    fs::remove_file(path).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+fn texts(problems: &[IndexError]) -> Vec<String> {
+    problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_whole_index_has_no_problems() {
+    let (folder, generation) = tiny();
+    let report = check(folder.path()).unwrap();
+    let bytes = |name: &String| fs::metadata(generation.join(name)).unwrap().len();
+    assert_eq!(report.bytes, names(&generation).iter().map(bytes).sum::<u64>());
+    assert_eq!((report.files, report.documents), (9, 140));
+    assert_eq!(report.generation, generation);
+    assert_eq!(report.debris, [] as [PathBuf; 0]);
+}
+
+#[test]
+fn indexes_of_every_shape_have_no_problems() {
+    for (seed, documents, cuts) in
+        [(1, 0, &[][..]), (2, 0, &[0, 0]), (3, 1, &[]), (4, 1, &[0, 1]), (5, 700, &[128, 256])]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(seed, documents, 500), cuts);
+        check(folder.path()).unwrap();
+    }
+}
+
+#[test]
+fn every_flipped_bit_is_found_and_its_file_named() {
+    let (folder, generation) = tiniest();
+    for name in names(&generation) {
+        let path = generation.join(&name);
+        let good = fs::read(&path).unwrap();
+        for bit in bits(&name, &good) {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            replace(&path, &bytes);
+            let problems = texts(&check(folder.path()).unwrap_err());
+            let named = problems.iter().any(|text| text.starts_with(&*path.to_string_lossy()));
+            assert!(named, "{name}, bit {bit}: {problems:?}");
+        }
+        replace(&path, &good);
+    }
+    let path = folder.path().join("CURRENT");
+    let good = fs::read(&path).unwrap();
+    for bit in 0..8 * good.len() {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        replace(&path, &bytes);
+        check(folder.path()).unwrap_err();
+    }
+}
+
+#[test]
+fn every_cut_is_found() {
+    let (folder, generation) = tiny();
+    for name in names(&generation) {
+        let path = generation.join(&name);
+        let good = fs::read(&path).unwrap();
+        let step = 1 + good.len() / 40;
+        for length in (0..good.len()).step_by(step).chain([good.len() - 1, good.len() + 1]) {
+            let mut bytes = good.clone();
+            bytes.resize(length, 0);
+            replace(&path, &bytes);
+            check(folder.path()).unwrap_err();
+        }
+        fs::remove_file(&path).unwrap();
+        let problems = check(folder.path()).unwrap_err();
+        assert!(problems.iter().any(IndexError::is_not_found), "{problems:?}");
+        fs::write(&path, good).unwrap();
+    }
+    check(folder.path()).unwrap();
+}
+
+#[test]
+fn it_goes_on_behind_a_problem() {
+    let (folder, generation) = tiny();
+    let damaged = ["documents.names", "runs/000000.lexicon", "runs/000001.postings"];
+    for name in damaged {
+        let path = generation.join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[80] ^= 1;
+        replace(&path, &bytes);
+    }
+    let problems = texts(&check(folder.path()).unwrap_err());
+    for name in damaged {
+        assert!(problems.iter().any(|text| text.contains(name)), "{name}: {problems:?}");
+    }
+}
+
+#[test]
+fn files_that_nobody_knows_are_found() {
+    let (folder, generation) = tiny();
+    for name in ["documents.more", "runs/000002.lexicon", "runs/000000.lexicon.blocks"] {
+        fs::write(generation.join(name), "").unwrap();
+        let problems = texts(&check(folder.path()).unwrap_err());
+        assert!(problems[0].contains(name) && problems.len() == 1, "{problems:?}");
+        fs::remove_file(generation.join(name)).unwrap();
+    }
+    fs::create_dir(folder.path().join("gen-000002")).unwrap();
+    fs::write(folder.path().join("CURRENT.tmp"), "").unwrap();
+    assert_eq!(check(folder.path()).unwrap().debris.len(), 2);
+}
+
+#[test]
+fn without_an_index_there_is_one_problem() {
+    let folder = tempfile::tempdir().unwrap();
+    let problems = check(folder.path()).unwrap_err();
+    assert!(matches!(problems[..], [IndexError::NoIndex { .. }]), "{problems:?}");
+}
+
+/// Changes a file, as a faulty program might, under checksums that fit: that of the header, that in
+/// the manifest and that of the manifest.
+fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
+    let mut bytes = bytes.to_vec();
+    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..64].copy_from_slice(&crc);
+    replace(&generation.join(name), &bytes);
+    let mut manifest = read_manifest(generation).unwrap();
+    let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();
+    (file.bytes, file.crc32) = (bytes.len() as u64, crc32fast::hash(&bytes));
+    fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
+}
+
+fn lists_of(path: &Path) -> Vec<TermEntry> {
+    let mut stream = LexiconStream::open(path, 0).unwrap();
+    let mut lists = Vec::new();
+    while stream.advance().unwrap() {
+        lists.push(stream.term().list);
+    }
+    lists
+}
+
+#[test]
+fn flipped_bits_are_found_without_the_help_of_checksums() {
+    let (folder, generation) = tiny();
+    let lexicon = "runs/000000.lexicon";
+    let lists = lists_of(&generation.join(lexicon));
+    let mut renamed = 0;
+    for name in ["runs/000000.postings", lexicon] {
+        let good = fs::read(generation.join(name)).unwrap();
+        // The checksum of the header would be made good again. Every third bit will do.
+        let header = 8 * 60..8 * 64;
+        for bit in bits(name, &good).step_by(3).filter(|bit| !header.contains(bit)) {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            sealed(&generation, name, &bytes);
+            if check(folder.path()).is_ok() {
+                // A term that turned into another one between its neighbours looks like any other.
+                assert_eq!(name, lexicon, "bit {bit}");
+                assert!(lists_of(&generation.join(name)) == lists, "bit {bit}");
+                renamed += 1;
+            }
+        }
+        sealed(&generation, name, &good);
+    }
+    assert!((1..200).contains(&renamed), "{renamed}");
+    check(folder.path()).unwrap();
+}
+
+#[test]
+fn documents_that_lie_are_found() {
+    let (folder, generation) = tiny();
+    let changes: [(&str, u64, u8, &str); 5] = [
+        (NAMES, BODY, 0xff, "a name in UTF-8"),
+        (LOCATIONS, BODY + 12, 1, "an input below 1"),
+        (LENGTHS, 24, 0xff, "found"),
+        (LENGTHS, BODY + 40, 0xff, "tokens"),
+        (ENDS, BODY, 0xff, "an end"),
+    ];
+    for (name, at, value, expected) in changes {
+        let good = fs::read(generation.join(name)).unwrap();
+        let mut bytes = good.clone();
+        bytes[at as usize] = value;
+        sealed(&generation, name, &bytes);
+        let problems = texts(&check(folder.path()).unwrap_err());
+        let found = problems.iter().any(|text| text.contains(expected) && text.contains(name));
+        assert!(found, "{name}: {problems:?}");
+        sealed(&generation, name, &good);
+    }
+    let bytes = fs::read(generation.join(NAMES)).unwrap();
+    Header::parse(&generation.join(NAMES), Kind::Names, &bytes).unwrap();
+    check(folder.path()).unwrap();
+}
+
+#[test]
+fn numbers_of_the_manifest_are_compared() {
+    let (folder, generation) = tiny();
+    let good = read_manifest(&generation).unwrap();
+    let changes: [fn(&mut Manifest); 5] = [
+        |m| m.statistics.tokens += 1,
+        |m| m.statistics.terms += 1,
+        |m| m.statistics.empty_documents += 1,
+        |m| m.runs[0].terms -= 1,
+        |m| (m.runs[0].documents, m.runs[1].first_docid, m.runs[1].documents) = (131, 131, 9),
+    ];
+    for change in changes {
+        let mut manifest = good.clone();
+        change(&mut manifest);
+        manifest.write(&generation).unwrap();
+        check(folder.path()).unwrap_err();
+    }
+    good.write(&generation).unwrap();
+    check(folder.path()).unwrap();
+}
+
+#[test]
+fn terms_know_their_collections() {
+    for (collection, suffix, wrong) in [
+        (0, &b""[..], "0 bytes"),
+        (0, b"abcd", "belongs to"),
+        (11, b"\xff", "not UTF-8"),
+        (11, b"bcd", "belongs to 65"),
+        (12, &[b'1'; 255], "256 bytes"),
+    ] {
+        let found = run::wrong_term(collection, suffix).unwrap();
+        assert!(found.contains(wrong), "{found}");
+    }
+    for (collection, suffix) in [(0, "é"), (11, "bc"), (65, "d"), (12, "1")] {
+        assert_eq!(run::wrong_term(collection, suffix.as_bytes()), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! What can go wrong with an index? One enum for the whole layer: every error names the file, and
+//! the byte where there is one.
+
+#![forbid(unsafe_code)]
+
+use crate::index::list::ListError;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An index that cannot be written, read or published.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexError {
+    /// The operating system refused an operation.
+    #[error("{}: cannot {operation}", .path.display())]
+    Storage {
+        /// What was tried, such as `write`.
+        operation: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+    /// The bytes of a file are not what the format asks for.
+    #[error("{}: byte {offset}: expected {expected}, found {found}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, in bytes from its start.
+        offset: u64,
+        /// What the format asks for at this place.
+        expected: String,
+        /// What stands there.
+        found: String,
+    },
+    /// A postings list is not what the format asks for.
+    #[error("{}: list at byte {start}", .path.display())]
+    List {
+        /// The file.
+        path: PathBuf,
+        /// Where the list begins, in bytes from the start of the file.
+        start: u64,
+        /// What is wrong, counted from there.
+        #[source]
+        source: ListError,
+    },
+    /// The file was written by a later program.
+    #[error(
+        "{}: format version {found} is newer than {supported}, the last that this program reads: \
+         use a newer millrace, or build the index again",
+        .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The newest version that can be read.
+        supported: u32,
+    },
+    /// Another process writes this index.
+    #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
+    Locked {
+        /// The folder of the index.
+        path: PathBuf,
+    },
+    /// The folder holds no live generation.
+    #[error("{}: there is no index in this folder: make one with `millrace build`", .path.display())]
+    NoIndex {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What was handed over for writing breaks a rule of the format.
+    #[error("{}: not written: {reason}", .path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// The rule.
+        reason: String,
+    },
+}
+
+impl IndexError {
+    /// Makes a function for `map_err` that names the operation and the path.
+    pub(crate) fn storage<'a>(
+        operation: &'static str,
+        path: &'a Path,
+    ) -> impl FnOnce(io::Error) -> Self + 'a {
+        move |source| Self::Storage { operation, path: path.to_path_buf(), source }
+    }
+
+    /// Makes a function for `map_err` that names the file and the place of the list in it.
+    pub(crate) fn list(path: &Path, start: u64) -> impl FnOnce(ListError) -> Self + '_ {
+        move |source| Self::List { path: path.to_path_buf(), start, source }
+    }
+
+    /// Makes a `Damaged`.
+    pub(crate) fn damaged(
+        path: &Path,
+        offset: u64,
+        expected: impl ToString,
+        found: impl ToString,
+    ) -> Self {
+        Self::Damaged {
+            path: path.to_path_buf(),
+            offset,
+            expected: expected.to_string(),
+            found: found.to_string(),
+        }
+    }
+
+    /// Makes a `Refused`.
+    pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {
+        Self::Refused { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
+    /// Tells whether a file or folder was not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Storage { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}

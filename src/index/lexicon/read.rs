@@ -1,0 +1,143 @@
+//! How is one term found in the mapped lexicon?
+
+#![forbid(unsafe_code)]
+
+use super::{CodedTerm, LexiconHeader, TermEntry, no_term};
+use crate::index::error::IndexError;
+use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES};
+use crate::index::map::Map;
+use crate::index::storage::FileEntry;
+use std::cmp::Ordering;
+use std::path::Path;
+
+/// The lexicon of a run, mapped.
+#[derive(Debug)]
+pub struct Lexicon {
+    map: Map,
+    header: LexiconHeader,
+}
+
+impl Lexicon {
+    /// Maps the lexicon that `entry` names in the folder of a generation, and verifies its checksum.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
+        let lexicon = Self::open_unverified(&generation.join(&entry.name))?;
+        lexicon.map.verify(entry.bytes, entry.crc32)?;
+        Ok(lexicon)
+    }
+
+    /// Maps a lexicon and reads no more than its header.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open_unverified(path: &Path) -> Result<Self, IndexError> {
+        let map = Map::open(path)?;
+        let header = LexiconHeader::parse(path, map.bytes(), map.bytes().len() as u64)?;
+        Ok(Self { map, header })
+    }
+
+    /// Returns what the header says.
+    pub fn header(&self) -> &LexiconHeader {
+        &self.header
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        self.map.path()
+    }
+
+    /// Finds a term by its collection and its suffix. Two look-ups in tables, a binary search over
+    /// the blocks of the collection, and a scan of one block.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub fn find(&self, collection: u16, suffix: &[u8]) -> Result<Option<TermEntry>, IndexError> {
+        let collection = usize::from(collection);
+        if collection >= DIRECTORY_ENTRIES - 1 || suffix.len() > MAX_TERM_BYTES {
+            return Ok(None);
+        }
+        let header = &self.header;
+        let blocks: &[[u64; 2]] = self.map.array(header.index_start(), header.blocks)?;
+        let start = header.directory_start();
+        let directory: &[u32] = self.map.array(start, DIRECTORY_ENTRIES as u64)?;
+        let (low, high) = (directory[collection] as usize, directory[collection + 1] as usize);
+        let Some(own) = blocks.get(low..high) else {
+            let offset = start + 4 * collection as u64;
+            let (expected, found) = ("rising blocks", format_args!("{low} and {high}").to_string());
+            return Err(IndexError::damaged(self.path(), offset, expected, found));
+        };
+        // The last block whose first term is not behind the one that is sought.
+        let (mut at, mut behind) = (0, own.len());
+        while at < behind {
+            let middle = at + (behind - at) / 2;
+            match self.first_term(own[middle][0])?.cmp(suffix) {
+                Ordering::Greater => behind = middle,
+                _ => at = middle + 1,
+            }
+        }
+        let Some(block) = at.checked_sub(1) else { return Ok(None) };
+        let end = blocks.get(low + block + 1).map_or(header.block_bytes, |next| next[0]);
+        self.scan(own[block], end, suffix)
+    }
+
+    fn first_term(&self, place: u64) -> Result<&[u8], IndexError> {
+        let bytes = self.block(place, self.header.block_bytes)?;
+        match bytes {
+            [0, length, rest @ ..] => rest.get(..usize::from(*length)),
+            _ => None,
+        }
+        .ok_or_else(|| no_term(self.path(), place))
+    }
+
+    /// Looks for `suffix` in the block at `place`, which ends at `end`.
+    fn scan(
+        &self,
+        [place, first_list]: [u64; 2],
+        end: u64,
+        suffix: &[u8],
+    ) -> Result<Option<TermEntry>, IndexError> {
+        let bytes = self.block(place, end)?;
+        let mut term = [0; 2 * MAX_TERM_BYTES];
+        let (mut length, mut offset, mut at) = (0, first_list, 0);
+        while at < bytes.len() {
+            let start = place + at as u64;
+            let coded = CodedTerm::parse(bytes, &mut at)
+                .filter(|coded| coded.shared <= length)
+                .ok_or_else(|| no_term(self.path(), start))?;
+            // At most 255 each.
+            length = coded.shared + coded.rest.len();
+            term[coded.shared..length].copy_from_slice(coded.rest);
+            if length > MAX_TERM_BYTES {
+                return Err(no_term(self.path(), start));
+            }
+            match term[..length].cmp(suffix) {
+                Ordering::Less => {}
+                Ordering::Equal => {
+                    let (df, bytes) = (coded.df, coded.list_bytes);
+                    return Ok(Some(TermEntry { df, offset, bytes }));
+                }
+                Ordering::Greater => return Ok(None),
+            }
+            offset =
+                offset.checked_add(coded.list_bytes).ok_or_else(|| no_term(self.path(), start))?;
+        }
+        Ok(None)
+    }
+
+    /// Returns the bytes from `place` to `end`, both counted from the first block.
+    fn block(&self, place: u64, end: u64) -> Result<&[u8], IndexError> {
+        if place > end || end > self.header.block_bytes {
+            let expected = format!("blocks inside of {} bytes", self.header.block_bytes);
+            let found = format_args!("one from {place} to {end}").to_string();
+            return Err(IndexError::damaged(
+                self.path(),
+                self.header.index_start(),
+                expected,
+                found,
+            ));
+        }
+        self.map.slice(HEADER_BYTES as u64 + place, end - place)
+    }
+}

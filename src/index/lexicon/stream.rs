@@ -1,0 +1,230 @@
+//! How are all terms of a run read in order with little memory?
+
+#![forbid(unsafe_code)]
+
+use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
+use crate::index::error::IndexError;
+use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES};
+use crate::index::window::Window;
+use std::path::Path;
+
+/// Bytes of the windows on the block index and on the directory.
+const TABLE_WINDOW_BYTES: usize = 2 << 10;
+
+/// A term of a [`LexiconStream`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamedTerm<'a> {
+    /// The term's trie collection.
+    pub collection: u16,
+    /// The term without what the collection implies.
+    pub suffix: &'a [u8],
+    /// Its list.
+    pub list: TermEntry,
+}
+
+/// All terms of a lexicon, one after the other, by positioned reads.
+///
+/// It accepts nothing but what [`LexiconWriter`](super::LexiconWriter) writes: rising terms, front
+/// coding that shares all it can, full blocks, tables and totals that agree.
+///
+/// Memory: the window's bytes that [`open`](Self::open) is given, and 4 KB.
+#[derive(Debug)]
+pub struct LexiconStream {
+    header: LexiconHeader,
+    blocks: Window,
+    index: Window,
+    directory: Window,
+    /// Trie collection of the term, and the block at which the collection ends.
+    collection: u64,
+    collection_end: u64,
+    /// Blocks begun.
+    begun: u64,
+    /// Terms read of the last of them.
+    in_block: usize,
+    /// Where the next term begins and where the block ends, counted from the first block.
+    at: u64,
+    block_end: u64,
+    suffix: Vec<u8>,
+    list: TermEntry,
+    terms: u64,
+    postings: u64,
+}
+
+impl LexiconStream {
+    /// Opens the lexicon at `path` with a window of `window_bytes` bytes, or a few hundred if that
+    /// is less than a term may need. [`advance`](Self::advance) goes to the first term.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open(path: &Path, window_bytes: usize) -> Result<Self, IndexError> {
+        let mut blocks = Window::open(path, window_bytes.max(MAX_CODED_BYTES))?;
+        let length = blocks.length();
+        let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
+        let header = LexiconHeader::parse(path, blocks.read(0, first)?, length)?;
+        let mut stream = Self {
+            header,
+            blocks,
+            index: Window::open(path, TABLE_WINDOW_BYTES)?,
+            directory: Window::open(path, TABLE_WINDOW_BYTES)?,
+            collection: 0,
+            collection_end: 0,
+            begun: 0,
+            in_block: 0,
+            at: 0,
+            block_end: 0,
+            suffix: Vec::with_capacity(MAX_TERM_BYTES),
+            list: TermEntry { df: 0, offset: 0, bytes: 0 },
+            terms: 0,
+            postings: 0,
+        };
+        let first = stream.directory_entry(0)?;
+        stream.expect(stream.header.directory_start(), 0, first)?;
+        stream.collection_end = stream.directory_entry(1)?;
+        Ok(stream)
+    }
+
+    /// Returns what the header says.
+    pub fn header(&self) -> &LexiconHeader {
+        &self.header
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        self.blocks.path()
+    }
+
+    /// Returns where in the file the next term begins.
+    pub fn position(&self) -> u64 {
+        HEADER_BYTES as u64 + self.at
+    }
+
+    /// Returns the term that [`advance`](Self::advance) went to.
+    #[inline]
+    pub fn term(&self) -> StreamedTerm<'_> {
+        // `next_block` keeps it below the number of collections.
+        StreamedTerm { collection: self.collection as u16, suffix: &self.suffix, list: self.list }
+    }
+
+    /// Goes to the next term. False when there is none; then all totals are as the header says.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`. The stream cannot go on then.
+    pub fn advance(&mut self) -> Result<bool, IndexError> {
+        if self.at == self.block_end && !self.next_block()? {
+            return Ok(false);
+        }
+        let start = self.at;
+        // Never more than a window.
+        let rest = usize::try_from(self.block_end - start).unwrap_or(usize::MAX);
+        let bytes = self.blocks.read(HEADER_BYTES as u64 + start, rest.min(MAX_CODED_BYTES))?;
+        let mut end = 0;
+        let fits = |coded: &CodedTerm<'_>| {
+            let first = self.in_block == 0;
+            let length = coded.shared + coded.rest.len();
+            let rises = coded.rest.first().is_some_and(|byte| {
+                self.suffix.get(coded.shared).is_none_or(|before| before < byte)
+            });
+            length <= MAX_TERM_BYTES
+                && self.in_block < LEXICON_BLOCK
+                && if first {
+                    coded.shared == 0
+                } else {
+                    coded.shared <= self.suffix.len() && rises
+                }
+        };
+        let Some(coded) = CodedTerm::parse(bytes, &mut end).filter(fits) else {
+            return Err(no_term(self.path(), start));
+        };
+        // The first term of a block is compared with the last of the block before, if that is of
+        // the same collection; `next_block` has emptied the suffix otherwise.
+        if self.in_block == 0 && !self.suffix.is_empty() && self.suffix.as_slice() >= coded.rest {
+            return Err(no_term(self.path(), start));
+        }
+        self.suffix.truncate(coded.shared);
+        self.suffix.extend_from_slice(coded.rest);
+        let offset = self.list.offset.checked_add(self.list.bytes);
+        let list_end = offset.and_then(|offset| offset.checked_add(coded.list_bytes));
+        let (Some(offset), Some(_)) = (offset, list_end) else {
+            return Err(no_term(self.blocks.path(), start));
+        };
+        self.list = TermEntry { df: coded.df, offset, bytes: coded.list_bytes };
+        self.at += end as u64;
+        self.in_block += 1;
+        self.terms += 1;
+        self.postings = self.postings.saturating_add(u64::from(coded.df));
+        Ok(true)
+    }
+
+    /// Goes into the next block, or checks the totals behind the last.
+    fn next_block(&mut self) -> Result<bool, IndexError> {
+        let header = self.header;
+        let (block, lists_end) = (self.begun, self.list.offset + self.list.bytes);
+        let mut same_collection = true;
+        while self.collection_end == block && self.collection + 2 < DIRECTORY_ENTRIES as u64 {
+            self.collection += 1;
+            same_collection = false;
+            let end = self.directory_entry(self.collection + 1)?;
+            if end < block || end > header.blocks {
+                let offset = header.directory_start() + 4 * (self.collection + 1);
+                let expected = format!("a block from {block} to {}", header.blocks);
+                return Err(IndexError::damaged(self.path(), offset, expected, end));
+            }
+            self.collection_end = end;
+        }
+        if block == header.blocks {
+            let end = header.directory_start() + 4 * (self.collection + 1);
+            self.expect(end, header.blocks, self.collection_end)?;
+            self.expect(16, self.terms, header.terms)?;
+            self.expect(32, self.at, header.block_bytes)?;
+            self.expect(40, self.postings, header.postings)?;
+            self.expect(48, lists_end, header.list_bytes)?;
+            return Ok(false);
+        }
+        if self.collection_end == block {
+            // All collections have ended and blocks are left.
+            let end = header.directory_start() + 4 * (DIRECTORY_ENTRIES as u64 - 1);
+            self.expect(end, header.blocks, block)?;
+        }
+        if !same_collection || block == 0 {
+            self.suffix.clear();
+        } else if self.in_block != LEXICON_BLOCK {
+            let found = format!("{} terms", self.in_block);
+            let expected = format!("a full block of {LEXICON_BLOCK} terms");
+            return Err(IndexError::damaged(self.path(), self.position(), expected, found));
+        }
+        let entry = header.index_start() + BLOCK_ENTRY_BYTES * block;
+        let [place, first_list] = self.index_entry(entry)?;
+        self.expect(entry, self.at, place)?;
+        self.expect(entry + 8, lists_end, first_list)?;
+        let end = match block + 1 < header.blocks {
+            true => self.index_entry(entry + BLOCK_ENTRY_BYTES)?[0],
+            false => header.block_bytes,
+        };
+        if end <= place || end > header.block_bytes {
+            let expected = format!("a place from {} to {}", place + 1, header.block_bytes);
+            return Err(IndexError::damaged(self.path(), entry + BLOCK_ENTRY_BYTES, expected, end));
+        }
+        self.block_end = end;
+        self.begun += 1;
+        self.in_block = 0;
+        Ok(true)
+    }
+
+    fn expect(&self, offset: u64, expected: u64, found: u64) -> Result<(), IndexError> {
+        if expected == found {
+            return Ok(());
+        }
+        Err(IndexError::damaged(self.path(), offset, expected, found))
+    }
+
+    fn directory_entry(&mut self, entry: u64) -> Result<u64, IndexError> {
+        let bytes = self.directory.read(self.header.directory_start() + 4 * entry, 4)?;
+        Ok(u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
+    }
+
+    fn index_entry(&mut self, at: u64) -> Result<[u64; 2], IndexError> {
+        let bytes = self.index.read(at, BLOCK_ENTRY_BYTES as usize)?;
+        let (words, _) = bytes.as_chunks::<8>();
+        Ok([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
+    }
+}

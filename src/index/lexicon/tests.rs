@@ -1,0 +1,214 @@
+use super::*;
+use crate::index::storage::{Durability, FileEntry};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::fs;
+
+type Terms = BTreeMap<(u16, Vec<u8>), (u32, u64)>;
+
+fn write(folder: &Path, terms: &Terms) -> FileEntry {
+    let mut writer = LexiconWriter::create(folder, "lexicon", Durability::Scratch).unwrap();
+    for ((collection, suffix), (df, bytes)) in terms {
+        writer.term(*collection, suffix, *df, *bytes).unwrap();
+    }
+    assert_eq!(writer.terms(), terms.len() as u64);
+    writer.finish().unwrap()
+}
+
+/// What a reader has to find, in order.
+fn expected(terms: &Terms) -> Vec<(u16, Vec<u8>, TermEntry)> {
+    let mut offset = 0;
+    let with_offset = terms.iter().map(|((collection, suffix), (df, bytes))| {
+        let entry = TermEntry { df: *df, offset, bytes: *bytes };
+        offset += bytes;
+        (*collection, suffix.clone(), entry)
+    });
+    with_offset.collect()
+}
+
+fn stream_all(path: &Path) -> Result<Vec<(u16, Vec<u8>, TermEntry)>, IndexError> {
+    let mut stream = LexiconStream::open(path, 0)?;
+    let mut all = Vec::new();
+    while stream.advance()? {
+        let term = stream.term();
+        all.push((term.collection, term.suffix.to_vec(), term.list));
+    }
+    Ok(all)
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    let suffix = prop_oneof![
+        prop::collection::vec(prop::sample::select(vec![b'a', b'b', 0, 255]), 0..6),
+        prop::collection::vec(any::<u8>(), 250..=255),
+    ];
+    let collection = prop_oneof![Just(0u16), Just(17_612), 11..14u16];
+    let list = (1..=u32::MAX, prop_oneof![0..300u64, 0..1u64 << 40]);
+    prop::collection::btree_map((collection, suffix), list, 0..200)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn law_every_term_is_found_and_streamed(terms in terms()) {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = write(folder.path(), &terms);
+        let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
+        let expected = expected(&terms);
+        for (collection, suffix, list) in &expected {
+            prop_assert_eq!(lexicon.find(*collection, suffix).unwrap(), Some(*list));
+            for (other, longer) in [(collection ^ 1, 0), (*collection, 1), (u16::MAX, 0)] {
+                let mut suffix = suffix.clone();
+                suffix.resize(suffix.len() + longer, b'a');
+                let known = terms.contains_key(&(other, suffix.clone()));
+                prop_assert_eq!(lexicon.find(other, &suffix).unwrap().is_some(), known);
+            }
+        }
+        prop_assert_eq!(lexicon.find(1, b"").unwrap(), None);
+        prop_assert_eq!(stream_all(lexicon.path()).unwrap(), expected);
+    }
+}
+
+/// Numbers of terms at the borders of a block, in two collections.
+#[test]
+fn blocks_of_every_length() {
+    for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 100] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut terms = Terms::new();
+        for i in 0..count {
+            terms.insert((0, format!("x{i:03}").into_bytes()), (i + 1, 3));
+            terms.insert((500, format!("y{i:03}").into_bytes()), (1, u64::from(i)));
+        }
+        let entry = write(folder.path(), &terms);
+        let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
+        assert_eq!(lexicon.header().blocks, 2 * u64::from(count.div_ceil(16)));
+        for (collection, suffix, list) in expected(&terms) {
+            assert_eq!(lexicon.find(collection, &suffix).unwrap(), Some(list));
+        }
+        assert_eq!(stream_all(lexicon.path()).unwrap(), expected(&terms));
+    }
+}
+
+#[test]
+fn what_breaks_the_rules_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = LexiconWriter::create(folder.path(), "l", Durability::Scratch).unwrap();
+    writer.term(5, b"b", 1, 1).unwrap();
+    let wrong: [(u16, &[u8], u32); 6] = [
+        (5, b"b", 1),
+        (5, b"a", 1),
+        (4, b"c", 1),
+        (17_613, b"c", 1),
+        (6, b"c", 0),
+        (6, &[1; 256], 1),
+    ];
+    for (collection, suffix, df) in wrong {
+        let error = writer.term(collection, suffix, df, 1).unwrap_err();
+        assert!(matches!(error, IndexError::Refused { .. }), "{error}");
+    }
+    writer.term(6, b"", 1, 1).unwrap();
+    let entry = writer.finish().unwrap();
+    let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
+    assert_eq!(lexicon.find(6, b"").unwrap(), Some(TermEntry { df: 1, offset: 1, bytes: 1 }));
+}
+
+/// A small lexicon with two blocks in a collection and one in another.
+fn small(folder: &Path) -> (FileEntry, Terms) {
+    let mut terms = Terms::new();
+    for i in 0..20u8 {
+        terms.insert((11, vec![b'a', i, i]), (u32::from(i) + 1, 200));
+    }
+    terms.insert((40, b"zz".to_vec()), (300, 70_000));
+    (write(folder, &terms), terms)
+}
+
+/// Damage outside the directory, most of which is equal entries, is tried bit by bit; in the
+/// directory around the entries that differ.
+fn damaged_bits(bytes: &[u8]) -> impl Iterator<Item = usize> {
+    let directory = bytes.len() - DIRECTORY_BYTES as usize;
+    let near = |entry: usize| directory + 4 * entry..directory + 4 * (entry + 2);
+    let end = bytes.len() - 8..bytes.len();
+    let places = (0..directory).chain(near(0)).chain(near(11)).chain(near(40)).chain(end);
+    places.flat_map(|byte| 8 * byte..8 * byte + 8)
+}
+
+#[test]
+fn damage_is_an_error_and_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let (entry, terms) = small(folder.path());
+    let path = folder.path().join("lexicon");
+    let good = fs::read(&path).unwrap();
+    let found = expected(&terms);
+    for bit in damaged_bits(&good) {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        // A new file each time: the old one stays as it is under its map.
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        Lexicon::open(folder.path(), &entry).unwrap_err();
+        if let Ok(lexicon) = Lexicon::open_unverified(&path) {
+            for (collection, suffix, _) in &found {
+                let _ = lexicon.find(*collection, suffix);
+            }
+        }
+        // Of all damage only that of the terms' own bytes, of a df or of a length that another
+        // makes up for could go unseen without the checksum.
+        if let Ok(all) = stream_all(&path) {
+            assert_eq!(all.len(), found.len());
+        }
+    }
+    for length in (0..good.len()).step_by(13).chain([good.len() - 1, good.len() + 8]) {
+        let mut bytes = good.clone();
+        bytes.resize(length, 0);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        Lexicon::open_unverified(&path).unwrap_err();
+        stream_all(&path).unwrap_err();
+    }
+}
+
+/// Tables that do not fit the blocks, under a header that does.
+#[test]
+fn tables_that_lie_are_found_by_the_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, terms) = small(folder.path());
+    let path = folder.path().join("lexicon");
+    let good = fs::read(&path).unwrap();
+    assert_eq!(stream_all(&path).unwrap(), expected(&terms));
+    let directory = good.len() - DIRECTORY_BYTES as usize;
+    let index = directory - 3 * BLOCK_ENTRY_BYTES as usize;
+    // A block that the directory moves to another collection is for `check` to find: it knows the
+    // collection of every term.
+    let all = [index, index + 8, index + 16, index + 24, index + 40, directory, good.len() - 4];
+    for at in all {
+        for change in [1, 3, 255] {
+            let mut bytes = good.clone();
+            bytes[at] ^= change;
+            fs::write(&path, &bytes).unwrap();
+            let error = stream_all(&path).unwrap_err();
+            assert!(matches!(error, IndexError::Damaged { .. }), "{at}: {error}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn law_noise_never_panics(noise in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40)) {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, terms) = small(folder.path());
+        let path = folder.path().join("lexicon");
+        let mut bytes = fs::read(&path).unwrap();
+        let behind_header = bytes.len() - HEADER_BYTES;
+        for (at, value) in noise {
+            // Half of it goes where it hurts most.
+            let places = if value % 2 == 0 { behind_header } else { 300 };
+            bytes[HEADER_BYTES + at.index(places)] = value;
+        }
+        fs::write(&path, &bytes).unwrap();
+        let lexicon = Lexicon::open_unverified(&path).unwrap();
+        for (collection, suffix) in terms.keys() {
+            let _ = lexicon.find(*collection, suffix);
+        }
+        let _ = stream_all(&path);
+    }
+}

@@ -1,0 +1,163 @@
+//! How is a lexicon written in one go?
+
+#![forbid(unsafe_code)]
+
+use crate::codec::vbyte;
+use crate::index::error::IndexError;
+use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, LEXICON_BLOCK, MAX_TERM_BYTES};
+use crate::index::storage::{Durability, FileEntry, Spill, StorageFile};
+use std::path::Path;
+
+/// The part of the block index that stays in memory, in bytes; a block index of more than a million
+/// terms goes through a file beside the lexicon.
+const INDEX_IN_MEMORY: usize = 1 << 20;
+
+/// Writes the lexicon of a run.
+///
+/// Memory: at most 1.6 MB, however many terms come.
+#[derive(Debug)]
+pub struct LexiconWriter {
+    file: StorageFile,
+    index: Spill,
+    /// First block of each collection up to that of the last term.
+    directory: Vec<u32>,
+    /// The last term; empty with `terms` = 0.
+    collection: u16,
+    suffix: Vec<u8>,
+    /// Terms of the last block.
+    in_block: usize,
+    blocks: u32,
+    terms: u64,
+    postings: u64,
+    list_bytes: u64,
+    /// The term that is being laid out.
+    coded: Vec<u8>,
+}
+
+impl LexiconWriter {
+    /// Creates the file `name` in the folder of a generation.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn create(
+        generation: &Path,
+        name: &str,
+        durability: Durability,
+    ) -> Result<Self, IndexError> {
+        let file = StorageFile::create(generation, name, durability)?;
+        let index = Spill::new(file.path().with_extension("blocks"), INDEX_IN_MEMORY);
+        Ok(Self {
+            file,
+            index,
+            directory: Vec::with_capacity(DIRECTORY_ENTRIES),
+            collection: 0,
+            suffix: Vec::with_capacity(MAX_TERM_BYTES),
+            in_block: 0,
+            blocks: 0,
+            terms: 0,
+            postings: 0,
+            list_bytes: 0,
+            coded: Vec::with_capacity(super::MAX_CODED_BYTES),
+        })
+    }
+
+    /// Adds a term, whose list of `df` postings in `bytes` bytes follows that of the term before.
+    /// Terms come in rising order of collection, then of the suffix's bytes.
+    ///
+    /// # Errors
+    /// `Refused` if the order is broken, the collection or the length is none of a term's or `df`
+    /// is 0; `Storage`.
+    pub fn term(
+        &mut self,
+        collection: u16,
+        suffix: &[u8],
+        df: u32,
+        bytes: u64,
+    ) -> Result<(), IndexError> {
+        let refused = |reason| Err(IndexError::refused(self.file.path(), reason));
+        if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {
+            return refused("there is no such trie collection");
+        }
+        if suffix.len() > MAX_TERM_BYTES {
+            return refused("a term has at most 255 bytes");
+        }
+        if df == 0 {
+            return refused("a list has at least one posting");
+        }
+        if self.terms > 0 && (collection, suffix) <= (self.collection, self.suffix.as_slice()) {
+            return refused("terms come in rising order");
+        }
+        let fresh = self.terms == 0 || collection != self.collection;
+        if fresh || self.in_block == LEXICON_BLOCK {
+            self.begin_block(collection)?;
+        }
+        let shared = match self.in_block {
+            0 => 0,
+            _ => self.suffix.iter().zip(suffix).take_while(|(a, b)| a == b).count(),
+        };
+        let rest = &suffix[shared..];
+        self.coded.clear();
+        // Both are at most 255.
+        self.coded.extend_from_slice(&[shared as u8, rest.len() as u8]);
+        self.coded.extend_from_slice(rest);
+        vbyte::put(u64::from(df), &mut self.coded);
+        vbyte::put(bytes, &mut self.coded);
+        self.file.write(&self.coded)?;
+
+        self.suffix.truncate(shared);
+        self.suffix.extend_from_slice(rest);
+        self.in_block += 1;
+        self.terms += 1;
+        self.postings += u64::from(df);
+        self.list_bytes += bytes;
+        Ok(())
+    }
+
+    fn begin_block(&mut self, collection: u16) -> Result<(), IndexError> {
+        self.directory.resize(
+            self.directory.len().max(usize::from(collection) + 1),
+            // Collections without terms begin where the next one does.
+            self.blocks,
+        );
+        let Some(blocks) = self.blocks.checked_add(1) else {
+            return Err(IndexError::refused(
+                self.file.path(),
+                "a run has below 2^32 blocks of terms",
+            ));
+        };
+        self.index.push(&self.file.body_bytes().to_le_bytes())?;
+        self.index.push(&self.list_bytes.to_le_bytes())?;
+        self.blocks = blocks;
+        self.in_block = 0;
+        self.collection = collection;
+        Ok(())
+    }
+
+    /// Returns how many terms have come.
+    pub fn terms(&self) -> u64 {
+        self.terms
+    }
+
+    /// Returns how many postings their lists have.
+    pub fn postings(&self) -> u64 {
+        self.postings
+    }
+
+    /// Writes the block index, the directory and the header, and syncs the file if it has to last.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn finish(mut self) -> Result<FileEntry, IndexError> {
+        let block_bytes = self.file.body_bytes();
+        self.file.pad()?;
+        self.index.pour(&mut self.file)?;
+        self.directory.resize(DIRECTORY_ENTRIES, self.blocks);
+        self.file.write(bytemuck::cast_slice(&self.directory))?;
+        self.file.pad()?;
+        let blocks = u64::from(self.blocks);
+        self.file.finish(Header {
+            kind: Kind::Lexicon,
+            values: [self.terms, blocks, block_bytes, self.postings, self.list_bytes],
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! How is a manifest read, and what is said of a file that is none?
+
+#![forbid(unsafe_code)]
+
+use super::{Manifest, tail};
+use crate::index::error::IndexError;
+use crate::index::format::{MANIFEST, VERSION};
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+
+/// What the manifests of all versions begin with.
+#[derive(Deserialize)]
+struct AnyVersion {
+    format: u64,
+    #[serde(rename = "generation")]
+    _generation: serde::de::IgnoredAny,
+}
+
+impl Manifest {
+    /// Reads and verifies the manifest in the folder of a generation.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn read(generation: &Path) -> Result<Self, IndexError> {
+        let path = generation.join(MANIFEST);
+        let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
+        Self::decode(&path, &bytes)
+    }
+
+    /// Reads and verifies a manifest that stands in the file at `path`.
+    ///
+    /// # Errors
+    /// `Damaged`, `Newer`.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
+        let version = serde_json::from_slice::<AnyVersion>(bytes).map(|any| any.format);
+        if let Ok(found) = version
+            && found > u64::from(VERSION)
+        {
+            let path = path.to_path_buf();
+            return Err(IndexError::Newer { path, found, supported: VERSION });
+        }
+        let length = tail(0).len();
+        let Some((start, end)) = bytes.len().checked_sub(length).map(|at| bytes.split_at(at))
+        else {
+            let expected = "the manifest of an index, which ends with its checksum";
+            return Err(IndexError::damaged(path, bytes.len() as u64, expected, "the end"));
+        };
+        let expected = tail(crc32fast::hash(start));
+        if end != expected.as_bytes() {
+            let found = end.escape_ascii().to_string();
+            return Err(IndexError::damaged(
+                path,
+                start.len() as u64,
+                expected.escape_default(),
+                found,
+            ));
+        }
+        // The tail is exactly as expected, so the text in front of it ends with a comma.
+        let mut text = start.trim_ascii_end().to_vec();
+        text.pop_if(|byte| *byte == b',');
+        text.push(b'}');
+        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
+            let offset = place(&text, error.line(), error.column());
+            IndexError::damaged(path, offset, "a manifest", error)
+        })?;
+        match manifest.inconsistency() {
+            Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
+            None => Ok(manifest),
+        }
+    }
+}
+
+/// Turns line and column, both from 1, into an offset.
+fn place(text: &[u8], line: usize, column: usize) -> u64 {
+    let before: usize =
+        text.split_inclusive(|byte| *byte == b'\n').take(line.max(1) - 1).map(<[u8]>::len).sum();
+    (before + column.saturating_sub(1)) as u64
+}

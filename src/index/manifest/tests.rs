@@ -1,0 +1,132 @@
+use super::*;
+use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES};
+use std::fs;
+
+fn example() -> Manifest {
+    let run = |name: &str, first_docid, documents, terms, postings| RunEntry {
+        name: name.into(),
+        first_docid,
+        documents,
+        terms,
+        postings,
+    };
+    let names = [
+        LENGTHS,
+        NAMES,
+        ENDS,
+        LOCATIONS,
+        "runs/000000.lexicon",
+        "runs/000000.postings",
+        "runs/000001.lexicon",
+        "runs/000001.postings",
+    ];
+    let file = |name: &&str| FileEntry { name: (*name).into(), bytes: 64, crc32: 0xabc };
+    Manifest {
+        format: VERSION,
+        generation: 7,
+        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
+        command: "millrace build \"checksum\" é".into(),
+        statistics: Statistics {
+            documents: 5,
+            terms: 4,
+            postings: 9,
+            tokens: 11,
+            skipped: [("too long".to_string(), 1)].into(),
+            ..Statistics::default()
+        },
+        runs: vec![run("000000", 0, 3, 4, 5), run("000001", 3, 2, 3, 4)],
+        inputs: vec![InputEntry { path: "a\nb".into(), ..InputEntry::default() }],
+        files: names.iter().map(file).collect(),
+        ..Manifest::default()
+    }
+}
+
+fn decode(text: &str) -> Result<Manifest, IndexError> {
+    Manifest::decode(Path::new("m"), text.as_bytes())
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    example().write(folder.path()).unwrap();
+    assert_eq!(Manifest::read(folder.path()).unwrap(), example());
+    let text = fs::read(folder.path().join(MANIFEST)).unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(json["statistics"]["documents"], 5);
+    assert_eq!(json["files"][0]["crc32"], "00000abc");
+}
+
+#[test]
+fn checksum_covers_everything_before_it() {
+    let text = example().encode();
+    let at = text.rfind("\"checksum\"").unwrap();
+    let crc = crc32fast::hash(&text.as_bytes()[..at]);
+    assert_eq!(text[at..], format!("\"checksum\": \"{crc:08x}\"\n}}\n"));
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_an_error() {
+    let text = example().encode().into_bytes();
+    for bit in 0..8 * text.len() {
+        let mut bytes = text.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        Manifest::decode(Path::new("m"), &bytes).unwrap_err();
+    }
+    for length in 0..text.len() {
+        Manifest::decode(Path::new("m"), &text[..length]).unwrap_err();
+    }
+    let longer = [&text[..], b"\n"].concat();
+    Manifest::decode(Path::new("m"), &longer).unwrap_err();
+}
+
+#[test]
+fn foreign_and_newer_files_have_their_messages() {
+    let newer = decode("{\"format\": 2, \"generation\": 1, \"new\": []}").unwrap_err();
+    assert!(newer.to_string().contains("version 2 is newer than 1"), "{newer}");
+    let foreign = decode("{\"name\": \"something else\", \"and\": \"so on\"}\n\n\n").unwrap_err();
+    assert!(foreign.to_string().contains("expected \\\"checksum\\\": "), "{foreign}");
+    let empty = decode("").unwrap_err();
+    assert!(empty.to_string().starts_with("m: byte 0: expected the manifest"), "{empty}");
+}
+
+/// A text of another program of this version under a good checksum.
+#[test]
+fn unknown_members_are_named_with_their_place() {
+    let text = example().encode().replace("\"workers\"", "\"walkers\"");
+    let start = &text[..text.rfind("\"checksum\"").unwrap()];
+    let text = format!("{start}{}", tail(crc32fast::hash(start.as_bytes())));
+    let error = decode(&text).unwrap_err();
+    let IndexError::Damaged { offset, ref found, .. } = error else { panic!("{error}") };
+    assert!(found.contains("walkers"), "{found}");
+    assert!(text[..offset as usize + 2].ends_with("\"walkers\":"), "{offset}");
+}
+
+#[test]
+fn parts_that_do_not_agree_are_neither_written_nor_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes: [fn(&mut Manifest); 14] = [
+        |m| m.settings.codec = "rot13".into(),
+        |m| m.settings.block_size = 64,
+        |m| m.format = 0,
+        |m| m.runs[1].first_docid = 2,
+        |m| m.runs[1].documents = 3,
+        |m| m.runs[0].postings = 6,
+        |m| m.runs[1].name = "../../x".into(),
+        |m| m.runs[1].name = "000000".into(),
+        |m| m.statistics.documents = u64::MAX,
+        |m| m.statistics.terms = 3,
+        |m| m.statistics.terms = 8,
+        |m| m.runs[0].postings = u64::MAX,
+        |m| drop(m.files.pop()),
+        |m| m.files[0].name = "/etc/passwd".into(),
+    ];
+    for change in changes {
+        let mut manifest = example();
+        change(&mut manifest);
+        manifest.write(folder.path()).unwrap_err();
+        decode(&manifest.encode()).unwrap_err();
+    }
+    let mut extra = example();
+    extra.files.push(extra.files[0].clone());
+    decode(&extra.encode()).unwrap_err();
+}

@@ -1,0 +1,103 @@
+//! How are the runs of a published index merged? Into a new generation, which shares the documents'
+//! files with the old one.
+
+#![forbid(unsafe_code)]
+
+use super::merge_runs;
+use crate::index::error::IndexError;
+use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
+use crate::index::generation::read_manifest;
+use crate::index::manifest::{Manifest, find_file};
+use crate::index::map::check_crc;
+use crate::index::publish::{IndexLock, current};
+use crate::index::storage;
+use crate::index::window::checksum;
+use std::path::Path;
+
+/// Bytes of the window that checksums are computed through.
+const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
+
+/// What [`merge_index`] did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// There is one run at most: nothing was to do.
+    Nothing,
+    /// The runs were merged.
+    Runs {
+        /// How many there were.
+        runs: usize,
+        /// The manifest of the new generation, which is live.
+        manifest: Box<Manifest>,
+    },
+}
+
+/// Merges all runs of the index in the folder `index` to one, in a new generation. `command` and
+/// `workers` are for its manifest. Every file of the old one is verified first, so that damage does
+/// not get a new checksum.
+///
+/// Memory: that of [`merge_in_place`](super::merge_in_place).
+///
+/// # Errors
+/// `NoIndex`; `Locked`; else as [`merge_in_place`](super::merge_in_place).
+pub fn merge_index(
+    index: &Path,
+    memory_bytes: u64,
+    command: &str,
+    workers: u32,
+) -> Result<Merged, IndexError> {
+    // Not before there is an index: taking the lock creates the folder.
+    let none = || IndexError::NoIndex { path: index.to_path_buf() };
+    current(index)?.ok_or_else(none)?;
+    let lock = IndexLock::acquire(index)?;
+    let from = current(index)?.ok_or_else(none)?;
+    lock.remove_debris()?;
+    let old = read_manifest(&from)?;
+    if old.runs.len() <= 1 {
+        return Ok(Merged::Nothing);
+    }
+    let merged = merge_generation(&lock, &from, old, memory_bytes, command, workers);
+    if merged.is_err() {
+        // A full disk is the likely reason; what is left behind would keep it full.
+        let _ = lock.abandon(Some(&from));
+    }
+    merged
+}
+
+fn merge_generation(
+    lock: &IndexLock,
+    from: &Path,
+    old: Manifest,
+    memory_bytes: u64,
+    command: &str,
+    workers: u32,
+) -> Result<Merged, IndexError> {
+    for file in &old.files {
+        let path = from.join(&file.name);
+        let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
+        check_length(&path, bytes, Some(file.bytes))?;
+        check_crc(&path, file.crc32, crc32)?;
+    }
+
+    let (number, to) = lock.next_generation()?;
+    let mut files = Vec::new();
+    for name in [LENGTHS, NAMES, ENDS, LOCATIONS] {
+        storage::link_or_copy(&from.join(name), &to.join(name))?;
+        files.push(find_file(&old.files, from, name)?.clone());
+    }
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes)?;
+    files.extend(more);
+    let mut manifest = Manifest {
+        generation: number,
+        created: Manifest::now(),
+        command: command.to_string(),
+        workers,
+        files,
+        ..old
+    };
+    let runs = manifest.runs.len();
+    manifest.statistics.terms = run.terms;
+    manifest.runs = vec![run];
+    manifest.write(&to)?;
+    lock.publish(number)?;
+    Ok(Merged::Runs { runs, manifest: Box::new(manifest) })
+}

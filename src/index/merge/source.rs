@@ -1,0 +1,156 @@
+//! How are the postings of one list handed to the encoder without holding the list?
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
+use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::list::{
+    BEFORE_FIRST, BLOCK, Layout, ListEncoder, ListError, ListView, PackedBlock, decode_tail,
+};
+use crate::index::manifest::RunEntry;
+use crate::index::run::{PostingsHeader, check_agreement};
+use crate::index::window::Window;
+use std::path::Path;
+
+/// Bytes of the windows on the arrays of a long list.
+const ARRAY_WINDOW_BYTES: usize = 4 << 10;
+/// Bytes that a block may take, with those behind it that make reading fast.
+const BLOCK_BYTES: usize = 2 * 32 * BLOCK / 8 + SLACK;
+/// The most bytes that a tail may take: two integers for each posting.
+const TAIL_BYTES: u64 = 2 * 10 * (BLOCK as u64 - 1);
+const SLACK: usize = POSTINGS_SLACK as usize;
+
+/// The lists of one run, read in their order.
+#[derive(Debug)]
+pub(super) struct ListSource {
+    payload: Window,
+    header: PostingsHeader,
+    /// Documents of the run, and of the runs before it.
+    documents: u32,
+    base: u32,
+    docids: [u32; BLOCK],
+    tfs: [u32; BLOCK],
+}
+
+impl ListSource {
+    /// Opens the postings of a run whose docids are to grow by `base`.
+    pub(super) fn open(
+        generation: &Path,
+        run: &RunEntry,
+        lexicon: &LexiconStream,
+        base: u32,
+        window_bytes: usize,
+    ) -> Result<Self, IndexError> {
+        let path = generation.join(postings_name(&run.name));
+        let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
+        let mut payload = Window::open(&path, window_bytes)?;
+        let length = payload.length();
+        let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
+        let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
+        check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
+        let (documents, docids, tfs) = (run.documents, [0; BLOCK], [0; BLOCK]);
+        Ok(Self { payload, header, documents, base, docids, tfs })
+    }
+
+    /// Pushes all postings of a list and calls `drain` with the encoder's payload now and then.
+    pub(super) fn append(
+        &mut self,
+        list: TermEntry,
+        encoder: &mut ListEncoder,
+        drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let end = list.offset.checked_add(list.bytes);
+        if end.is_none_or(|end| end > self.header.list_bytes) {
+            let expected = format!("lists inside of {} bytes", self.header.list_bytes);
+            let found = format!("one of {} bytes from {} on", list.bytes, list.offset);
+            return Err(IndexError::damaged(self.payload.path(), 32, expected, found));
+        }
+        let start = HEADER_BYTES as u64 + list.offset;
+        if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
+            self.append_short(start, list, encoder)
+        } else {
+            self.append_long(start, list, encoder, drain)
+        }
+    }
+
+    /// Reads a list that fits the window.
+    fn append_short(
+        &mut self,
+        start: u64,
+        list: TermEntry,
+        encoder: &mut ListEncoder,
+    ) -> Result<(), IndexError> {
+        let (documents, base) = (self.documents, self.base);
+        let (docids, tfs) = (&mut self.docids, &mut self.tfs);
+        let bytes = self.payload.read(start, list.bytes as usize + SLACK)?;
+        let mut all = || {
+            let view = ListView::new(list.df, list.bytes, bytes)?;
+            for block in 0..view.full_blocks() {
+                view.decode_block(block, documents, docids)?;
+                view.decode_tfs(block, tfs)?;
+                push(base, docids, tfs, encoder);
+            }
+            let count = view.decode_tail(documents, docids, tfs)?;
+            push(base, &docids[..count], &tfs[..count], encoder);
+            Ok(())
+        };
+        all().map_err(IndexError::list(self.payload.path(), start))
+    }
+
+    /// Reads a list through the window, block by block.
+    fn append_long(
+        &mut self,
+        start: u64,
+        list: TermEntry,
+        encoder: &mut ListEncoder,
+        mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let path = self.payload.path().to_path_buf();
+        let wrong = |error| IndexError::list(&path, start)(error);
+        let layout = Layout::new(list.df, list.bytes).map_err(wrong)?;
+        let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let mut widths = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let (mut offset, mut previous) = (0, BEFORE_FIRST);
+        for block in 0..u64::from(layout.full) {
+            let at = start + layout.last_docids + 4 * block;
+            let last = last_docids.read(at, 4)?;
+            let last = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
+            let at = start + layout.widths + 2 * block;
+            let widths = widths.read(at, 2)?;
+            let (gap_bits, tf_bits) = (widths[0], widths[1]);
+            let line = PackedBlock { offset, gap_bits, tf_bits, previous, last };
+            // `docids` below refuses widths above 32; until then they must not lead astray.
+            let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
+            if offset + bytes as u64 > layout.last_docids {
+                let (expected, found) = (bytes as u64, layout.last_docids - offset);
+                return Err(wrong(ListError::CutShort { offset, expected, found }));
+            }
+            let packed = self.payload.read(start + offset, bytes + SLACK)?;
+            line.docids(packed, self.documents, &mut self.docids).map_err(wrong)?;
+            line.tfs(packed, &mut self.tfs).map_err(wrong)?;
+            push(self.base, &self.docids, &self.tfs, encoder);
+            drain(encoder.payload())?;
+            offset += bytes as u64;
+            previous = last;
+        }
+        let tail = layout.last_docids - offset;
+        if tail > TAIL_BYTES {
+            return Err(wrong(ListError::Rest { offset: offset + TAIL_BYTES, found: tail }));
+        }
+        let count = layout.tail_len as usize;
+        let bytes = self.payload.read(start + offset, tail as usize)?;
+        let (docids, tfs) = (&mut self.docids, &mut self.tfs);
+        decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
+        push(self.base, &docids[..count], &tfs[..count], encoder);
+        drain(encoder.payload())
+    }
+}
+
+#[inline]
+fn push(base: u32, docids: &[u32], tfs: &[u32], encoder: &mut ListEncoder) {
+    for (docid, tf) in docids.iter().zip(tfs) {
+        // Both are below the documents of all runs together, which fit a u32.
+        encoder.push(base + docid, *tf);
+    }
+}

@@ -1,0 +1,260 @@
+use super::*;
+use crate::index::generation::Generation;
+use crate::index::lexicon::LexiconWriter;
+use crate::index::publish::current;
+use crate::index::testing::{Noise, build, collection, write_run, write_runs};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+/// An empty folder of a generation.
+fn generation() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("runs")).unwrap();
+    folder
+}
+
+/// The files of a folder and of those in it, by name.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = PathBuf::from(path.file_name().unwrap());
+        if path.is_dir() {
+            found.extend(files(&path).into_iter().map(|(file, bytes)| (name.join(file), bytes)));
+        } else {
+            found.insert(name, fs::read(path).unwrap());
+        }
+    }
+    found
+}
+
+fn sorted(cuts: Vec<prop::sample::Index>, documents: u32) -> Vec<usize> {
+    let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(documents as usize + 1)).collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn law_any_cut_into_runs_merges_to_the_bytes_of_one_run(
+        seed: u64,
+        documents in prop_oneof![0..40u32, 300..900u32],
+        vocabulary in 1..400u32,
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
+        memory_bytes in prop_oneof![Just(0u64), Just(WRITER_BYTES + 4 * LEAST_RUN_BYTES), Just(1 << 30)],
+    ) {
+        let collection = collection(seed, documents, vocabulary);
+        let (one, many) = (generation(), generation());
+        let (expected, _) = write_run(one.path(), 0, 0, &collection);
+        let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
+
+        let distinct: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
+        let counted = count_distinct_terms(many.path(), &runs, memory_bytes).unwrap();
+        prop_assert_eq!(counted, distinct.len() as u64);
+
+        // Into another generation, where the runs stay, and in place, where they go.
+        let other = generation();
+        let (merged, _) =
+            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes).unwrap();
+        prop_assert_eq!(&merged, &expected);
+        prop_assert!(files(other.path()) == files(one.path()));
+        let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes).unwrap();
+        prop_assert_eq!(merged, expected);
+        let written = files(many.path());
+        prop_assert!(written == files(one.path()));
+        for entry in entries {
+            let bytes = &written[Path::new(&entry.name)];
+            prop_assert_eq!(entry.bytes, bytes.len() as u64);
+            prop_assert_eq!(entry.crc32, crc32fast::hash(bytes));
+        }
+    }
+
+    #[test]
+    fn law_terms_of_any_bytes_are_merged_in_order(
+        runs in prop::collection::vec(
+            prop::collection::btree_set(
+                (11..13u16, prop::collection::vec(prop::sample::select(vec![0u8, 1, 255]), 0..18)),
+                0..12,
+            ),
+            1..6,
+        ),
+    ) {
+        let folder = generation();
+        let mut expected: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        let mut streams = Vec::new();
+        for (source, terms) in runs.iter().enumerate() {
+            let name = format!("lexicon-{source}");
+            let mut writer = LexiconWriter::create(folder.path(), &name, Durability::Scratch).unwrap();
+            for (collection, suffix) in terms {
+                writer.term(*collection, suffix, 1, 1).unwrap();
+                expected.entry((*collection, suffix.clone())).or_default().push(source);
+            }
+            writer.finish().unwrap();
+            streams.push(LexiconStream::open(&folder.path().join(name), 0).unwrap());
+        }
+        let mut merge = TermMerge::new(streams).unwrap();
+        let mut found = Vec::new();
+        while merge.take_term() {
+            let mut sources = Vec::new();
+            while let Some((source, _)) = merge.source_of_term() {
+                sources.push(source);
+                merge.advance().unwrap();
+            }
+            let (collection, suffix) = merge.taken();
+            found.push(((collection, suffix.to_vec()), sources));
+        }
+        prop_assert_eq!(found, Vec::from_iter(expected));
+    }
+
+    #[test]
+    fn law_a_list_longer_than_the_window_is_copied_whole(
+        seed: u64,
+        df in prop_oneof![1..300u32, 3000..3100u32],
+        gap_bits in 0..9u32,
+        tf_bits in 0..32u32,
+        base in 0..1000u32,
+    ) {
+        let mut noise = Noise::new(seed);
+        let mut docid = 0;
+        let mut postings = Vec::new();
+        for _ in 0..df {
+            docid += noise.below(1 << gap_bits);
+            postings.push((docid, 1 + noise.below(1 << tf_bits)));
+            docid += 1;
+        }
+        let folder = generation();
+        let mut writer = RunWriter::create(folder.path(), 0).unwrap();
+        let mut encoder = ListEncoder::new();
+        let mut write = |base: u32| {
+            for (docid, tf) in &postings {
+                encoder.push(base + docid, *tf);
+            }
+            let (df, bytes) = encoder.finish();
+            (df, bytes, std::mem::take(encoder.payload()))
+        };
+        let (_, bytes, payload) = write(0);
+        let (_, _, expected) = write(base);
+        writer.list_bytes(&payload).unwrap();
+        writer.end_list(0, b"x", df, bytes).unwrap();
+        let (run, _) = writer.finish(0, docid).unwrap();
+
+        let path = folder.path().join(lexicon_name(&run.name));
+        let mut lexicon = LexiconStream::open(&path, 0).unwrap();
+        let mut source = ListSource::open(folder.path(), &run, &lexicon, base, 0).unwrap();
+        prop_assert!(lexicon.advance().unwrap());
+        let mut found = Vec::new();
+        source.append(lexicon.term().list, &mut encoder, |payload| {
+            found.append(payload);
+            Ok(())
+        }).unwrap();
+        encoder.finish();
+        found.append(encoder.payload());
+        prop_assert!(found == expected);
+    }
+}
+
+#[test]
+fn runs_must_follow_each_other() {
+    let folder = generation();
+    let collection = collection(1, 30, 50);
+    let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
+    runs.swap(0, 1);
+    let error = merge_in_place(folder.path(), &runs, 1 << 20).unwrap_err();
+    assert!(error.to_string().contains("does not follow"), "{error}");
+    runs.swap(0, 1);
+    runs[2].documents = u32::MAX;
+    let error = merge_in_place(folder.path(), &runs, 1 << 20).unwrap_err();
+    assert!(error.to_string().contains("2^32"), "{error}");
+}
+
+#[test]
+fn damaged_runs_give_errors_and_no_panic() {
+    let (from, to) = (generation(), generation());
+    let mut documents = collection(3, 700, 20);
+    for terms in &mut documents {
+        terms.insert("common".into(), 100_000);
+    }
+    let (runs, _) = write_runs(from.path(), &documents, &[300]);
+    let mut errors = 0;
+    for name in ["runs/000000.lexicon", "runs/000001.postings"] {
+        let path = from.path().join(name);
+        let good = fs::read(&path).unwrap();
+        let mut noise = Noise::new(9);
+        for _ in 0..300 {
+            let mut bytes = good.clone();
+            let bit = noise.below(8 * bytes.len() as u32) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            errors += usize::from(merge_runs(from.path(), &runs, to.path(), 0, 0).is_err());
+            for file in fs::read_dir(to.path().join("runs")).unwrap() {
+                fs::remove_file(file.unwrap().path()).unwrap();
+            }
+        }
+        fs::write(&path, &good[..good.len() / 2]).unwrap();
+        merge_runs(from.path(), &runs, to.path(), 5, 0).unwrap_err();
+        fs::write(&path, &good).unwrap();
+    }
+    assert!(errors > 50, "{errors}");
+    merge_runs(from.path(), &runs, to.path(), 0, 0).unwrap();
+}
+
+#[test]
+fn an_index_is_merged_to_what_one_run_would_have_been() {
+    let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let collection = collection(5, 500, 300);
+    build(one.path(), &collection, &[]);
+    build(many.path(), &collection, &[100, 100, 499]);
+    let merged = merge_index(many.path(), 8 << 20, "merge it", 3).unwrap();
+    let Merged::Runs { runs: 4, manifest } = merged else { panic!("{merged:?}") };
+    assert_eq!((manifest.generation, manifest.workers), (2, 3));
+    assert_eq!(manifest.command, "merge it");
+
+    let generation = Generation::open(many.path(), true).unwrap();
+    assert_eq!(generation.manifest(), &*manifest);
+    let mut found = files(generation.path());
+    let mut expected = files(&current(one.path()).unwrap().unwrap());
+    found.remove(Path::new("manifest.json")).unwrap();
+    expected.remove(Path::new("manifest.json")).unwrap();
+    assert!(found == expected);
+    let one = Generation::open(one.path(), true).unwrap();
+    assert_eq!(manifest.statistics, one.manifest().statistics);
+    assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
+
+    fs::create_dir(many.path().join("gen-000001")).unwrap();
+    assert_eq!(merge_index(many.path(), 8 << 20, "again", 1).unwrap(), Merged::Nothing);
+    assert!(!many.path().join("gen-000001").exists(), "debris goes, whatever there is to do");
+    assert_eq!(current(many.path()).unwrap().unwrap(), generation.path());
+}
+
+#[test]
+fn damage_is_not_merged() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &collection(6, 100, 50), &[50]);
+    let live = current(folder.path()).unwrap().unwrap();
+    for name in ["documents.names", "runs/000000.lexicon", "runs/000001.postings"] {
+        let path = live.join(name);
+        let good = fs::read(&path).unwrap();
+        let mut bytes = good.clone();
+        *bytes.last_mut().unwrap() ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let error = merge_index(folder.path(), 8 << 20, "", 1).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+        assert_eq!(current(folder.path()).unwrap().unwrap(), live);
+        fs::write(&path, good).unwrap();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no debris is left");
+    Generation::open(folder.path(), true).unwrap();
+}
+
+#[test]
+fn there_has_to_be_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    for path in [folder.path(), &missing] {
+        let error = merge_index(path, 1 << 20, "", 1).unwrap_err();
+        assert!(matches!(error, IndexError::NoIndex { .. }), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was created");
+}

@@ -1,0 +1,121 @@
+//! How are lists of a run found and read in place?
+
+#![forbid(unsafe_code)]
+
+use super::{PostingsHeader, check_agreement};
+use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
+use crate::index::lexicon::{Lexicon, TermEntry};
+use crate::index::list::ListView;
+use crate::index::manifest::{RunEntry, find_file};
+use crate::index::map::Map;
+use crate::index::storage::FileEntry;
+use std::path::Path;
+
+/// A run, mapped.
+#[derive(Debug)]
+pub struct Run {
+    lexicon: Lexicon,
+    postings: Map,
+    header: PostingsHeader,
+    first_docid: u32,
+    documents: u32,
+}
+
+impl Run {
+    /// Maps the run `entry` in the folder of a generation. Verifies the checksum of the lexicon, and
+    /// with `verify` that of the postings too, by the manifest's `files`.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open(
+        generation: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+        verify: bool,
+    ) -> Result<Self, IndexError> {
+        let lexicon =
+            Lexicon::open(generation, find_file(files, generation, &lexicon_name(&entry.name))?)?;
+        let run = Self::assemble(generation, entry, lexicon)?;
+        if verify {
+            let file = find_file(files, generation, &postings_name(&entry.name))?;
+            run.postings.verify(file.bytes, file.crc32)?;
+        }
+        Ok(run)
+    }
+
+    /// Maps a run and reads no more than its headers.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
+        let path = generation.join(lexicon_name(&entry.name));
+        Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
+    }
+
+    fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
+        let postings = Map::open(&generation.join(postings_name(&entry.name)))?;
+        let bytes = postings.bytes();
+        let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
+        check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
+        let (first_docid, documents) = (entry.first_docid, entry.documents);
+        Ok(Self { lexicon, postings, header, first_docid, documents })
+    }
+
+    /// Finds the list of a term.
+    ///
+    /// # Errors
+    /// `Damaged`, `List`.
+    pub fn find(&self, collection: u16, suffix: &[u8]) -> Result<Option<ListView<'_>>, IndexError> {
+        self.lexicon.find(collection, suffix)?.map(|term| self.list(term)).transpose()
+    }
+
+    /// Returns the list that an entry of the lexicon describes.
+    ///
+    /// # Errors
+    /// `Damaged`, `List`.
+    pub fn list(&self, term: TermEntry) -> Result<ListView<'_>, IndexError> {
+        let end = term.offset.checked_add(term.bytes);
+        if end.is_none_or(|end| end > self.header.list_bytes) {
+            let (offset, bytes) = (term.offset, term.bytes);
+            let found = format!("one of {bytes} bytes {offset} bytes behind the first");
+            let expected = format!("a list inside of {} bytes", self.header.list_bytes);
+            return Err(IndexError::damaged(self.postings_path(), 32, expected, found));
+        }
+        let start = HEADER_BYTES as u64 + term.offset;
+        if term.df > self.documents {
+            let expected = format!("a list of at most {} postings", self.documents);
+            return Err(IndexError::damaged(self.postings_path(), start, expected, term.df));
+        }
+        // All that follows belongs to the view, so that wide loads stay inside the file.
+        ListView::new(term.df, term.bytes, self.postings.from(start))
+            .map_err(IndexError::list(self.postings_path(), start))
+    }
+
+    /// Returns the docid of the run's first document; docids of its lists count from there.
+    #[inline]
+    pub fn first_docid(&self) -> u32 {
+        self.first_docid
+    }
+
+    /// Returns how many documents the run covers.
+    #[inline]
+    pub fn documents(&self) -> u32 {
+        self.documents
+    }
+
+    /// Returns the run's lexicon.
+    pub fn lexicon(&self) -> &Lexicon {
+        &self.lexicon
+    }
+
+    /// Returns what the header of the postings says.
+    pub fn postings_header(&self) -> &PostingsHeader {
+        &self.header
+    }
+
+    /// Returns where the postings are, for errors.
+    pub fn postings_path(&self) -> &Path {
+        self.postings.path()
+    }
+}

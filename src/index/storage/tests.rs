@@ -1,0 +1,76 @@
+use super::*;
+use crate::index::format::Kind;
+
+fn header() -> Header {
+    Header { kind: Kind::Names, values: [1, 2, 3, 0, 0] }
+}
+
+#[test]
+fn entry_tells_length_and_checksum_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, body) in [0, 1, WRITE_BUFFER_BYTES, 3 * WRITE_BUFFER_BYTES + 5].iter().enumerate() {
+        let body: Vec<u8> = (0..*body).map(|i| (i * 7 / 5) as u8).collect();
+        let mut file =
+            StorageFile::create(folder.path(), &i.to_string(), Durability::Lasting).unwrap();
+        let (head, tail) = body.split_at(body.len() / 3);
+        file.write(head).unwrap();
+        file.write(tail).unwrap();
+        assert_eq!(file.body_bytes(), body.len() as u64);
+        file.pad().unwrap();
+        let entry = file.finish(header()).unwrap();
+
+        let bytes = fs::read(folder.path().join(i.to_string())).unwrap();
+        assert_eq!(bytes.len() as u64, entry.bytes);
+        assert_eq!(bytes.len(), 64 + body.len().next_multiple_of(8));
+        assert_eq!(crc32fast::hash(&bytes), entry.crc32);
+        assert_eq!(bytes[..64], header().encode());
+        assert_eq!(bytes[64..64 + body.len()], body);
+    }
+}
+
+#[test]
+fn a_file_is_never_replaced_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    StorageFile::create(folder.path(), "a", Durability::Scratch).unwrap();
+    let error = StorageFile::create(folder.path(), "a", Durability::Scratch).unwrap_err();
+    assert!(error.to_string().ends_with("a: cannot create"), "{error}");
+}
+
+#[test]
+fn links_and_copies_have_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name| folder.path().join(name);
+    write_whole(&path("a"), b"some bytes").unwrap();
+    link_or_copy(&path("a"), &path("b")).unwrap();
+    copy(&path("a"), &path("c")).unwrap();
+    assert_eq!(fs::read(path("b")).unwrap(), b"some bytes");
+    assert_eq!(fs::read(path("c")).unwrap(), b"some bytes");
+    link_or_copy(&path("a"), &path("b")).unwrap_err();
+}
+
+#[test]
+fn trees_go_and_what_links_point_at_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    write_whole(&path("kept"), b"x").unwrap();
+    create_dir(&path("tree")).unwrap();
+    create_dir(&path("tree")).unwrap();
+    create_dir(&path("tree/inner")).unwrap();
+    write_whole(&path("tree/inner/file"), b"x").unwrap();
+    std::os::unix::fs::symlink(path("kept"), path("tree/link")).unwrap();
+    remove_tree(&path("tree")).unwrap();
+    assert!(!path("tree").exists());
+    assert!(path("kept").exists());
+    assert!(remove_tree(&path("tree")).unwrap_err().is_not_found());
+}
+
+#[test]
+fn checksums_are_eight_digits() {
+    let entry = FileEntry { name: "n".into(), bytes: 3, crc32: 0xab };
+    let text = serde_json::to_string(&entry).unwrap();
+    assert_eq!(text, r#"{"name":"n","bytes":3,"crc32":"000000ab"}"#);
+    assert_eq!(serde_json::from_str::<FileEntry>(&text).unwrap(), entry);
+    for wrong in ["ab", "000000AB", "+00000ab", "0000000ab"] {
+        serde_json::from_str::<FileEntry>(&text.replace("000000ab", wrong)).unwrap_err();
+    }
+}

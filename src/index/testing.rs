@@ -1,0 +1,160 @@
+//! Where do the tests of this folder get indexes from? Small collections from a seed, written run by
+//! run with the writers themselves.
+
+#![forbid(unsafe_code)]
+
+use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::format::VERSION;
+use crate::index::list::ListEncoder;
+use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
+use crate::index::publish::IndexLock;
+use crate::index::run::RunWriter;
+use crate::index::storage::FileEntry;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Lists by trie collection and suffix.
+type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
+
+/// The terms of each document, with their frequencies.
+pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
+
+/// Numbers that look random (xorshift).
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Returns a number below `end`.
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (((self.0 >> 32) * u64::from(end)) >> 32) as u32
+    }
+}
+
+/// Makes a collection in which a few terms are in most documents and most terms are in few.
+pub(crate) fn collection(seed: u64, documents: u32, vocabulary: u32) -> Collection {
+    let mut noise = Noise::new(seed);
+    let mut document = || {
+        let mut terms = BTreeMap::new();
+        for _ in 0..noise.below(12) {
+            let spread = noise.below(vocabulary) + 1;
+            let number = noise.below(spread);
+            let tf = if noise.below(50) == 0 { noise.below(100_000) } else { noise.below(4) };
+            *terms.entry(term(number)).or_insert(0) += tf + 1;
+        }
+        terms
+    };
+    (0..documents).map(|_| document()).collect()
+}
+
+/// Names term `number`: terms of every kind of trie collection.
+pub(crate) fn term(number: u32) -> String {
+    match number % 6 {
+        0 => format!("{number}"),
+        1 => format!("abc{number}"),
+        2 => format!("é{number}"),
+        3 => format!("q{number}"),
+        4 => format!("{}{number}", "longer".repeat(1 + number as usize % 30)),
+        _ => format!("abd{}", "z".repeat(number as usize % 40)),
+    }
+}
+
+/// Writes a run over `documents`, the first of which has docid `first_docid`.
+pub(crate) fn write_run(
+    generation: &Path,
+    number: u32,
+    first_docid: u32,
+    documents: &[BTreeMap<String, u32>],
+) -> (RunEntry, Vec<FileEntry>) {
+    let mut lists = Lists::new();
+    for (docid, terms) in (0..).zip(documents) {
+        for (term, tf) in terms {
+            let collection = trie_collection(term);
+            let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
+            lists.entry((collection, suffix)).or_default().push((docid, *tf));
+        }
+    }
+    let mut writer = RunWriter::create(generation, number).unwrap();
+    let mut encoder = ListEncoder::new();
+    for ((collection, suffix), list) in lists {
+        for (docid, tf) in list {
+            encoder.push(docid, tf);
+        }
+        let (df, bytes) = encoder.finish();
+        writer.list_bytes(encoder.payload()).unwrap();
+        encoder.payload().clear();
+        writer.end_list(collection, suffix, df, bytes).unwrap();
+    }
+    writer.finish(first_docid, documents.len() as u32).unwrap()
+}
+
+/// Writes runs that end before the documents `cuts`, which rise, and behind the last document.
+pub(crate) fn write_runs(
+    generation: &Path,
+    collection: &[BTreeMap<String, u32>],
+    cuts: &[usize],
+) -> (Vec<RunEntry>, Vec<FileEntry>) {
+    let (mut runs, mut files, mut start) = (Vec::new(), Vec::new(), 0);
+    for (number, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {
+        let (run, more) = write_run(generation, number, start as u32, &collection[start..end]);
+        runs.push(run);
+        files.extend(more);
+        start = end;
+    }
+    (runs, files)
+}
+
+/// Writes and publishes a generation of `collection` in runs as [`write_runs`] does. Returns its
+/// manifest.
+pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Manifest {
+    let lock = IndexLock::acquire(index).unwrap();
+    lock.remove_debris().unwrap();
+    let (number, generation) = lock.next_generation().unwrap();
+    let manifest = write_generation(&generation, number, collection, cuts);
+    lock.publish(number).unwrap();
+    manifest
+}
+
+/// Writes generation `number` into its folder.
+pub(crate) fn write_generation(
+    generation: &Path,
+    number: u32,
+    collection: &Collection,
+    cuts: &[usize],
+) -> Manifest {
+    let mut documents = DocumentsWriter::create(generation).unwrap();
+    for (docid, terms) in (0u32..).zip(collection) {
+        let location = Location { offset: u64::from(docid) * 10, bytes: 10, input: 0 };
+        documents.push(format!("doc-{docid}").as_bytes(), terms.values().sum(), location).unwrap();
+    }
+    let tokens = documents.tokens();
+    let mut files = documents.finish().unwrap();
+    let (runs, more) = write_runs(generation, collection, cuts);
+    files.extend(more);
+    let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
+    let manifest = Manifest {
+        format: VERSION,
+        generation: number,
+        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
+        statistics: Statistics {
+            documents: collection.len() as u64,
+            terms: terms.len() as u64,
+            postings: collection.iter().map(|terms| terms.len() as u64).sum(),
+            tokens,
+            empty_documents: collection.iter().filter(|terms| terms.is_empty()).count() as u64,
+            ..Statistics::default()
+        },
+        runs,
+        inputs: vec![InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }],
+        files,
+        ..Manifest::default()
+    };
+    manifest.write(generation).unwrap();
+    manifest
+}

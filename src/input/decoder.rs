@@ -1,0 +1,197 @@
+//! How do the bytes of a file become the stream that its documents stand in?
+
+use super::Compression;
+use super::gzip::Gzip;
+use super::zstd::Zstd;
+use thiserror::Error;
+
+/// What is wrong with a compressed stream. What was decoded before is good.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The file ends inside a member or a frame.
+    #[error("the compressed stream is cut short")]
+    CutShort,
+    /// Bytes that cannot be decoded.
+    #[error("damaged {what}")]
+    Damaged {
+        /// What they should have been.
+        what: String,
+    },
+    /// Bytes behind the last gzip member that do not begin another.
+    #[error("bytes behind the last gzip member are not gzip")]
+    Garbage,
+}
+
+/// Decompresses one file, as its blocks come in.
+pub enum Decoder {
+    /// Not compressed.
+    Plain,
+    /// Gzip of any number of members.
+    Gzip(Box<Gzip>),
+    /// Zstandard of any number of frames.
+    Zstd(Zstd),
+}
+
+impl Decoder {
+    /// Makes the decoder of a file.
+    ///
+    /// # Errors
+    /// When a library has no memory for it.
+    pub fn new(compression: Compression, window_log: u32) -> Result<Self, DecodeError> {
+        Ok(match compression {
+            Compression::None => Self::Plain,
+            Compression::Gzip => Self::Gzip(Box::default()),
+            Compression::Zstd => Self::Zstd(Zstd::new(window_log)?),
+        })
+    }
+
+    /// Decodes from `input`, and appends to `out` as far as its capacity goes. Returns the bytes of
+    /// `input` that are done with; the rest is to be given again.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        match self {
+            Self::Plain => {
+                let n = input.len().min(out.capacity() - out.len());
+                out.extend_from_slice(&input[..n]);
+                Ok(n)
+            }
+            Self::Gzip(gzip) => gzip.decode(input, out),
+            Self::Zstd(zstd) => zstd.decode(input, out),
+        }
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends too early.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        match self {
+            Self::Plain => Ok(()),
+            Self::Gzip(gzip) => gzip.finish(),
+            Self::Zstd(zstd) => zstd.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn gzip(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            let mut e = flate2::GzBuilder::new()
+                .filename(vec![b'n'; i % 7])
+                .extra(vec![7; i * 3])
+                .write(&mut file, flate2::Compression::fast());
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn zstd(parts: &[Vec<u8>]) -> Vec<u8> {
+        parts.iter().flat_map(|p| ::zstd::encode_all(&p[..], 1).unwrap()).collect()
+    }
+
+    /// Decodes in blocks of `block` bytes into buffers of `room` bytes.
+    fn decode(
+        compression: Compression,
+        file: &[u8],
+        block: usize,
+        room: usize,
+    ) -> (Vec<u8>, Result<(), DecodeError>) {
+        let mut decoder = Decoder::new(compression, 23).unwrap();
+        let mut all = Vec::new();
+        for block in file.chunks(block) {
+            let mut at = 0;
+            while at < block.len() {
+                let mut out = Vec::with_capacity(room);
+                let result = decoder.decode(&block[at..], &mut out);
+                all.extend_from_slice(&out);
+                match result {
+                    Ok(n) => at += n,
+                    Err(e) => return (all, Err(e)),
+                }
+            }
+        }
+        // What a decoder still holds comes out with an empty input.
+        loop {
+            let mut out = Vec::with_capacity(room);
+            decoder.decode(&[], &mut out).unwrap();
+            if out.is_empty() {
+                return (all, decoder.finish());
+            }
+            all.extend_from_slice(&out);
+        }
+    }
+
+    #[test]
+    fn zero_padding_is_ignored_and_garbage_is_named() {
+        let mut file = gzip(&[b"abc".to_vec(), b"def".to_vec()]);
+        file.extend_from_slice(&[0; 40]);
+        assert_eq!(decode(Compression::Gzip, &file, 16, 100), (b"abcdef".to_vec(), Ok(())));
+        file.push(1);
+        let (got, error) = decode(Compression::Gzip, &file, 1000, 100);
+        assert_eq!(got, b"abcdef");
+        assert_eq!(error, Err(DecodeError::Garbage));
+    }
+
+    #[test]
+    fn a_wrong_checksum_is_damage() {
+        let mut file = gzip(&[b"abc".to_vec()]);
+        let at = file.len() - 6;
+        file[at] ^= 1;
+        let (got, error) = decode(Compression::Gzip, &file, 1000, 100);
+        assert_eq!(got, b"abc");
+        assert!(matches!(error, Err(DecodeError::Damaged { .. })), "{error:?}");
+    }
+
+    #[test]
+    fn an_empty_gzip_file_is_cut_short() {
+        assert_eq!(decode(Compression::Gzip, b"", 10, 10).1, Err(DecodeError::CutShort));
+    }
+
+    proptest! {
+        #[test]
+        fn law_any_blocks_give_the_same_bytes(
+            parts in prop::collection::vec(prop::collection::vec(0u8..4, 0..2000), 1..5),
+            block in 1usize..300, room in 1usize..300,
+        ) {
+            let whole = parts.concat();
+            for (compression, file) in [
+                (Compression::None, whole.clone()),
+                (Compression::Gzip, gzip(&parts)),
+                (Compression::Zstd, zstd(&parts)),
+            ] {
+                prop_assert_eq!(decode(compression, &file, block, room), (whole.clone(), Ok(())));
+            }
+        }
+
+        #[test]
+        fn law_a_cut_keeps_what_stood_before(part in prop::collection::vec(any::<u8>(), 1..2000), cut in 0.0..1.0f64) {
+            let file = gzip(std::slice::from_ref(&part));
+            let cut = (file.len() as f64 * cut) as usize;
+            let (got, end) = decode(Compression::Gzip, &file[..cut], 100, 100);
+            prop_assert!(part.starts_with(&got));
+            prop_assert_eq!(end, Err(DecodeError::CutShort));
+        }
+
+        #[test]
+        fn law_damage_never_panics(part in prop::collection::vec(0u8..9, 0..500), flip in any::<prop::sample::Index>(), bit in 0u8..8) {
+            for (compression, mut file) in [
+                (Compression::Gzip, gzip(std::slice::from_ref(&part))),
+                (Compression::Zstd, zstd(std::slice::from_ref(&part))),
+            ] {
+                let at = flip.index(file.len());
+                file[at] ^= 1 << bit;
+                let _ = decode(compression, &file, 50, 64);
+            }
+        }
+    }
+}

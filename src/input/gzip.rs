@@ -1,0 +1,175 @@
+//! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
+
+use super::decoder::DecodeError;
+use flate2::{Decompress, FlushDecompress, Status};
+
+const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+const FLAG_HEADER_CRC: u8 = 2;
+const FLAG_EXTRA: u8 = 4;
+const FLAG_NAME: u8 = 8;
+const FLAG_COMMENT: u8 = 16;
+/// A header longer than this is taken for damage.
+const MOST_HEADER_BYTES: usize = 1 << 17;
+const TRAILER_BYTES: usize = 8;
+
+enum State {
+    /// Between members; the header's bytes so far.
+    Header,
+    Body,
+    Trailer,
+    /// Behind the last member: zero padding, which is ignored.
+    Padding,
+}
+
+/// Inflates member after member.
+pub struct Gzip {
+    state: State,
+    inflate: Decompress,
+    /// Bytes of a header or trailer that the last block cut.
+    held: Vec<u8>,
+    members: u64,
+    crc: crc32fast::Hasher,
+    length: u32,
+}
+
+impl Default for Gzip {
+    fn default() -> Self {
+        Self {
+            state: State::Header,
+            inflate: Decompress::new(false),
+            held: Vec::new(),
+            members: 0,
+            crc: crc32fast::Hasher::new(),
+            length: 0,
+        }
+    }
+}
+
+impl Gzip {
+    /// Inflates from `input`, and appends to `out` as far as its capacity goes. Returns the bytes
+    /// of `input` that are done with.
+    ///
+    /// # Errors
+    /// Damage; `out` has what stood before it.
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let mut at = 0;
+        while at < input.len() {
+            match self.state {
+                State::Header => at += self.header(&input[at..])?,
+                State::Body => {
+                    if out.len() == out.capacity() {
+                        break;
+                    }
+                    at += self.body(&input[at..], out)?;
+                }
+                State::Trailer => at += self.trailer(&input[at..])?,
+                State::Padding => match input[at..].iter().position(|&b| b != 0) {
+                    None => at = input.len(),
+                    Some(_) => return Err(DecodeError::Garbage),
+                },
+            }
+        }
+        Ok(at)
+    }
+
+    /// Is told that the input ends.
+    ///
+    /// # Errors
+    /// When it ends inside a member.
+    pub fn finish(&self) -> Result<(), DecodeError> {
+        match self.state {
+            State::Padding => Ok(()),
+            State::Header if self.held.is_empty() && self.members > 0 => Ok(()),
+            _ => Err(DecodeError::CutShort),
+        }
+    }
+
+    fn header(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
+        let before = self.held.len();
+        if before == 0 && self.members > 0 && input[0] == 0 {
+            self.state = State::Padding;
+            return Ok(0);
+        }
+        self.held.extend_from_slice(&input[..input.len().min(MOST_HEADER_BYTES)]);
+        let known = self.held.len().min(MAGIC.len());
+        if self.held[..known] != MAGIC[..known] {
+            return Err(if self.members > 0 {
+                DecodeError::Garbage
+            } else {
+                DecodeError::Damaged { what: "gzip header".into() }
+            });
+        }
+        match header_len(&self.held) {
+            Some(len) => {
+                self.held.clear();
+                self.state = State::Body;
+                self.inflate.reset(false);
+                self.crc.reset();
+                self.length = 0;
+                Ok(len - before)
+            }
+            None if self.held.len() >= MOST_HEADER_BYTES => {
+                Err(DecodeError::Damaged { what: "gzip header without an end".into() })
+            }
+            None => Ok(self.held.len() - before),
+        }
+    }
+
+    fn body(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
+        let (in_before, out_before) = (self.inflate.total_in(), out.len());
+        let status = self
+            .inflate
+            .decompress_vec(input, out, FlushDecompress::None)
+            .map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
+        let made = &out[out_before..];
+        self.crc.update(made);
+        self.length = self.length.wrapping_add(made.len() as u32);
+        if status == Status::StreamEnd {
+            self.state = State::Trailer;
+        }
+        let taken = (self.inflate.total_in() - in_before) as usize;
+        if taken == 0 && made.is_empty() && status != Status::StreamEnd {
+            return Err(DecodeError::Damaged { what: "gzip data that leads nowhere".into() });
+        }
+        Ok(taken)
+    }
+
+    fn trailer(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
+        let n = (TRAILER_BYTES - self.held.len()).min(input.len());
+        self.held.extend_from_slice(&input[..n]);
+        if let Some(trailer) = self.held.first_chunk::<TRAILER_BYTES>() {
+            let [a, b, c, d, e, f, g, h] = *trailer;
+            let (crc, length) =
+                (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+            let got = self.crc.clone().finalize();
+            if (crc, length) != (got, self.length) {
+                return Err(DecodeError::Damaged {
+                    what: format!("gzip checksum (expected {crc:08x}, found {got:08x})"),
+                });
+            }
+            self.held.clear();
+            self.members += 1;
+            self.state = State::Header;
+        }
+        Ok(n)
+    }
+}
+
+/// The length of the header that `bytes` begin with; `None` if it goes on behind them.
+fn header_len(bytes: &[u8]) -> Option<usize> {
+    let flags = *bytes.get(3)?;
+    let mut at = 10;
+    if flags & FLAG_EXTRA != 0 {
+        let extra = u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]);
+        at += 2 + usize::from(extra);
+    }
+    for flag in [FLAG_NAME, FLAG_COMMENT] {
+        if flags & flag != 0 {
+            at += memchr::memchr(0, bytes.get(at..)?)? + 1;
+        }
+    }
+    if flags & FLAG_HEADER_CRC != 0 {
+        at += 2;
+    }
+    (bytes.len() >= at).then_some(at)
+}

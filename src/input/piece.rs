@@ -1,0 +1,43 @@
+//! What flows from the reader of a file to a parser?
+
+use super::Format;
+
+/// Some megabytes of a split that end at a record border: the unit that is parsed, timed, ordered
+/// and placed.
+pub struct Piece {
+    /// Number of the input that the bytes come from, where it is not one of `files`.
+    pub input: u32,
+    /// How documents are found in it.
+    pub format: Format,
+    /// Where the piece begins in the input's uncompressed stream.
+    pub offset: u64,
+    /// Whole records.
+    pub bytes: Vec<u8>,
+    /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
+    pub files: Vec<(u32, usize)>,
+    /// What was passed over on the way to this piece.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A part of the input that is not a document, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Number of the input.
+    pub input: u32,
+    /// Where it lies in the input's uncompressed stream.
+    pub offset: u64,
+    /// Its line in the piece, from 1, or 0 where lines do not count.
+    pub line: u64,
+    /// A few words that are the same for all of its kind: `bad JSON`.
+    pub reason: &'static str,
+    /// What exactly is wrong.
+    pub detail: String,
+}
+
+impl Skipped {
+    /// A record of `bytes` bytes, over the limit of `most`.
+    pub fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
+        let detail = format!("a document of {bytes} bytes; --max-document is {most}");
+        Self { input, offset, line: 0, reason: "document too long", detail }
+    }
+}

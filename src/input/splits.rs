@@ -1,0 +1,388 @@
+//! Which files is the input made of, in which order, and which of them are read as one stream?
+
+use super::{Compression, Format, Unknown};
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Cursor, ErrorKind, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use thiserror::Error;
+
+use super::decoder::Decoder;
+use super::pipe::Pipe;
+use crate::order::PIECE_BYTES;
+
+/// One file of the input, or standard input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Where it is; `None` for standard input.
+    pub path: Option<PathBuf>,
+    /// The path below the argument that named it, which names documents without a name: that of a
+    /// file given by itself is its file name. Without `.gz` or `.zst`.
+    pub name: String,
+    /// Its size when the job began.
+    pub bytes: u64,
+    /// How documents are found in it.
+    pub format: Format,
+}
+
+/// Inputs that are read as one stream: one file of lines, or some neighbouring small files that are
+/// a document each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Numbers of the inputs.
+    pub inputs: Range<u32>,
+    /// Their format.
+    pub format: Format,
+}
+
+/// The input of a job.
+pub struct Plan {
+    /// All inputs in order.
+    pub inputs: Vec<Input>,
+    /// All splits in order.
+    pub splits: Vec<Split>,
+    /// Files of folders that no format claims.
+    pub ignored: u64,
+    /// Inputs that can be read only once and are open already, by number.
+    pipes: Mutex<BTreeMap<u32, Pipe>>,
+}
+
+/// Why the input cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// A file or folder cannot be opened or read.
+    #[error("{path}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// No format was given, and neither the name nor the content tells it.
+    #[error("{path}: {source}; name the format with --format")]
+    UnknownFormat {
+        /// The file.
+        path: String,
+        /// What was found.
+        #[source]
+        source: Unknown,
+    },
+    /// The format of a pipe or a device would have to be found from bytes that can be read once.
+    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    NotAFile {
+        /// The pipe.
+        path: String,
+    },
+    /// A folder has no file that millrace reads.
+    #[error(
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown, also with .gz or .zst); name the format with --format to read all files"
+    )]
+    NothingInFolder {
+        /// The folder.
+        path: String,
+    },
+    /// Standard input is named twice.
+    #[error("standard input (-) can be read only once")]
+    StdinTwice,
+}
+
+/// An input that is being read.
+pub struct Opened {
+    /// Its bytes, from the first.
+    pub reader: Box<dyn Read>,
+    /// Known from its first bytes.
+    pub compression: Compression,
+    /// Bytes read so far.
+    pub read: u64,
+    file: Option<(File, Metadata)>,
+}
+
+impl Opened {
+    /// Whether the file is still what it was when it was opened.
+    ///
+    /// # Errors
+    /// When it grew, shrank or was written to while it was read.
+    pub fn check_unchanged(&self) -> io::Result<()> {
+        let Some((file, before)) = &self.file else { return Ok(()) };
+        let now = file.metadata()?;
+        if now.is_file() && (now.len() != self.read || now.modified()? != before.modified()?) {
+            return Err(io::Error::other("the file changed while it was read"));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are read to find a format.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// The path of standard input, on the command line and in messages.
+pub const STDIN: &str = "-";
+
+impl Plan {
+    /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
+    /// input. Without a `format` each file's is found from its name or, failing that, its content;
+    /// in folders only files are read whose name tells it.
+    ///
+    /// # Errors
+    /// When something is missing, cannot be opened, or has no format.
+    pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
+        let (inputs, splits) = Default::default();
+        let mut plan = Self { inputs, splits, ignored: 0, pipes: Mutex::default() };
+        for argument in arguments {
+            if argument.as_os_str() == STDIN {
+                plan.add_stdin(format)?;
+            } else if metadata(argument)?.is_dir() {
+                plan.add_folder(argument, format)?;
+            } else {
+                let name = argument.file_name().unwrap_or(argument.as_os_str());
+                let format = match format.or_else(|| Format::by_name(argument)) {
+                    Some(format) => format,
+                    None => format_of_content(argument)?,
+                };
+                plan.add_file(argument.clone(), Path::new(name), format)?;
+            }
+        }
+        plan.make_splits();
+        Ok(plan)
+    }
+
+    /// Bytes of all inputs whose size is known.
+    pub fn bytes(&self) -> u64 {
+        self.inputs.iter().map(|input| input.bytes).sum()
+    }
+
+    fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {
+        if self.inputs.iter().any(|input| input.path.is_none()) {
+            return Err(InputError::StdinTwice);
+        }
+        let format = match format {
+            Some(format) => format,
+            None => {
+                let mut head = Vec::new();
+                let error = |e| io_error(STDIN, e);
+                io::stdin().take(HEAD_BYTES).read_to_end(&mut head).map_err(error)?;
+                let format = content_format(STDIN, &head)?;
+                let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
+                let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+                pipes.insert(self.inputs.len() as u32, pipe);
+                format
+            }
+        };
+        self.inputs.push(Input { path: None, name: "stdin".to_string(), bytes: 0, format });
+        Ok(())
+    }
+
+    fn add_folder(&mut self, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
+        let before = self.inputs.len();
+        let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
+        let shown = |entry: &walkdir::DirEntry| {
+            entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
+        };
+        for entry in walk.into_iter().filter_entry(shown) {
+            let entry = entry.map_err(|e| {
+                let path = e.path().unwrap_or(folder).display().to_string();
+                io_error(
+                    path,
+                    e.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")),
+                )
+            })?;
+            if !entry.file_type().is_file() {
+                continue;
+            }
+            let Some(format) = format.or_else(|| Format::by_name(entry.path())) else {
+                self.ignored += 1;
+                continue;
+            };
+            let name = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_path_buf();
+            self.add_file(entry.into_path(), &name, format)?;
+        }
+        if self.inputs.len() == before {
+            return Err(InputError::NothingInFolder { path: folder.display().to_string() });
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: PathBuf, name: &Path, format: Format) -> Result<(), InputError> {
+        let bytes = metadata(&path)?.len();
+        let name = name.to_string_lossy();
+        let name =
+            [".gz", ".zst", ".zstd"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
+        self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format });
+        Ok(())
+    }
+
+    /// Files of lines are a split each; neighbouring files of text share one up to the bytes of a
+    /// piece, since a split of its own for each of a million small files would cost more than they.
+    fn make_splits(&mut self) {
+        let mut shared = 0;
+        for (number, input) in (0u32..).zip(&self.inputs) {
+            let format = input.format;
+            match self.splits.last_mut() {
+                Some(split)
+                    if format == Format::Text
+                        && split.format == format
+                        && shared + input.bytes <= PIECE_BYTES as u64 =>
+                {
+                    split.inputs.end = number + 1;
+                    shared += input.bytes;
+                }
+                _ => {
+                    self.splits.push(Split { inputs: number..number + 1, format });
+                    shared = input.bytes;
+                }
+            }
+        }
+    }
+
+    /// Opens an input; `None` while the first bytes of a pipe are not there. The reader of a pipe
+    /// fails with `WouldBlock` while more is to come.
+    ///
+    /// # Errors
+    /// When it cannot be opened or read.
+    pub fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
+        let error = |e| self.read_error(input, e);
+        let regular = match &self.inputs[input as usize].path {
+            Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
+            _ => None,
+        };
+        let Some(path) = regular else { return self.open_pipe(input).map_err(error) };
+        let file = File::open(path).map_err(error)?;
+        let before = file.metadata().map_err(error)?;
+        let mut start = Vec::new();
+        let mut reader = file.try_clone().map_err(error)?;
+        reader.by_ref().take(4).read_to_end(&mut start).map_err(error)?;
+        let compression = Compression::by_content(&start);
+        let reader = Box::new(Cursor::new(start).chain(reader));
+        Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+    }
+
+    /// [`open`](Self::open) for what is no file of a known length.
+    fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
+        let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
+            (Some(pipe), _) => pipe,
+            (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
+            (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
+        };
+        let compression = match pipe.peek::<4>() {
+            Ok(start) => Compression::by_content(start),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                pipes.insert(input, pipe);
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        Ok(Some(Opened { reader: Box::new(pipe), compression, read: 0, file: None }))
+    }
+
+    /// The error for an input that cannot be read.
+    pub fn read_error(&self, input: u32, source: io::Error) -> InputError {
+        io_error(self.path(input), source)
+    }
+
+    /// The path of an input, for messages and the manifest.
+    pub fn path(&self, input: u32) -> String {
+        match &self.inputs[input as usize].path {
+            Some(path) => path.display().to_string(),
+            None => STDIN.to_string(),
+        }
+    }
+}
+
+fn io_error(path: impl Into<String>, source: io::Error) -> InputError {
+    InputError::Io { path: path.into(), source }
+}
+
+fn metadata(path: &Path) -> Result<Metadata, InputError> {
+    path.metadata().map_err(|e| io_error(path.display().to_string(), e))
+}
+
+fn format_of_content(path: &Path) -> Result<Format, InputError> {
+    let shown = path.display().to_string();
+    if !metadata(path)?.is_file() {
+        return Err(InputError::NotAFile { path: shown });
+    }
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
+        .map_err(|e| io_error(&shown, e))?;
+    content_format(&shown, &head)
+}
+
+/// Finds the format from the first bytes of a file, decompressed if need be.
+fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
+    let mut text = Vec::with_capacity(HEAD_BYTES as usize);
+    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
+    let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
+    decoder.decode(head, &mut text).map_err(unreadable)?;
+    Format::by_content(&text)
+        .map_err(|source| InputError::UnknownFormat { path: path.to_string(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.inputs.iter().map(|i| i.name.as_str()).collect()
+    }
+
+    #[test]
+    fn arguments_in_order_folders_sorted() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("sub/deep")).unwrap();
+        for name in ["b.jsonl", "a.md", "sub/deep/z.txt.gz", "sub/c.tsv", "x.bin", ".hidden.txt"] {
+            std::fs::write(at(name), "{}").unwrap();
+        }
+        let plan = Plan::new(&[at("sub/c.tsv"), dir.path().into()], None).unwrap();
+        assert_eq!(names(&plan), ["c.tsv", "a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt"]);
+        assert_eq!(plan.ignored, 1);
+        assert_eq!(plan.splits.len(), 5);
+        let all = Plan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
+        assert_eq!(names(&all), ["a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt", "x.bin"]);
+        assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text }]);
+    }
+
+    #[test]
+    fn small_text_files_share_a_split() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in [("a", 10), ("b", PIECE_BYTES - 10), ("c", 1), ("d", 2)] {
+            std::fs::write(dir.path().join(format!("{name}.txt")), vec![b'x'; bytes]).unwrap();
+        }
+        let plan = Plan::new(&[dir.path().into()], None).unwrap();
+        let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
+        assert_eq!(inputs, [0..2, 2..4]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("none.jsonl");
+        let error = Plan::new(std::slice::from_ref(&missing), None).err().unwrap();
+        assert!(error.to_string().contains("none.jsonl"), "{error}");
+        let error = Plan::new(&[dir.path().into()], None).err().unwrap();
+        assert!(matches!(error, InputError::NothingInFolder { .. }), "{error}");
+        let error = Plan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
+        assert!(matches!(error, InputError::StdinTwice), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_grows_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        std::fs::write(&path, "one").unwrap();
+        let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
+        let mut opened = plan.open(0).unwrap().unwrap();
+        let mut bytes = Vec::new();
+        opened.read = opened.reader.read_to_end(&mut bytes).unwrap() as u64;
+        assert_eq!(bytes, b"one");
+        opened.check_unchanged().unwrap();
+        std::fs::write(&path, "one and two").unwrap();
+        assert!(opened.check_unchanged().is_err());
+    }
+}

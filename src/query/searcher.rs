@@ -1,0 +1,273 @@
+//! What are the best documents for the text of a query? Analyses it as the index was analysed,
+//! looks its terms up in every run, and lets an algorithm find the best k.
+
+use super::cursor::{RunTerm, Scratch};
+use super::top_k::{Hit, TopK};
+use super::{and, exhaustive};
+use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, MANIFEST};
+use crate::index::generation::Generation;
+use crate::index::list::{ListError, ListView};
+use crate::index::run::Run;
+use crate::score::bm25::{Bm25, IdfKind, idf};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::sync::Arc;
+
+/// Which documents a query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Documents with any of its terms.
+    Or,
+    /// Documents with all of its terms.
+    And,
+    /// As `And`, and if that finds fewer than k, as `Or`.
+    AndOr,
+}
+
+/// How queries are answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The most hits.
+    pub k: usize,
+    /// Which documents.
+    pub mode: Mode,
+    /// The scoring function.
+    pub bm25: Bm25,
+    /// Its weight of rare terms.
+    pub idf: IdfKind,
+}
+
+/// What all searchers of one generation share.
+pub struct Shared {
+    generation: Generation,
+    analysis: Analysis,
+    settings: Settings,
+    /// The length norm of every document.
+    norms: Vec<f32>,
+}
+
+impl Shared {
+    /// Prepares a generation for queries.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
+        let analysis = analysis_of(&generation)?;
+        let statistics = &generation.manifest().statistics;
+        let mean = match statistics.documents {
+            0 => 0.0,
+            n => statistics.tokens as f64 / n as f64,
+        };
+        let mut norms = Vec::new();
+        settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
+        Ok(Arc::new(Self { generation, analysis, settings, norms }))
+    }
+
+    /// The generation that is searched.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+}
+
+/// A distinct term of a query.
+struct QueryTerm {
+    /// Where its bytes end in the query's strings.
+    end: usize,
+    /// How often the query has it.
+    times: u32,
+}
+
+/// Answers queries one after the other; nothing is allocated for a query once its buffers have
+/// grown.
+pub struct Searcher {
+    shared: Arc<Shared>,
+    strings: String,
+    terms: Vec<QueryTerm>,
+    weights: Vec<f32>,
+    /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
+    lists: Vec<Option<ListView<'static>>>,
+    run_terms: Vec<RunTerm<'static>>,
+    scratch: Scratch,
+    top: TopK,
+    hits: Vec<Hit>,
+}
+
+/// Hands the room of a vector, emptied, on to items of another lifetime.
+fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
+    items.clear();
+    items.into_iter().map(|_| unreachable!("the vector was emptied")).collect()
+}
+
+impl Searcher {
+    /// Makes a searcher.
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            strings: String::new(),
+            terms: Vec::new(),
+            weights: Vec::new(),
+            lists: Vec::new(),
+            run_terms: Vec::new(),
+            scratch: Scratch::new(),
+            top: TopK::new(),
+            hits: Vec::new(),
+        }
+    }
+
+    /// What this searcher shares with others.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Returns the best hits for `text`, best first, and whether any of its terms is in the index.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn search(&mut self, text: &str) -> Result<(&[Hit], bool), IndexError> {
+        self.analyze(text);
+        self.hits.clear();
+        let shared = self.shared.clone();
+        let mut lists = recycle(std::mem::take(&mut self.lists));
+        let known = self.weigh(&shared, &mut lists)?;
+        if known > 0 {
+            let all_known = known == self.terms.len();
+            match shared.settings.mode {
+                Mode::Or => self.run_all(&shared, &lists, Mode::Or)?,
+                Mode::And if all_known => self.run_all(&shared, &lists, Mode::And)?,
+                Mode::And => {}
+                Mode::AndOr => {
+                    if all_known {
+                        self.run_all(&shared, &lists, Mode::And)?;
+                    }
+                    if self.hits.len() < shared.settings.k {
+                        self.run_all(&shared, &lists, Mode::Or)?;
+                    }
+                }
+            }
+        }
+        self.lists = recycle(lists);
+        Ok((&self.hits, known > 0))
+    }
+
+    /// Finds the distinct terms, in order of their first appearance.
+    fn analyze(&mut self, text: &str) {
+        let Self { shared, strings, terms, .. } = self;
+        strings.clear();
+        terms.clear();
+        shared.analysis.terms(text.as_bytes(), |term| {
+            let mut start = 0;
+            for old in terms.iter_mut() {
+                if &strings[start..old.end] == term {
+                    old.times += 1;
+                    return;
+                }
+                start = old.end;
+            }
+            strings.push_str(term);
+            terms.push(QueryTerm { end: strings.len(), times: 1 });
+        });
+    }
+
+    /// The terms of the query: trie collection and suffix.
+    fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        let starts = std::iter::once(0).chain(self.terms.iter().map(|term| term.end));
+        starts.zip(&self.terms).map(|(start, term)| split(&self.strings[start..term.end]))
+    }
+
+    /// Looks all terms up in all runs, the lists of a run side by side, and weighs each by its df in
+    /// the whole collection; returns how many are in the index.
+    fn weigh<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &mut Vec<Option<ListView<'a>>>,
+    ) -> Result<usize, IndexError> {
+        for run in shared.generation.runs() {
+            for (collection, suffix) in self.split_terms() {
+                lists.push(run.find(collection, suffix)?);
+            }
+        }
+        let Settings { bm25, idf: kind, .. } = shared.settings;
+        let documents = shared.generation.documents().len();
+        self.weights.clear();
+        let mut known = 0;
+        for (i, term) in self.terms.iter().enumerate() {
+            let of_runs = lists.iter().skip(i).step_by(self.terms.len());
+            let df: u32 = of_runs.flatten().map(ListView::df).sum();
+            known += usize::from(df > 0);
+            self.weights.push(bm25.weight(idf(documents, df, kind), term.times));
+        }
+        Ok(known)
+    }
+
+    /// Searches all runs in docid order, so that ties go to the smaller docid.
+    fn run_all<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &[Option<ListView<'a>>],
+        mode: Mode,
+    ) -> Result<(), IndexError> {
+        self.top.reset(shared.settings.k);
+        let mut terms = recycle(std::mem::take(&mut self.run_terms));
+        for (run, lists) in shared.generation.runs().iter().zip(lists.chunks(self.terms.len())) {
+            terms.clear();
+            let weighted = self.weights.iter().zip(lists);
+            terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
+            let (first, documents) = (run.first_docid(), run.documents());
+            let norms = &shared.norms[first as usize..][..documents as usize];
+            let (top, scratch) = (&mut self.top, &mut self.scratch);
+            match mode {
+                Mode::And => and::search(&terms, first, documents, norms, top, scratch),
+                _ => exhaustive::search(&terms, first, documents, norms, top, scratch),
+            }
+            .map_err(|e| blame(run, self.split_terms(), e))?;
+        }
+        self.run_terms = recycle(terms);
+        self.top.take(&mut self.hits);
+        Ok(())
+    }
+}
+
+/// The analysis that the index was made with.
+fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
+    let settings = &generation.manifest().settings;
+    let path = generation.path().join(MANIFEST);
+    let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
+    Ok(Analysis {
+        stemmer: settings.stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
+        stop_words: StopWords::from_words(&settings.stop_words.words)
+            .map_err(|e| unknown("stop words", e.to_string()))?,
+    })
+}
+
+/// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of
+/// them.
+#[cold]
+fn blame<'t>(
+    run: &Run,
+    terms: impl Iterator<Item = (u16, &'t [u8])>,
+    source: ListError,
+) -> IndexError {
+    let list_error = |offset: u64, source| {
+        IndexError::list(run.postings_path(), HEADER_BYTES as u64 + offset)(source)
+    };
+    for (collection, suffix) in terms {
+        let term = match run.lexicon().find(collection, suffix) {
+            Ok(Some(term)) => term,
+            Ok(None) => continue,
+            Err(error) => return error,
+        };
+        match run.list(term).map(|list| list.check(run.documents(), |_, _| ())) {
+            Ok(Ok(())) => {}
+            Ok(Err(source)) => return list_error(term.offset, source),
+            Err(error) => return error,
+        }
+    }
+    list_error(0, source)
+}
+
+fn split(term: &str) -> (u16, &[u8]) {
+    let collection = trie_collection(term);
+    (collection, &term.as_bytes()[implied_prefix_len(collection)..])
+}

@@ -1,0 +1,158 @@
+//! What are the terms of a text, under one choice of stemmer and stop words? Documents and queries
+//! go through the same [`Analysis`]: tokens, less the stop words, stemmed, cut to
+//! [`MAX_TERM_BYTES`].
+
+use std::borrow::Cow;
+
+use super::stemmer::Stemmer;
+use super::stop_words::StopWords;
+use super::tokenizer::for_each_token;
+
+/// The longest term in bytes; a longer stem is cut at the last border of a character before.
+pub const MAX_TERM_BYTES: usize = 255;
+
+/// How a text becomes terms. The default is English: its stemmer and its stop words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Analysis {
+    /// What makes a term of a token.
+    pub stemmer: Stemmer,
+    /// The tokens that make no term.
+    pub stop_words: StopWords,
+}
+
+impl Analysis {
+    /// Returns the term of a lower-cased token, from 1 to [`MAX_TERM_BYTES`] bytes; none if it is a
+    /// stop word or nothing is left of it.
+    #[must_use]
+    pub fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {
+        if self.stop_words.contains(lowercased) {
+            return None;
+        }
+        let term = match self.stemmer.stem(lowercased) {
+            Cow::Borrowed(stem) => Cow::Borrowed(&stem[..term_len(stem)]),
+            Cow::Owned(mut stem) => {
+                stem.truncate(term_len(&stem));
+                Cow::Owned(stem)
+            }
+        };
+        (!term.is_empty()).then_some(term)
+    }
+
+    /// Calls `f` with each term of `text`, from first to last; their number is the length of a
+    /// document.
+    ///
+    /// ```
+    /// use millrace::text::analysis::Analysis;
+    ///
+    /// let mut terms = Vec::new();
+    /// Analysis::default().terms(b"The Mills of the Gods", |term| terms.push(term.to_string()));
+    /// assert_eq!(terms, ["mill", "god"]);
+    /// ```
+    pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
+        for_each_token(text, |token| {
+            if let Some(term) = self.analyze_token(token) {
+                f(&term);
+            }
+        });
+    }
+}
+
+/// How many bytes of a stem are its term.
+fn term_len(stem: &str) -> usize {
+    if stem.len() <= MAX_TERM_BYTES {
+        return stem.len();
+    }
+    // A character has at most four bytes.
+    (MAX_TERM_BYTES - 3..=MAX_TERM_BYTES).rfind(|&end| stem.is_char_boundary(end)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn analysis(stemmer: &str, stop_words: StopWords) -> Analysis {
+        Analysis { stemmer: stemmer.parse().unwrap(), stop_words }
+    }
+
+    fn terms(analysis: &Analysis, text: &[u8]) -> Vec<String> {
+        let mut terms = Vec::new();
+        analysis.terms(text, |term| terms.push(term.to_string()));
+        terms
+    }
+
+    #[test]
+    fn stop_words_are_matched_before_stemming() {
+        let analysis = analysis("english", StopWords::from_words(["running", "this"]).unwrap());
+        assert_eq!(terms(&analysis, b"THIS Running runs, run: thi"), ["run", "run", "thi"]);
+    }
+
+    #[test]
+    fn settings_are_heeded() {
+        let text = b"The Happy generalizations";
+        assert_eq!(terms(&Analysis::default(), text), ["happi", "general"]);
+        let porter = analysis("porter", StopWords::none());
+        assert_eq!(terms(&porter, text), ["the", "happi", "gener"]);
+        let none = analysis("none", StopWords::none());
+        assert_eq!(terms(&none, text), ["the", "happy", "generalizations"]);
+    }
+
+    #[test]
+    fn long_terms_are_cut_at_a_character() {
+        let none = analysis("none", StopWords::none());
+        for (token, expected) in [
+            ("a".repeat(255), 255),
+            ("a".repeat(256), 255),
+            ("é".repeat(127) + "a", 255),
+            ("é".repeat(128), 254),
+            ("北".repeat(86), 255),
+            ("a".to_string() + &"北".repeat(86), 253),
+            ("𐐨".repeat(64), 252),
+        ] {
+            let term = none.analyze_token(&token).unwrap();
+            assert_eq!(term.len(), expected);
+            assert!(token.starts_with(&*term));
+        }
+        // It is the stem that is cut: here the token alone is too long.
+        let stem = "x".repeat(250) + "oat";
+        let token = stem.clone() + "ing";
+        assert_eq!(analysis("porter", StopWords::none()).analyze_token(&token).unwrap(), stem);
+    }
+
+    #[test]
+    fn an_empty_stem_is_no_term() {
+        let analysis = analysis("none", StopWords::none());
+        assert_eq!(analysis.analyze_token(""), None);
+    }
+
+    #[test]
+    fn english_terms_of_endless_tokens_are_as_if_stemmed() {
+        let snowball = rust_stemmers::Stemmer::create(rust_stemmers::Algorithm::English);
+        let analysis = Analysis::default();
+        for middle in ["ay", "y", "x", "ational", "e", "ss", "ing"] {
+            for ending in ["", "ational", "fulnesses", "ying", "iveness", "ll", "eed", "ies"] {
+                let token = middle.repeat(6000 / middle.len()) + ending;
+                let stem = snowball.stem(&token);
+                assert_eq!(analysis.analyze_token(&token).unwrap(), stem[..MAX_TERM_BYTES]);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn law_terms_have_1_to_255_bytes(
+            parts in vec(prop::sample::select(vec!["a", "é", "北", "ing", "ﻻ", "ς", "و", "்"]), 0..300)
+        ) {
+            let token = parts.concat();
+            for stemmer in Stemmer::all() {
+                let analysis = Analysis { stemmer, stop_words: StopWords::none() };
+                if let Some(term) = analysis.analyze_token(&token) {
+                    prop_assert!((1..=MAX_TERM_BYTES).contains(&term.len()));
+                    prop_assert!(stemmer.stem(&token).starts_with(&*term));
+                }
+            }
+        }
+    }
+}

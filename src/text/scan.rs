@@ -1,0 +1,407 @@
+//! Where do tokens begin and end? The fast tokenizer of the build job, which equals
+//! [`for_each_token`](super::tokenizer::for_each_token) and hands out nearly all tokens as 16-byte
+//! keys without looking at a byte twice.
+//!
+//! Two passes over a text:
+//! 1. 64 bytes at a time are classified into *word bytes*, the ASCII letters and digits and every
+//!    byte from 0x80 on, and the places where word bytes begin and end go to a list. No token
+//!    crosses an ASCII byte that is no letter and no digit, so a stretch of word bytes without a
+//!    high byte is one token, and one with high bytes holds whole tokens.
+//! 2. For each stretch: up to 16 ASCII bytes are loaded at once and lower-cased by one `or`, for
+//!    letters and digits have bit 5 free. Longer ASCII stretches and those with high bytes go
+//!    another, slower way.
+//!
+//! Classes are found with AVX-512 (VBMI2 compresses the list of places), AVX2 or a table, chosen
+//! when the program runs. Timed in `benches/build.rs`.
+
+/// An ASCII token of up to 16 bytes, lower-cased, padded with zero bytes.
+pub type Key = [u64; 2];
+
+/// The longest token that a [`Key`] holds, in bytes.
+pub const KEY_BYTES: usize = 16;
+
+/// Takes the stretches of a text in order.
+pub trait Stretches {
+    /// A whole token of up to 16 ASCII bytes, lower-cased.
+    fn key(&mut self, key: Key);
+    /// A whole token of more than 16 ASCII bytes, as written.
+    fn long(&mut self, token: &[u8]);
+    /// Bytes that hold none, one or several whole tokens, among them bytes from 0x80 on.
+    fn mixed(&mut self, bytes: &[u8]);
+}
+
+/// Finds tokens; keeps its buffers from text to text.
+pub struct Scanner {
+    level: Level,
+    /// Where stretches begin and end, by turns.
+    edges: Vec<u32>,
+    /// A bit for each byte of the text: it is 0x80 or more.
+    high: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    Portable,
+}
+
+impl Level {
+    fn all() -> Vec<Self> {
+        let mut levels = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vbmi2")
+                && is_x86_feature_detected!("popcnt")
+            {
+                levels.push(Level::Avx512);
+            }
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
+                levels.push(Level::Avx2);
+            }
+        }
+        levels.push(Level::Portable);
+        levels
+    }
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner {
+    /// Takes the best instructions that this processor has.
+    pub fn new() -> Self {
+        Self { level: Level::all()[0], edges: Vec::new(), high: Vec::new() }
+    }
+
+    /// Hands the stretches of `text` to `out`, in order.
+    ///
+    /// # Panics
+    /// If the text has 4 GiB or more; documents are limited far below that.
+    #[inline]
+    pub fn scan(&mut self, text: &[u8], out: &mut impl Stretches) {
+        assert!(text.len() < u32::MAX as usize, "a text is limited by --max-document");
+        let any_high = self.find_edges(text);
+        let (pairs, rest) = self.edges.as_chunks::<2>();
+        debug_assert!(rest.is_empty());
+        for &[start, end] in pairs {
+            let (start, end) = (start as usize, end as usize);
+            if any_high && self.has_high(start, end) {
+                out.mixed(&text[start..end]);
+            } else if end - start <= KEY_BYTES {
+                out.key(load_key(text, start, end - start));
+            } else {
+                out.long(&text[start..end]);
+            }
+        }
+    }
+
+    /// Fills `edges` and `high`; tells whether any byte is 0x80 or more.
+    fn find_edges(&mut self, text: &[u8]) -> bool {
+        self.edges.clear();
+        self.edges.reserve(text.len() + 65);
+        self.high.clear();
+        self.high.reserve(text.len() / 64 + 1);
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level was detected on this processor.
+            Level::Avx512 => unsafe { self.find_edges_avx512(text) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level was detected on this processor.
+            Level::Avx2 => unsafe { self.find_edges_avx2(text) },
+            Level::Portable => self.find_edges_portable(text),
+        }
+    }
+
+    fn has_high(&self, start: usize, end: usize) -> bool {
+        let (first, last) = (start / 64, (end - 1) / 64);
+        let from = u64::MAX << (start % 64);
+        let until = u64::MAX >> (63 - (end - 1) % 64);
+        if first == last {
+            return self.high[first] & from & until != 0;
+        }
+        self.high[first] & from != 0
+            || self.high[last] & until != 0
+            || self.high[first + 1..last].iter().any(|&w| w != 0)
+    }
+
+    /// Appends the places in `word`, whose bits are the word bytes from `base` on, at which
+    /// stretches begin and end; `carry` is 1 if the byte before was a word byte.
+    #[inline(always)]
+    fn push_edges(&mut self, word: u64, base: usize, carry: u64) -> u64 {
+        let mut edges = word ^ ((word << 1) | carry);
+        while edges != 0 {
+            self.edges.push((base + edges.trailing_zeros() as usize) as u32);
+            edges &= edges - 1;
+        }
+        word >> 63
+    }
+
+    fn finish_edges(&mut self, text: &[u8]) -> bool {
+        // A stretch that the last whole word of bits left open ends with the text.
+        if self.edges.len() % 2 == 1 {
+            self.edges.push(text.len() as u32);
+        }
+        self.high.iter().fold(0, |any, &w| any | w) != 0
+    }
+
+    fn find_edges_portable(&mut self, text: &[u8]) -> bool {
+        let mut carry = 0;
+        for (i, bytes) in text.chunks(64).enumerate() {
+            let (mut word, mut high) = (0u64, 0u64);
+            for (bit, &byte) in bytes.iter().enumerate() {
+                word |= u64::from(byte.is_ascii_alphanumeric() || byte >= 0x80) << bit;
+                high |= u64::from(byte >> 7) << bit;
+            }
+            self.high.push(high);
+            carry = self.push_edges(word, i * 64, carry);
+        }
+        self.finish_edges(text)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1")]
+    fn find_edges_avx2(&mut self, text: &[u8]) -> bool {
+        use std::arch::x86_64::*;
+        let below = |x: __m256i, most: u8| -> __m256i {
+            let most = _mm256_set1_epi8(most as i8);
+            _mm256_cmpeq_epi8(_mm256_min_epu8(x, most), x)
+        };
+        let classify = |x: __m256i| -> (u32, u32) {
+            let lower = _mm256_or_si256(x, _mm256_set1_epi8(0x20));
+            let letters = below(_mm256_sub_epi8(lower, _mm256_set1_epi8(b'a' as i8)), 25);
+            let digits = below(_mm256_sub_epi8(x, _mm256_set1_epi8(b'0' as i8)), 9);
+            let high = _mm256_movemask_epi8(x) as u32;
+            (_mm256_movemask_epi8(_mm256_or_si256(letters, digits)) as u32 | high, high)
+        };
+        let mut carry = 0;
+        let mut last = [0u8; 64];
+        for (i, bytes) in text.chunks(64).enumerate() {
+            let bytes: &[u8; 64] = match bytes.try_into() {
+                Ok(whole) => whole,
+                Err(_) => {
+                    last[..bytes.len()].copy_from_slice(bytes);
+                    &last
+                }
+            };
+            // SAFETY: 32 bytes from 0 and from 32 are inside the array of 64.
+            let (a, b) = unsafe {
+                (
+                    _mm256_loadu_si256(bytes.as_ptr().cast()),
+                    _mm256_loadu_si256(bytes.as_ptr().add(32).cast()),
+                )
+            };
+            let ((word_a, high_a), (word_b, high_b)) = (classify(a), classify(b));
+            self.high.push((u64::from(high_b) << 32) | u64::from(high_a));
+            carry = self.push_edges((u64::from(word_b) << 32) | u64::from(word_a), i * 64, carry);
+        }
+        self.finish_edges(text)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
+    fn find_edges_avx512(&mut self, text: &[u8]) -> bool {
+        use std::arch::x86_64::*;
+        const IOTA: [u8; 64] = {
+            let mut iota = [0; 64];
+            let mut i = 0;
+            while i < 64 {
+                iota[i] = i as u8;
+                i += 1;
+            }
+            iota
+        };
+        // SAFETY: the array has 64 bytes.
+        let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
+        let mut carry = 0;
+        let mut at = 0;
+        while at < text.len() {
+            let left = text.len() - at;
+            let inside = if left >= 64 { u64::MAX } else { (1 << left) - 1 };
+            // SAFETY: the mask leaves out the bytes behind the text, which are not read.
+            let x = unsafe { _mm512_maskz_loadu_epi8(inside, text.as_ptr().add(at).cast()) };
+            let lower = _mm512_or_si512(x, _mm512_set1_epi8(0x20));
+            let letters = _mm512_cmplt_epu8_mask(
+                _mm512_sub_epi8(lower, _mm512_set1_epi8(b'a' as i8)),
+                _mm512_set1_epi8(26),
+            );
+            let digits = _mm512_cmplt_epu8_mask(
+                _mm512_sub_epi8(x, _mm512_set1_epi8(b'0' as i8)),
+                _mm512_set1_epi8(10),
+            );
+            let high = _mm512_movepi8_mask(x);
+            let word = letters | digits | high;
+            self.high.push(high);
+            let edges = word ^ ((word << 1) | carry);
+            carry = word >> 63;
+            let places = _mm512_maskz_compress_epi8(edges, iota);
+            let base = _mm512_set1_epi32(at as i32);
+            let n = edges.count_ones() as usize;
+            let old = self.edges.len();
+            // SAFETY: `find_edges` reserved one place for each byte of the text and 65 more; the
+            // stores below write at most 64 from `old`, which is at most `at`.
+            unsafe {
+                let to = self.edges.as_mut_ptr().add(old);
+                let store = |part: __m128i, to: *mut u32| {
+                    let wide = _mm512_add_epi32(_mm512_cvtepu8_epi32(part), base);
+                    _mm512_storeu_si512(to.cast(), wide);
+                };
+                store(_mm512_castsi512_si128(places), to);
+                if n > 16 {
+                    store(_mm512_extracti32x4_epi32::<1>(places), to.add(16));
+                    if n > 32 {
+                        store(_mm512_extracti32x4_epi32::<2>(places), to.add(32));
+                        store(_mm512_extracti32x4_epi32::<3>(places), to.add(48));
+                    }
+                }
+                self.edges.set_len(old + n);
+            }
+            at += 64;
+        }
+        self.finish_edges(text)
+    }
+}
+
+/// Keeps the first `len` bytes of a key.
+const KEEP: [Key; KEY_BYTES + 1] = {
+    let mut keep = [[0u64; 2]; KEY_BYTES + 1];
+    let mut len = 1;
+    while len <= KEY_BYTES {
+        let low = if len >= 8 { u64::MAX } else { (1 << (8 * len)) - 1 };
+        let high = if len <= 8 {
+            0
+        } else if len == 16 {
+            u64::MAX
+        } else {
+            (1 << (8 * (len - 8))) - 1
+        };
+        keep[len] = [low, high];
+        len += 1;
+    }
+    keep
+};
+
+const LOWER: u64 = 0x2020_2020_2020_2020;
+
+/// Makes the key of the ASCII letters and digits `text[start..start + len]`, `len` from 1 to 16.
+#[inline(always)]
+fn load_key(text: &[u8], start: usize, len: usize) -> Key {
+    let mut edge = [0u8; KEY_BYTES];
+    let bytes: &[u8; KEY_BYTES] = match text[start..].first_chunk() {
+        Some(bytes) => bytes,
+        None => {
+            edge[..len].copy_from_slice(&text[start..start + len]);
+            &edge
+        }
+    };
+    let whole = u128::from_le_bytes(*bytes);
+    let keep = &KEEP[len];
+    [(whole as u64 | LOWER) & keep[0], ((whole >> 64) as u64 | LOWER) & keep[1]]
+}
+
+/// The key of a lower-cased ASCII token, or `None` if it has none.
+pub fn key_of(token: &str) -> Option<Key> {
+    let fits = !token.is_empty()
+        && token.len() <= KEY_BYTES
+        && token.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    fits.then(|| load_key(token.as_bytes(), 0, token.len()))
+}
+
+/// The bytes of a key, which are ASCII letters and digits.
+pub fn key_bytes(key: Key) -> ([u8; KEY_BYTES], usize) {
+    let whole = (u128::from(key[1]) << 64) | u128::from(key[0]);
+    let len = KEY_BYTES - whole.leading_zeros() as usize / 8;
+    (whole.to_le_bytes(), len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tokenizer::for_each_token;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Default)]
+    struct Collect(Vec<String>);
+
+    impl Stretches for Collect {
+        fn key(&mut self, key: Key) {
+            let (bytes, len) = key_bytes(key);
+            self.0.push(std::str::from_utf8(&bytes[..len]).unwrap().to_string());
+        }
+        fn long(&mut self, token: &[u8]) {
+            assert!(token.len() > KEY_BYTES);
+            self.0.push(std::str::from_utf8(token).unwrap().to_lowercase());
+        }
+        fn mixed(&mut self, bytes: &[u8]) {
+            assert!(!bytes.is_ascii());
+            for_each_token(bytes, |t| self.0.push(t.to_string()));
+        }
+    }
+
+    fn check(text: &[u8]) {
+        let mut expected = Vec::new();
+        for_each_token(text, |t| expected.push(t.to_string()));
+        for level in Level::all() {
+            let mut scanner = Scanner { level, ..Scanner::new() };
+            let mut got = Collect::default();
+            scanner.scan(b"an earlier text that leaves its places behind", &mut got);
+            got.0.clear();
+            scanner.scan(text, &mut got);
+            assert_eq!(got.0, expected, "{level:?}: {text:?}");
+        }
+    }
+
+    #[test]
+    fn oracle_corner_cases() {
+        check(b"");
+        check(b" ");
+        check(b"a");
+        check(b"The quick-brown FOX, 42 times; x86_64.");
+        check(
+            "ab\u{e9}cd \u{130}stanbul STRASSE\u{df} \u{3a3}\u{391}\u{3a3} na\u{ef}ve".as_bytes(),
+        );
+        check(b"abcdefghijklmnop abcdefghijklmnopq ABCDEFGHIJKLMNOP");
+        check(b"cut \xe2\x82 short \xff\xfe a\xffb \xc3");
+        for len in [63, 64, 65, 127, 128, 129, 300] {
+            check(&vec![b'x'; len]);
+            let mut text = vec![b'.'; len];
+            text[len - 1] = b'Q';
+            check(&text);
+            text[62] = 0xc3;
+            check(&text);
+        }
+        // A stretch over three words of bits, high only in the middle.
+        let mut text = vec![b'w'; 200];
+        text[100..102].copy_from_slice("\u{e9}".as_bytes());
+        check(&text);
+    }
+
+    #[test]
+    fn keys_and_bytes_are_inverse() {
+        for token in ["a", "ab", "12345678", "123456789", "abcdefghijklmnop"] {
+            let (bytes, len) = key_bytes(key_of(token).unwrap());
+            assert_eq!(&bytes[..len], token.as_bytes());
+        }
+        assert_eq!(key_of("abcdefghijklmnopq"), None);
+        assert_eq!(key_of("\u{e9}"), None);
+        assert_eq!(key_of(""), None);
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_any_text(text in "[a-zA-Z0-9 .,\u{e9}\u{130}\u{3a3}\u{4e2d}]{0,300}") {
+            check(text.as_bytes());
+        }
+
+        #[test]
+        fn oracle_any_bytes(text in prop::collection::vec(any::<u8>(), 0..300)) {
+            check(&text);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What happens to an index when bytes of it change or go? Everything runs in this process: a panic,
+//! a wild allocation or an endless loop would show.
+
+use crate::sound::{Answers, OldAndNew, ask};
+use crate::util::Random;
+use millrace::index::check::check;
+use millrace::index::error::IndexError;
+use millrace::index::format::HEADER_BYTES;
+use millrace::index::manifest::Manifest;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// How much is damaged.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// Bytes of a file that are damaged one by one; of a longer one, these at both ends and a sample.
+    whole: u64,
+    /// Places in the rest of a longer file.
+    sample: u64,
+}
+
+/// Some seconds.
+const SOME: Extent = Extent { whole: 900, sample: 200 };
+/// Some minutes.
+const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
+
+/// Whatever was damaged, one look at the index takes no longer.
+const HANG: Duration = Duration::from_secs(20);
+/// Address space that no damage makes the process take, in KiB: all of these files are below 1 MB.
+const WILD_KIB: u64 = 1 << 20;
+
+/// An index with two runs, some lists with packed blocks, and its files.
+struct Victim {
+    set: OldAndNew,
+    answers: Answers,
+    files: Vec<PathBuf>,
+}
+
+impl Victim {
+    fn new() -> Self {
+        let set = OldAndNew::new(360, 16, 2);
+        set.build(&set.old).env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
+        let answers = set.answers();
+        assert!(answers.iter().any(|hits| hits.len() == 20));
+        let generation = crate::util::generation(&set.index());
+        let names = crate::util::files(&set.index()).into_keys();
+        let mut files: Vec<_> = names.map(|name| generation.join(name)).collect();
+        assert_eq!(files.len(), 8, "{files:?}");
+        files.extend([generation.join("manifest.json"), set.index().join("CURRENT")]);
+        Self { set, answers, files }
+    }
+
+    /// Opens and searches; a panic is an error of the test that tells `what`.
+    fn ask(&self, verify: bool, what: &str) -> Result<Answers, IndexError> {
+        let asked = || ask(&self.set.index(), verify, &self.set.queries);
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|_| panic!("panic: {what}"))
+    }
+
+    fn check(&self, what: &str) -> Result<(), Vec<IndexError>> {
+        let checked = || check(&self.set.index()).map(drop);
+        catch_unwind(AssertUnwindSafe(checked)).unwrap_or_else(|_| panic!("panic: {what}"))
+    }
+
+    /// A file was damaged without any checksum being made good.
+    fn assert_found(&self, path: &Path, what: &str) {
+        let problems = self.check(what).expect_err(what);
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(!problems.is_empty() && !problems[0].to_string().is_empty(), "{what}");
+        // Without --verify only the postings are not looked at whole.
+        let asked = self.ask(false, what);
+        let error = match name.ends_with(".postings") {
+            true => self.ask(true, what).expect_err(what),
+            false => asked.expect_err(what),
+        };
+        assert!(names_a_file(&error), "{what}: {error}");
+    }
+
+    fn assert_whole(&self) {
+        self.check("whole").unwrap();
+        assert!(self.ask(true, "whole").unwrap() == self.answers);
+    }
+}
+
+/// Which files an error speaks of is up to what refers to the damaged one, but it does name one.
+fn names_a_file(error: &IndexError) -> bool {
+    let text = error.to_string();
+    ["documents.", "runs/", "manifest.json", "CURRENT", "index:"].iter().any(|n| text.contains(n))
+}
+
+/// The places in a file of `length` bytes that are damaged.
+fn places(extent: Extent, length: u64, random: &mut Random) -> Vec<u64> {
+    if length <= extent.whole {
+        return (0..length).collect();
+    }
+    let ends = (0..extent.whole / 2).chain(length - extent.whole / 2..length);
+    let mut places: Vec<u64> = ends.collect();
+    places.extend((0..extent.sample).map(|_| random.next() % length));
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Runs a test on a thread of its own and fails when it takes too long between two steps, or when
+/// the process has taken wild amounts of memory.
+fn watched(test: impl FnOnce(&dyn Fn(&str)) + Send + 'static) {
+    let (sender, receiver): (Sender<String>, _) = channel();
+    let before = address_space();
+    let worker = std::thread::spawn(move || {
+        test(&|step: &str| sender.send(step.to_string()).expect("the watcher lives"));
+    });
+    let mut last = String::new();
+    loop {
+        match receiver.recv_timeout(HANG) {
+            Ok(step) => last = step,
+            Err(RecvTimeoutError::Timeout) => panic!("hangs at {last}"),
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        let grown = address_space().saturating_sub(before);
+        assert!(grown < WILD_KIB, "{grown} KiB more at {last}");
+    }
+    if let Err(panic) = worker.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// The most address space that this process has had, in KiB.
+fn address_space() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn flipped_bytes_are_found() {
+    flip_bytes(SOME);
+}
+
+#[test]
+fn cuts_are_found() {
+    cut(SOME);
+}
+
+#[test]
+fn sealed_damage_makes_no_panic() {
+    seal_damage(Extent { whole: SOME.whole / 3, ..SOME });
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn all_damage() {
+    flip_bytes(ALL);
+    cut(ALL);
+    seal_damage(ALL);
+}
+
+fn flip_bytes(extent: Extent) {
+    watched(move |step| {
+        let victim = Victim::new();
+        let mut random = Random::new(1);
+        let mut count = 0;
+        for path in &victim.files {
+            let bytes = fs::read(path).unwrap();
+            let file = File::options().write(true).open(path).unwrap();
+            for at in places(extent, bytes.len() as u64, &mut random) {
+                let old = bytes[at as usize];
+                // All bits of some, one bit of the others.
+                let flip = if random.below(4) == 0 { 0xff } else { 1 << random.below(8) };
+                let what = format!("{}: byte {at} {old:02x} ^ {flip:02x}", path.display());
+                if count % 256 == 0 {
+                    step(&what);
+                }
+                count += 1;
+                file.write_all_at(&[old ^ flip], at).unwrap();
+                victim.assert_found(path, &what);
+                file.write_all_at(&[old], at).unwrap();
+            }
+            victim.assert_whole();
+        }
+        println!("{count} bytes flipped");
+    });
+}
+
+fn cut(extent: Extent) {
+    watched(move |step| {
+        let victim = Victim::new();
+        let mut random = Random::new(2);
+        let mut count = 0;
+        for path in &victim.files {
+            let bytes = fs::read(path).unwrap();
+            let file = File::options().write(true).open(path).unwrap();
+            let mut lengths = places(extent, bytes.len() as u64, &mut random);
+            // Too long is as bad as too short.
+            lengths.extend([1, 8, 64].map(|more| bytes.len() as u64 + more));
+            for length in lengths.into_iter().rev() {
+                let what = format!("{}: cut to {length} bytes", path.display());
+                if count % 256 == 0 {
+                    step(&what);
+                }
+                count += 1;
+                file.set_len(length).unwrap();
+                victim.assert_found(path, &what);
+            }
+            file.write_all_at(&bytes, 0).unwrap();
+            victim.assert_whole();
+
+            fs::rename(path, path.with_extension("away")).unwrap();
+            let what = format!("{} is not there", path.display());
+            victim.check(&what).expect_err(&what);
+            victim.ask(false, &what).expect_err(&what);
+            fs::create_dir(path).unwrap();
+            let what = format!("{} is a folder", path.display());
+            victim.check(&what).expect_err(&what);
+            victim.ask(false, &what).expect_err(&what);
+            fs::remove_dir(path).unwrap();
+            fs::rename(path.with_extension("away"), path).unwrap();
+            victim.assert_whole();
+        }
+        println!("{count} lengths");
+    });
+}
+
+/// Damage by somebody who makes all checksums good again: there is nothing to find by them, and the
+/// numbers may say anything.
+fn seal_damage(extent: Extent) {
+    watched(move |step| {
+        let victim = Victim::new();
+        let generation = crate::util::generation(&victim.set.index());
+        let manifest = Manifest::read(&generation).unwrap();
+        let whole = fs::read(generation.join("manifest.json")).unwrap();
+        let mut random = Random::new(3);
+        let (mut count, mut unnoticed) = (0, 0);
+        for entry in &manifest.files {
+            let path = generation.join(&entry.name);
+            let bytes = fs::read(&path).unwrap();
+            for at in places(extent, bytes.len() as u64, &mut random) {
+                let mut damaged = bytes.clone();
+                let flip = random.pick(&[0xff, 0x80, 1, 2, 0x10]);
+                damaged[at as usize] ^= flip;
+                if random.below(8) == 0 {
+                    // A number of eight bytes that is near the end of all numbers.
+                    let start = (at as usize & !7).min(damaged.len() - 8);
+                    damaged[start..start + 8].copy_from_slice(&(u64::MAX - 7).to_le_bytes());
+                }
+                let what = format!("{}: byte {at} ^ {flip:02x}, sealed", path.display());
+                if count % 64 == 0 {
+                    step(&what);
+                }
+                count += 1;
+                let crc = crc32fast::hash(&damaged[..HEADER_BYTES - 4]);
+                damaged[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+                fs::write(&path, &damaged).unwrap();
+                let mut sealed = manifest.clone();
+                let entry = sealed.files.iter_mut().find(|e| e.name == entry.name).unwrap();
+                entry.crc32 = crc32fast::hash(&damaged);
+                fs::write(generation.join("manifest.json"), sealed.encode()).unwrap();
+                unnoticed += u32::from(victim.check(&what).is_ok());
+                _ = victim.ask(false, &what);
+            }
+            fs::write(&path, &bytes).unwrap();
+        }
+        fs::write(generation.join("manifest.json"), &whole).unwrap();
+        victim.assert_whole();
+        println!("{count} bytes changed and sealed, {unnoticed} of them unnoticed");
+        // What stays unnoticed: bytes of names and places, and term frequencies with their sums.
+    });
+}

@@ -1,0 +1,461 @@
+//! What do the black-box tests stand on? Scratch folders, runs of the binary, collections made from
+//! a seed, and the comparison of two indexes file by file.
+
+// Each module of tests uses its own part.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A job that takes longer hangs: it is killed and the test fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A folder that goes away with the test.
+pub(crate) struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::Builder::new().prefix("millrace-test-").tempdir().unwrap())
+    }
+
+    /// A path in the folder.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, and the folders above it.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+}
+
+/// A file or folder of the data that lies beside the repository; a test that needs it and finds
+/// none is skipped and says so.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
+    if !path.exists() {
+        eprintln!("skipped: there is no {}", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// A run of the binary.
+pub(crate) struct Job {
+    command: Command,
+    stdin: Vec<u8>,
+}
+
+/// What a run of the binary left.
+pub(crate) struct Outcome {
+    command: String,
+    /// Exit status; none if a signal ended it.
+    pub(crate) status: Option<i32>,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+/// Prepares a run of the binary with these arguments and nothing on standard input.
+pub(crate) fn millrace<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Job {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
+    command.args(args).env_remove("MILLRACE_FAULT").env_remove("MILLRACE_RUN_LIMIT");
+    Job { command, stdin: Vec::new() }
+}
+
+/// Makes a list of arguments out of strings and paths.
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { [$(std::ffi::OsString::from(&$arg)),*] };
+}
+pub(crate) use args;
+
+impl Job {
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    pub(crate) fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Starts the job with pipes at all three streams.
+    pub(crate) fn spawn(&mut self) -> Child {
+        let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        piped.stderr(Stdio::piped()).spawn().expect("the binary starts")
+    }
+
+    /// Runs the job to its end.
+    pub(crate) fn run(mut self) -> Outcome {
+        let command = format!("{:?}", self.command);
+        let mut child = self.spawn();
+        let (mut stdin, bytes) = (child.stdin.take().unwrap(), self.stdin);
+        // A job need not read what it is given.
+        let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
+        let stdout = drain(child.stdout.take().unwrap());
+        let stderr = drain(child.stderr.take().unwrap());
+        let status = wait(&mut child, &command);
+        writing.join().unwrap();
+        let stderr = String::from_utf8_lossy(&stderr.join().unwrap()).into_owned();
+        Outcome { command, status, stdout: stdout.join().unwrap(), stderr }
+    }
+
+    /// Runs the job, which has to succeed.
+    pub(crate) fn ok(self) -> Outcome {
+        self.run().expect_status(0)
+    }
+
+    /// Runs the job, which has to fail with this exit status, a message, and no results.
+    pub(crate) fn fails(self, status: i32) -> Outcome {
+        let outcome = self.run().expect_status(status);
+        assert!(outcome.stdout.is_empty(), "results of a failed job\n{outcome:?}");
+        assert!(!outcome.stderr.trim().is_empty(), "no message\n{outcome:?}");
+        outcome
+    }
+}
+
+/// Waits for a child, and kills it when it takes too long.
+pub(crate) fn wait(child: &mut Child, what: &str) -> Option<i32> {
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(500);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code();
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("killed after {PATIENCE:?}: {what}");
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+impl Outcome {
+    #[track_caller]
+    pub(crate) fn expect_status(self, status: i32) -> Self {
+        assert_eq!(self.status, Some(status), "{self:?}");
+        self
+    }
+
+    /// Checks that standard error says `what`.
+    #[track_caller]
+    pub(crate) fn says(self, what: impl AsRef<str>) -> Self {
+        let what = what.as_ref();
+        assert!(self.stderr.contains(what), "`{what}` is not in the messages of\n{self:?}");
+        self
+    }
+
+    /// Standard output, which is UTF-8.
+    #[track_caller]
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("the output is UTF-8")
+    }
+
+    /// Standard output as one JSON object a line.
+    #[track_caller]
+    pub(crate) fn json_lines(&self) -> Vec<Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+}
+
+impl std::fmt::Debug for Outcome {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let head = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(2000)]).into_owned();
+            text + if bytes.len() > 2000 { " ..." } else { "" }
+        };
+        writeln!(f, "{}\nexit status {:?}", self.command, self.status)?;
+        writeln!(f, "--- standard output\n{}", head(&self.stdout))?;
+        writeln!(f, "--- standard error\n{}---", head(self.stderr.as_bytes()))
+    }
+}
+
+/// Builds an index, quietly.
+pub(crate) fn build<A: AsRef<OsStr>>(index: &Path, more: impl IntoIterator<Item = A>) -> Outcome {
+    millrace(args!["build", "--quiet", "--index", index]).args(more).ok()
+}
+
+/// What `info --json` tells about an index.
+pub(crate) fn info(index: &Path) -> Value {
+    let outcome = millrace(args!["info", "--json", "--index", index]).ok();
+    serde_json::from_slice(&outcome.stdout).unwrap()
+}
+
+/// The folder of the live generation.
+pub(crate) fn generation(index: &Path) -> PathBuf {
+    let name = std::fs::read_to_string(index.join("CURRENT")).unwrap();
+    index.join(name.trim_end())
+}
+
+/// The files of the live generation but its manifest, by their names.
+pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                walk(&entry.path(), &format!("{name}/"), files);
+            } else if name != "manifest.json" {
+                files.insert(name, std::fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    let mut all = BTreeMap::new();
+    walk(&generation(index), "", &mut all);
+    all
+}
+
+/// Checks that two indexes have the same bytes in all files but the manifest and those in `but`.
+#[track_caller]
+pub(crate) fn assert_same_index(a: &Path, b: &Path, but: &[&str]) {
+    let (left, right) = (files(a), files(b));
+    let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&left), names(&right), "files of {} and {}", a.display(), b.display());
+    let mut differences = String::new();
+    for (name, bytes) in left.iter().filter(|(name, _)| !but.contains(&name.as_str())) {
+        let other = &right[name];
+        if bytes != other {
+            let at = bytes.iter().zip(other).take_while(|(x, y)| x == y).count();
+            let lengths = (bytes.len(), other.len());
+            writeln!(differences, "{name}: first at byte {at}, lengths {lengths:?}").unwrap();
+        }
+    }
+    assert!(differences.is_empty(), "{} and {}:\n{differences}", a.display(), b.display());
+}
+
+/// Random numbers from a seed (splitmix64).
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// A number from 0 to below 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// Distinct words of a vocabulary, drawn about as in Zipf's law: the n-th in proportion to 1 / n.
+pub(crate) struct Words(Vec<String>);
+
+impl Words {
+    pub(crate) fn new(random: &mut Random, count: usize) -> Self {
+        const SYLLABLES: [&str; 20] = [
+            "ka", "ro", "mil", "ter", "an", "so", "que", "bi", "la", "no", "tra", "pe", "u", "sti",
+            "gor", "wa", "ein", "zy", "he", "dom",
+        ];
+        const ENDINGS: [&str; 10] =
+            ["", "", "", "s", "ing", "ed", "ation", "fulness", "ies", "ically"];
+        const ODD: [&str; 8] =
+            ["café", "Straße", "北京", "ΟΔΥΣΣΕΥΣ", "İzmir", "naïve", "Ünïcode", "данные"];
+        let mut words: Vec<String> =
+            ["the", "of", "and", "to", "in"].map(String::from).into_iter().collect();
+        while words.len() < count {
+            let mut word = String::new();
+            match random.below(40) {
+                0 => word += random.pick(&ODD),
+                1 => write!(word, "{}", random.below(100_000)).unwrap(),
+                _ => (0..1 + random.below(3)).for_each(|_| word += random.pick(&SYLLABLES)),
+            }
+            word += random.pick(&ENDINGS);
+            if random.below(10) == 0 {
+                word = word.to_uppercase();
+            }
+            words.push(word);
+        }
+        words.sort_unstable();
+        words.dedup();
+        // A fixed shuffle, so that frequent words are of all kinds.
+        for i in (1..words.len()).rev() {
+            words.swap(i, random.below(i + 1));
+        }
+        Self(words)
+    }
+
+    pub(crate) fn draw<'a>(&'a self, random: &mut Random) -> &'a str {
+        let rank = (self.0.len() as f64 + 1.0).powf(random.share()) as usize - 1;
+        &self.0[rank.min(self.0.len() - 1)]
+    }
+
+    /// Some words with spaces between them.
+    pub(crate) fn phrase(&self, random: &mut Random, count: usize) -> String {
+        (0..count).map(|_| self.draw(random)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A document of a generated collection; without a name it is named for its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Doc {
+    pub(crate) name: Option<String>,
+    pub(crate) text: String,
+}
+
+/// A collection made from a seed.
+pub(crate) struct Collection {
+    pub(crate) words: Words,
+    pub(crate) docs: Vec<Doc>,
+}
+
+impl Collection {
+    /// Makes `count` documents of `mean` words in the mean; some are empty, some of equal text, and
+    /// all have names.
+    pub(crate) fn new(seed: u64, count: usize, mean: usize) -> Self {
+        let mut random = Random::new(seed);
+        let words = Words::new(&mut random, 3000 + count / 2);
+        let mut docs: Vec<Doc> = Vec::with_capacity(count);
+        for number in 0..count {
+            let mut text = String::new();
+            if number > 0 && random.below(50) == 0 {
+                text.clone_from(&docs[random.below(number)].text);
+            } else if random.below(40) > 0 {
+                for _ in 0..1 + random.below(mean * 2) {
+                    text += words.draw(&mut random);
+                    text +=
+                        random.pick(&[" ", " ", " ", " ", ", ", ". ", "\n", "\t", " \"", " — "]);
+                }
+            }
+            docs.push(Doc { name: Some(format!("doc-{seed}-{number}")), text });
+        }
+        Self { words, docs }
+    }
+
+    /// Takes the name of every `nth` document away.
+    pub(crate) fn unname(mut self, nth: usize) -> Self {
+        self.docs.iter_mut().step_by(nth).for_each(|doc| doc.name = None);
+        self
+    }
+
+    pub(crate) fn jsonl(&self) -> Vec<u8> {
+        jsonl(&self.docs)
+    }
+}
+
+/// Documents as JSON lines, strings escaped in all the ways that JSON knows.
+pub(crate) fn jsonl(docs: &[Doc]) -> Vec<u8> {
+    let mut random = Random::new(docs.len() as u64);
+    let mut out = Vec::new();
+    for doc in docs {
+        let text = match random.below(3) {
+            0 => escape_all(&doc.text),
+            _ => serde_json::to_string(&doc.text).unwrap(),
+        };
+        let name = doc.name.as_ref().map(|name| serde_json::to_string(name).unwrap());
+        let line = match (name, random.below(3)) {
+            (None, _) => format!("{{\"contents\": {text}}}"),
+            (Some(name), 0) => format!("{{\"contents\":{text},\"id\":{name}}}"),
+            (Some(name), 1) => {
+                format!("{{\"id\": {name}, \"n\": [1, {{\"a\": null}}], \"contents\": {text}}}")
+            }
+            (Some(name), _) => format!("{{\"id\": {name}, \"contents\": {text}}}"),
+        };
+        out.extend_from_slice(line.as_bytes());
+        out.push(b'\n');
+    }
+    out
+}
+
+/// A JSON string in which everything but ASCII letters, digits and spaces is escaped.
+fn escape_all(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() || c == ' ' {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            c.encode_utf16(&mut units).iter().for_each(|u| write!(out, "\\u{u:04x}").unwrap());
+        }
+    }
+    out + "\""
+}
+
+/// Documents as lines of name, tab, text, with white space in the text made spaces.
+pub(crate) fn tsv(docs: &[Doc]) -> Vec<u8> {
+    let mut out = String::new();
+    for doc in docs {
+        let text = doc.text.replace(['\n', '\r', '\t'], " ");
+        writeln!(out, "{}\t{text}", doc.name.as_deref().unwrap_or("")).unwrap();
+    }
+    out.into_bytes()
+}
+
+/// Compresses as gzip, in this many members.
+pub(crate) fn gzip(bytes: &[u8], members: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in bytes.chunks(bytes.len().div_ceil(members).max(1)) {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(part).unwrap();
+        out.extend_from_slice(&encoder.finish().unwrap());
+    }
+    out
+}
+
+/// Compresses as Zstandard, in this many frames.
+pub(crate) fn zstd(bytes: &[u8], frames: usize) -> Vec<u8> {
+    let size = bytes.len().div_ceil(frames).max(1);
+    bytes.chunks(size).flat_map(|part| zstd::encode_all(part, 1).unwrap()).collect()
+}
+
+/// Cuts text into parts of about the same size at line ends.
+pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
+    let mut cut = Vec::new();
+    let mut rest = bytes;
+    for left in (1..=parts).rev() {
+        let at = rest.len() / left;
+        let end = match left {
+            1 => rest.len(),
+            _ => rest[at..].iter().position(|&b| b == b'\n').map_or(rest.len(), |n| at + n + 1),
+        };
+        let (part, tail) = rest.split_at(end);
+        cut.push(part);
+        rest = tail;
+    }
+    cut
+}
