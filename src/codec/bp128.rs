@@ -55,16 +55,11 @@ pub fn width(values: &[u32; BLOCK]) -> u8 {
 /// If `width` is above 32.
 pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
-    let (width, mask) = (u32::from(width), mask(width));
-    let (mut held, mut bits) = (0u64, 0);
-    for value in values {
-        held |= u64::from(value & mask) << bits;
-        bits += width;
-        if bits >= 32 {
-            out.extend_from_slice(&(held as u32).to_le_bytes());
-            held >>= 32;
-            bits -= 32;
-        }
+    match level() {
+        // SAFETY: `level` found the instructions; the width is right.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::pack(values, width, out) },
+        _ => portable::pack(values, width, out),
     }
 }
 
@@ -150,6 +145,20 @@ const fn mask(width: u8) -> u32 {
 /// The paths that every machine has. They also say what the others must give.
 mod portable {
     use super::{BLOCK, bytes, mask};
+
+    pub(super) fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
+        let (width, mask) = (u32::from(width), mask(width));
+        let (mut held, mut bits) = (0u64, 0);
+        for value in values {
+            held |= u64::from(value & mask) << bits;
+            bits += width;
+            if bits >= 32 {
+                out.extend_from_slice(&(held as u32).to_le_bytes());
+                held >>= 32;
+                bits -= 32;
+            }
+        }
+    }
 
     pub(super) fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
         let mut words = block[..bytes(width)].chunks_exact(4);

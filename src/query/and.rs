@@ -132,7 +132,7 @@ impl Run<'_> {
             cursor.tfs_of_positions(&list, &mut tfs[..count])?;
             add_scores(self.level, term.weight, tfs, norms, count, sums);
         }
-        offer_block(self.level, (docids, sums), count, self.first_docid, top);
+        offer_block(self.level, (docids, sums), 0..count, self.first_docid, top);
         Ok(())
     }
 }

@@ -2,7 +2,8 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::kernels::{Block, Matches, NO_DOCID, Room, Share, match_block, scores, share_out};
+use super::kernels::{Block, Matches, NO_DOCID, Room, Shares, match_block, scores, share_out};
+use super::top_k::TopK;
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 
@@ -24,12 +25,32 @@ pub struct Scratch {
     pub(super) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
     pub(super) order: Vec<usize>,
-    /// Sums of the documents of a window, all [`UNMATCHED`](super::kernels::UNMATCHED) between
-    /// queries.
-    pub(super) accumulators: Vec<f32>,
-    /// Slots of the matched documents of a window.
-    pub(super) touched: Vec<u32>,
+    pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
+    /// Weights of terms, summed up.
+    pub(super) bounds: Vec<f64>,
+    /// Documents with sums of scores.
+    pub(super) found: Vec<(u32, f32)>,
+    /// Blocks and numbers in them.
+    pub(super) places: Vec<Option<(usize, usize)>>,
+    /// The best documents of one list.
+    pub(super) ahead: TopK,
+}
+
+/// The accumulators of a window.
+#[derive(Debug, Default)]
+pub(super) struct WindowMemory {
+    /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
+    pub(super) accumulators: Vec<f32>,
+    /// Slots of the matched documents.
+    pub(super) touched: Vec<u32>,
+}
+
+impl WindowMemory {
+    /// Forgets the sums of a window in which a search ended.
+    pub(super) fn clear(&mut self) {
+        self.accumulators.clear();
+    }
 }
 
 /// What a block of the shortest list has in common with others.
@@ -44,7 +65,9 @@ pub(super) struct Candidates {
     pub(super) norms: [f32; BLOCK],
     /// Of full matches in one list.
     pub(super) tfs: [u32; BLOCK],
-    /// Sums of the scores of full matches.
+    /// What those found in a list are worth there.
+    pub(super) worth: [f32; BLOCK],
+    /// Sums of scores.
     pub(super) sums: [f32; BLOCK],
 }
 
@@ -62,15 +85,19 @@ impl Scratch {
             kept: [0; BLOCK + 16],
             norms: [0.0; BLOCK],
             tfs: [1; BLOCK],
+            worth: [0.0; BLOCK],
             sums: [0.0; BLOCK],
         };
         Scratch {
             level: level(),
             cursors: Vec::new(),
             order: Vec::new(),
-            accumulators: Vec::new(),
-            touched: Vec::new(),
+            windows: WindowMemory::default(),
             candidates,
+            bounds: Vec::new(),
+            found: Vec::new(),
+            places: Vec::new(),
+            ahead: TopK::new(),
         }
     }
 
@@ -107,7 +134,7 @@ pub(super) struct Cursor {
     pub(super) positions: Room,
     tfs: [u32; BLOCK],
     tail_tfs: [u32; BLOCK],
-    shares: [Share; BLOCK],
+    shares: Shares,
     /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; BLOCK],
     /// How many docids the block has.
@@ -130,7 +157,7 @@ impl Default for Cursor {
             positions: [0; BLOCK + 16],
             tfs: [0; BLOCK],
             tail_tfs: [0; BLOCK],
-            shares: [Share::default(); BLOCK],
+            shares: Shares::NONE,
             scores: [0.0; BLOCK],
             len: 0,
             at: 0,
@@ -142,7 +169,7 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.len, self.at, self.block, self.tfs_block) = (0, 0, NONE, NONE);
     }
 
@@ -204,6 +231,17 @@ impl Cursor {
         self.block.wrapping_add(1)
     }
 
+    /// The block and the number in it of the first posting that is not used up.
+    pub(super) fn place(&self) -> Option<(usize, usize)> {
+        (self.at < self.len).then_some((self.block, self.at))
+    }
+
+    /// Sets which block is the next. The cursor has no block until that is loaded.
+    pub(super) fn skip_to(&mut self, block: usize) {
+        self.block = block.wrapping_sub(1);
+        self.len = 0;
+    }
+
     /// The first docid of the block that is not used up.
     pub(super) fn next_docid(&self) -> Option<u32> {
         self.docids[..self.len].get(self.at).copied()
@@ -233,11 +271,15 @@ impl Cursor {
     ) -> Result<(usize, bool), ListError> {
         let from = if self.block == NONE { 0 } else { self.block };
         let wanted = (candidates, count);
-        let shares = share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        share_out(level, list.last_docids(), from, wanted, &mut self.shares);
         let (mut found, mut next) = (0, 0);
-        for share in 0..shares {
-            let Share { block, end } = self.shares[share];
-            let (block, end) = (block as usize, end as usize);
+        for share in 0..self.shares.len {
+            let block = self.shares.blocks[share] as usize;
+            let end = self.shares.ends[share] as usize;
+            if end <= next {
+                // Only damage makes last docids fall; what was looked for is not looked for again.
+                continue;
+            }
             if block != self.block {
                 self.load(list, block, documents)?;
             }

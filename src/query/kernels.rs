@@ -10,6 +10,10 @@ mod portable;
 #[cfg(test)]
 mod tests;
 
+pub(super) use portable::first_block;
+
+use std::ops::Range;
+
 use super::top_k::TopK;
 use crate::codec::level::Level;
 use crate::index::list::BLOCK;
@@ -23,7 +27,7 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 pub(super) const UNMATCHED: f32 = -0.0;
 
 /// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
-/// [`NO_DOCID`] follows them: at least 16 times, and up to 128 numbers.
+/// [`NO_DOCID`] follows them 16 times; what is behind that has no meaning.
 pub(super) type Room = [u32; BLOCK + 16];
 
 /// Candidates that a list has.
@@ -64,13 +68,28 @@ macro_rules! dispatch {
     };
 }
 
-/// Candidates that lie in the same block of a list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Share {
-    /// The block.
-    pub(super) block: u32,
-    /// The number of the first candidate behind it.
-    pub(super) end: u32,
+/// Which candidates lie in which block of a list, by shares that lie in the same.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    /// The blocks.
+    pub(super) blocks: Room,
+    /// Of each share, the number of the first candidate behind it.
+    pub(super) ends: Room,
+    /// How many shares. The arrays hold nothing of use behind them.
+    pub(super) len: usize,
+}
+
+impl Shares {
+    /// No shares.
+    pub(super) const NONE: Self = Shares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
+
+    /// Adds a share.
+    #[inline(always)]
+    fn push(&mut self, block: usize, end: usize) {
+        self.blocks[self.len] = block as u32;
+        self.ends[self.len] = end as u32;
+        self.len += 1;
+    }
 }
 
 /// Shares out the candidates among the blocks of a list, given by their last docids, from block
@@ -82,8 +101,8 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     candidates: (&Room, usize),
-    shares: &mut [Share; BLOCK],
-) -> usize {
+    shares: &mut Shares,
+) {
     dispatch!(level, share_out(last_docids, from, candidates, shares))
 }
 
@@ -128,30 +147,57 @@ pub(super) fn add_scores(
     dispatch!(level, add_scores(weight, tfs, norms, count, sums))
 }
 
-/// Offers the first `len` documents, counting docids from `first_docid`; they rise.
+/// Where documents go with their sums.
+pub(super) trait Sink {
+    /// Sums up to this are of no use; below zero if every document is wanted.
+    fn bar(&self) -> f32;
+
+    /// Takes a document with its sum.
+    fn push(&mut self, docid: u32, sum: f32);
+}
+
+impl Sink for TopK {
+    #[inline(always)]
+    fn bar(&self) -> f32 {
+        self.threshold()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, docid: u32, sum: f32) {
+        self.offer(docid, sum);
+    }
+}
+
+/// Gives `sink` the documents of a part of a block, which rise, if their scores are above its bar.
+/// It gets docids that count from `first_docid`.
 #[inline]
-pub(super) fn offer_block(
+pub(super) fn offer_block<S: Sink>(
     level: Level,
     (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
+    part: Range<usize>,
     first_docid: u32,
-    top: &mut TopK,
+    sink: &mut S,
 ) {
-    dispatch!(level, offer_block((docids, scores), len, first_docid, top))
+    dispatch!(level, offer_block((docids, scores), part, first_docid, sink))
 }
 
-/// Offers all matched documents of a window, the first of which is `first_docid`, and makes every
-/// accumulator [`UNMATCHED`] again.
+/// Gives `sink` the matched documents of a window, the first of which is `first_docid`, if their
+/// sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
 #[inline]
-pub(super) fn sweep(level: Level, accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
-    dispatch!(level, sweep(accumulators, first_docid, top))
+pub(super) fn sweep<S: Sink>(
+    level: Level,
+    accumulators: &mut [f32],
+    first_docid: u32,
+    sink: &mut S,
+) {
+    dispatch!(level, sweep(accumulators, first_docid, sink))
 }
 
-/// The bits that an accumulator has to exceed, as a signed number, to be matched and above the
-/// threshold of `top`: scores are not negative, so their bits order as signed numbers do, and those
-/// of [`UNMATCHED`] are the least of all.
+/// The bits that an accumulator has to exceed, as a signed number, to be matched and above the bar:
+/// sums are not negative, so their bits order as signed numbers do, and those of [`UNMATCHED`] are
+/// the least of all.
 #[inline(always)]
-fn bits_to_exceed(top: &TopK) -> i32 {
-    let threshold = top.threshold();
-    if threshold < 0.0 { UNMATCHED.to_bits() as i32 } else { threshold.to_bits() as i32 }
+fn bits_to_exceed(sink: &impl Sink) -> i32 {
+    let bar = sink.bar();
+    if bar < 0.0 { UNMATCHED.to_bits() as i32 } else { bar.to_bits() as i32 }
 }

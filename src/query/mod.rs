@@ -5,8 +5,10 @@ pub mod and;
 pub mod cursor;
 pub mod exhaustive;
 mod kernels;
+pub mod max_score;
 pub mod output;
 pub mod searcher;
 #[cfg(test)]
 mod tests;
 pub mod top_k;
+mod windows;

@@ -71,6 +71,22 @@ impl TopK {
         self.keys.clear();
     }
 
+    /// The k of this query.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// The k-th best score so far; minus infinity if fewer documents were offered.
+    pub(super) fn least(&mut self) -> f32 {
+        if self.keys.len() > self.k {
+            self.cut();
+        }
+        if self.keys.len() < self.k || self.k == 0 {
+            return self.threshold();
+        }
+        self.keys.iter().min().map_or(f32::INFINITY, |&key| score_of(key))
+    }
+
     /// A score that a document offered after all smaller docids has to exceed to be among the best
     /// k; it rises while documents are offered. It may lag behind the k-th score so far. Minus
     /// infinity as long as every document may get in, plus infinity if k is 0.

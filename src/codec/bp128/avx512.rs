@@ -8,7 +8,11 @@
 //!
 //! The sums of the sixteens do not wait for each other: only one addition a step is in the chain.
 
+mod pack;
+
 use std::arch::x86_64::*;
+
+pub(super) use pack::pack;
 
 use super::{BLOCK, mask};
 

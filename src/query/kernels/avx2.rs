@@ -1,6 +1,8 @@
 //! The plain forms, compiled for machines with AVX2.
 
-use super::{BLOCK, Block, Matches, Room, Share, TopK, portable};
+use std::ops::Range;
+
+use super::{BLOCK, Block, Matches, Room, Shares, Sink, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -17,8 +19,8 @@ compiled_for_avx2! {
         last_docids: &[[u8; 4]],
         from: usize,
         candidates: (&Room, usize),
-        shares: &mut [Share; BLOCK]
-    ) -> usize;
+        shares: &mut Shares
+    );
     fn match_block(
         candidates: &Room,
         span: (usize, usize),
@@ -39,11 +41,19 @@ compiled_for_avx2! {
         count: usize,
         sums: &mut [f32; BLOCK]
     );
-    fn offer_block(
-        documents: (&Room, &[f32; BLOCK]),
-        len: usize,
-        first_docid: u32,
-        top: &mut TopK
-    );
-    fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK);
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+    portable::sweep(accumulators, first_docid, sink);
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) fn offer_block<S: Sink>(
+    documents: (&Room, &[f32; BLOCK]),
+    part: Range<usize>,
+    first_docid: u32,
+    sink: &mut S,
+) {
+    portable::offer_block(documents, part, first_docid, sink);
 }

@@ -1,21 +1,15 @@
 //! The inner loops, sixteen lanes wide.
 
-use std::arch::asm;
+mod find;
+
 use std::arch::x86_64::*;
-use std::hint::{black_box, select_unpredictable};
-use std::sync::LazyLock;
+use std::ops::Range;
 
-use super::{
-    BLOCK, Block, Matches, NO_DOCID, Room, Share, TopK, UNMATCHED, bits_to_exceed, portable,
-};
+#[cfg(test)]
+pub(super) use find::check_intersections;
+pub(super) use find::{match_block, share_out};
 
-/// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
-/// of whole blocks about 10 for every sixteen postings.
-const FEW: usize = 12;
-
-/// Whether one instruction finds what two vectors have in common.
-static INTERSECTS: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
+use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
 
 /// The first sixteen numbers from `at` on.
 #[inline]
@@ -60,186 +54,6 @@ fn first_lanes(count: usize) -> u16 {
 #[target_feature(enable = "avx512f")]
 fn iota() -> __m512i {
     _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-}
-
-/// As `portable::first_block`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
-    let wanted = _mm512_set1_epi32(docid as i32);
-    // Most steps are short; a long one is left to the galloping search.
-    for _ in 0..4 {
-        let rest = &last_docids[from.min(last_docids.len())..];
-        let lanes = first_lanes(rest.len());
-        // SAFETY: the lanes are no more than the last docids that there are.
-        let last = unsafe { _mm512_maskz_loadu_epi32(lanes, rest.as_ptr().cast()) };
-        let reached = _mm512_mask_cmpge_epu32_mask(lanes, last, wanted);
-        if reached != 0 {
-            return from + reached.trailing_zeros() as usize;
-        }
-        if rest.len() <= 16 {
-            return last_docids.len();
-        }
-        from += 16;
-    }
-    portable::first_block(last_docids, from, docid)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn share_out(
-    last_docids: &[[u8; 4]],
-    from: usize,
-    (candidates, count): (&Room, usize),
-    shares: &mut [Share; BLOCK],
-) -> usize {
-    let (mut block, mut next, mut len) = (from, 0, 0);
-    while next < count {
-        block = first_block(last_docids, block, candidates[next]);
-        let end = match last_docids.get(block) {
-            None => count,
-            Some(&last) => count_up_to(candidates, next, u32::from_le_bytes(last)).min(count),
-        };
-        next = end;
-        shares[len] = Share { block: block as u32, end: end as u32 };
-        len += 1;
-    }
-    len
-}
-
-/// The number of the first candidate behind `last`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
-    let last = _mm512_set1_epi32(last as i32);
-    while from < BLOCK {
-        let here = _mm512_cmple_epu32_mask(load(candidates, from), last).count_ones() as usize;
-        from += here;
-        if here < 16 {
-            break;
-        }
-    }
-    from
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn match_block(
-    candidates: &Room,
-    (from, end): (usize, usize),
-    block: Block<'_>,
-    matches: &mut Matches<'_>,
-) {
-    if end - from <= FEW {
-        match_few(candidates, (from, end), block, matches);
-    } else if *INTERSECTS {
-        match_many::<true>(candidates, (from, end), block, matches);
-    } else {
-        match_many::<false>(candidates, (from, end), block, matches);
-    }
-}
-
-/// Compares each candidate with the quarter of the block in which it must be, four candidates
-/// without a branch.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn match_few(
-    candidates: &Room,
-    (from, end): (usize, usize),
-    block: Block<'_>,
-    matches: &mut Matches<'_>,
-) {
-    let docids = block.docids;
-    let ends = [docids[31], docids[63], docids[95]];
-    let mut found = matches.found;
-    for four in (from..end).step_by(4) {
-        for (candidate, &wanted) in (four..).zip(&candidates[four..four + 4]) {
-            let quarter: usize = ends.iter().map(|&end| usize::from(wanted > end)).sum();
-            let sought = _mm512_set1_epi32(wanted as i32);
-            let low = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter), sought);
-            let high = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter + 16), sought);
-            let equal = u32::from(low) | u32::from(high) << 16;
-            let at = 32 * quarter as u32 + equal.trailing_zeros();
-            matches.docids[found] = wanted;
-            matches.kept[found] = candidate as u32;
-            matches.positions[found] = block.first.wrapping_add(at);
-            found += usize::from(equal != 0) & usize::from(candidate < end);
-        }
-    }
-    matches.found = found;
-}
-
-/// Merges: sixteen candidates against sixteen postings a step. The chain of steps is as long as a
-/// load, a comparison and a choice; what is found does not lie on it.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn match_many<const INTERSECTS: bool>(
-    candidates: &Room,
-    (from, end): (usize, usize),
-    block: Block<'_>,
-    matches: &mut Matches<'_>,
-) {
-    let start = matches.found;
-    let mut found = start;
-    let (mut candidate, mut at) = (from, 0);
-    // Read apart from the vectors: to take the last lane out of a vector takes longer than to load
-    // it, and the compiler would do that if it saw that it is the same.
-    let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
-    while candidate < end && at < block.len {
-        let wanted = load(candidates, candidate);
-        let docids = load(block.docids, at);
-        let (kept, met) =
-            if INTERSECTS { intersect(wanted, docids) } else { compare_all(wanted, docids) };
-        let number = |first: u32| _mm512_add_epi32(iota(), _mm512_set1_epi32(first as i32));
-        let numbers = _mm512_maskz_compress_epi32(kept, number(candidate as u32));
-        store(matches.kept, found, numbers);
-        store(matches.docids, found, _mm512_maskz_compress_epi32(kept, wanted));
-        let places = number(block.first.wrapping_add(at as u32));
-        store(matches.positions, found, _mm512_maskz_compress_epi32(met, places));
-        found += kept.count_ones() as usize;
-        let (most_wanted, most) = (wanted_ends[candidate + 15], docid_ends[at + 15]);
-        (candidate, at) = (
-            select_unpredictable(most_wanted <= most, candidate + 16, candidate),
-            select_unpredictable(most <= most_wanted, at + 16, at),
-        );
-    }
-    // What follows the candidates may have met what follows the docids of a tail: in the last step,
-    // behind all true matches.
-    while found > start && matches.kept[found - 1] as usize >= end {
-        found -= 1;
-    }
-    matches.found = found;
-}
-
-/// Which lanes of `a` are in `b`, and which of `b` in `a`. The machine has VP2INTERSECT.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
-    let (in_b, in_a): (u16, u16);
-    // SAFETY: the caller made sure of the instruction; it writes the two registers named.
-    unsafe {
-        asm!(
-            "vp2intersectd k2, {a}, {b}",
-            a = in(zmm_reg) a,
-            b = in(zmm_reg) b,
-            out("k2") in_b,
-            out("k3") in_a,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    (in_b, in_a)
-}
-
-/// As [`intersect`], with the instructions that every AVX-512 machine has.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
-    let (mut in_b, mut in_a) = (0, 0);
-    for turn in 0..16 {
-        let equal = _mm512_cmpeq_epi32_mask(a, b);
-        in_b |= equal;
-        in_a |= equal.rotate_left(turn);
-        b = _mm512_alignr_epi32::<1>(b, b);
-    }
-    (in_b, in_a)
 }
 
 #[inline]
@@ -294,19 +108,20 @@ pub(super) fn add_scores(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block(
+pub(super) fn offer_block<S: Sink>(
     (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
+    part: Range<usize>,
     first_docid: u32,
-    top: &mut TopK,
+    sink: &mut S,
 ) {
-    for at in (0..len).step_by(16) {
-        let threshold = _mm512_set1_ps(top.threshold());
+    for at in (part.start / 16 * 16..part.end).step_by(16) {
+        let threshold = _mm512_set1_ps(sink.bar());
         let above = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(load_floats(scores, at), threshold);
-        let mut above = above & first_lanes(len - at);
+        let lanes = first_lanes(part.end - at) & !first_lanes(part.start.saturating_sub(at));
+        let mut above = above & lanes;
         while above != 0 {
             let i = at + above.trailing_zeros() as usize;
-            top.offer(first_docid + docids[i], scores[i]);
+            sink.push(first_docid + docids[i], scores[i]);
             above &= above - 1;
         }
     }
@@ -314,9 +129,9 @@ pub(super) fn offer_block(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let unmatched = _mm512_set1_ps(UNMATCHED);
-    let mut bar = _mm512_set1_epi32(bits_to_exceed(top));
+    let mut bar = _mm512_set1_epi32(bits_to_exceed(sink));
     let mut docid = first_docid;
     let (chunks, rest) = accumulators.as_chunks_mut::<64>();
     for chunk in chunks {
@@ -328,49 +143,27 @@ pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) 
         );
         if _mm512_cmpgt_epi32_mask(greatest, bar) != 0 {
             let above = |i: usize| u64::from(_mm512_cmpgt_epi32_mask(sums[i], bar));
-            offer_lanes(
+            push_lanes(
                 above(0) | above(1) << 16 | above(2) << 32 | above(3) << 48,
                 chunk,
                 docid,
-                top,
+                sink,
             );
-            bar = _mm512_set1_epi32(bits_to_exceed(top));
+            bar = _mm512_set1_epi32(bits_to_exceed(sink));
         }
         for i in 0..4 {
             store_floats(chunk, 16 * i, unmatched);
         }
         docid = docid.wrapping_add(64);
     }
-    portable::sweep(rest, docid, top);
+    portable::sweep(rest, docid, sink);
 }
 
 #[inline(never)]
-fn offer_lanes(mut lanes: u64, sums: &[f32; 64], first_docid: u32, top: &mut TopK) {
+fn push_lanes<S: Sink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
     while lanes != 0 {
         let lane = lanes.trailing_zeros();
-        top.offer(first_docid + lane, sums[lane as usize]);
+        sink.push(first_docid + lane, sums[lane as usize]);
         lanes &= lanes - 1;
     }
 }
-
-/// Compares both ways to intersect, on machines that have them, with a plain one.
-#[cfg(test)]
-pub(super) fn check_intersections(a: &[u32; 16], b: &[u32; 16]) {
-    let lanes = |of: &[u32; 16], among: &[u32; 16]| {
-        (0..16).fold(0, |lanes, i| lanes | u16::from(among.contains(&of[i])) << i)
-    };
-    let expected = (lanes(a, b), lanes(b, a));
-    if crate::codec::level::level() >= crate::codec::level::Level::Avx512 {
-        // SAFETY: the machine has AVX-512.
-        let found = unsafe { compare_all(load(a, 0), load(b, 0)) };
-        assert_eq!(found, expected);
-    }
-    if *INTERSECTS {
-        // SAFETY: the machine has the instruction, and AVX-512 with it.
-        let found = unsafe { intersect(load(a, 0), load(b, 0)) };
-        assert_eq!(found, expected);
-    }
-}
-
-// What follows candidates and docids is above all of them, so that a merge ends.
-const _: () = assert!(NO_DOCID == u32::MAX);

@@ -1,7 +1,9 @@
 //! What do the inner loops give? The plain forms, always inlined, so that `avx2.rs` can have them
 //! compiled for its machines.
 
-use super::{BLOCK, Block, Matches, Room, Share, TopK, UNMATCHED, bits_to_exceed};
+use std::ops::Range;
+
+use super::{BLOCK, Block, Matches, Room, Shares, Sink, UNMATCHED, bits_to_exceed};
 use crate::score::bm25::score;
 
 /// Up to this many candidates a block are looked for one by one.
@@ -10,7 +12,7 @@ const FEW: usize = 4;
 /// The first block, from block `from` on, whose last docid is `docid` or above; the number of blocks
 /// if there is none.
 #[inline(always)]
-pub(super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
+pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
     let (mut from, mut step) = (from, 1);
     let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
     while last_docids.get(from + step - 1).is_some_and(below) {
@@ -26,9 +28,10 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&Room, usize),
-    shares: &mut [Share; BLOCK],
-) -> usize {
-    let (mut block, mut next, mut len) = (from, 0, 0);
+    shares: &mut Shares,
+) {
+    let (mut block, mut next) = (from, 0);
+    shares.len = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
         next = match last_docids.get(block) {
@@ -38,10 +41,8 @@ pub(super) fn share_out(
                 next + candidates[next..count].iter().take_while(|&&docid| docid <= last).count()
             }
         };
-        shares[len] = Share { block: block as u32, end: next as u32 };
-        len += 1;
+        shares.push(block, next);
     }
-    len
 }
 
 #[inline(always)]
@@ -106,32 +107,32 @@ pub(super) fn add_scores(
 }
 
 #[inline(always)]
-pub(super) fn offer_block(
+pub(super) fn offer_block<S: Sink>(
     (docids, scores): (&Room, &[f32; BLOCK]),
-    len: usize,
+    part: Range<usize>,
     first_docid: u32,
-    top: &mut TopK,
+    sink: &mut S,
 ) {
-    for (&docid, &score) in docids[..len].iter().zip(scores) {
-        if score > top.threshold() {
-            top.offer(first_docid + docid, score);
+    for (&docid, &score) in docids[part.clone()].iter().zip(&scores[part]) {
+        if score > sink.bar() {
+            sink.push(first_docid + docid, score);
         }
     }
 }
 
 #[inline(always)]
-pub(super) fn sweep(accumulators: &mut [f32], first_docid: u32, top: &mut TopK) {
-    let mut bar = bits_to_exceed(top);
+pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+    let mut bar = bits_to_exceed(sink);
     let mut docid = first_docid;
     for chunk in accumulators.chunks_mut(16) {
         let greatest = chunk.iter().fold(i32::MIN, |most, sum| most.max(sum.to_bits() as i32));
         if greatest > bar {
             for (lane, sum) in chunk.iter().enumerate() {
                 if sum.to_bits() as i32 > bar {
-                    top.offer(docid + lane as u32, *sum);
+                    sink.push(docid + lane as u32, *sum);
                 }
             }
-            bar = bits_to_exceed(top);
+            bar = bits_to_exceed(sink);
         }
         chunk.fill(UNMATCHED);
         docid = docid.wrapping_add(chunk.len() as u32);

@@ -47,26 +47,28 @@ fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
 proptest! {
     #[test]
     fn twin_share_out(
-        docids in (0..300usize).prop_flat_map(|count| rising(count, 9)),
+        docids in (0..900usize).prop_flat_map(|count| rising(count, 9)),
         from in 0..310usize,
-        candidates in (1..=BLOCK, 1..30u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        candidates in (1..=BLOCK, prop::sample::select(vec![1u32, 5, 30, 100])).prop_flat_map(|(count, spread)| rising(count, spread)),
     ) {
         let last_docids: Vec<[u8; 4]> = docids.iter().map(|docid| docid.to_le_bytes()).collect();
         let from = from.min(docids.len());
-        let mut expected: Vec<Share> = Vec::new();
+        let mut expected: Vec<(usize, usize)> = Vec::new();
         for (number, &candidate) in candidates.iter().enumerate() {
             let block = from + docids[from..].partition_point(|&last| last < candidate);
-            let share = Share { block: block as u32, end: number as u32 + 1 };
             match expected.last_mut() {
-                Some(last) if last.block == share.block => *last = share,
-                _ => expected.push(share),
+                Some(last) if last.0 == block => last.1 = number + 1,
+                _ => expected.push((block, number + 1)),
             }
         }
         for level in levels() {
-            let mut shares = [Share::default(); BLOCK];
+            let mut shares = Shares::NONE;
             let candidates = (&array(&candidates), candidates.len());
-            let len = share_out(level, &last_docids, from, candidates, &mut shares);
-            prop_assert_eq!(&shares[..len], &expected, "{:?}", level);
+            share_out(level, &last_docids, from, candidates, &mut shares);
+            let found: Vec<_> = (0..shares.len)
+                .map(|share| (shares.blocks[share] as usize, shares.ends[share] as usize))
+                .collect();
+            prop_assert_eq!(&found, &expected, "{:?}", level);
         }
     }
 
@@ -169,7 +171,9 @@ proptest! {
                     let mut scores = [0.0; BLOCK];
                     scores[..block.len()].copy_from_slice(block);
                     let first = number as u32 * 1000;
-                    offer_block(level, (&array(&docids), &scores), block.len(), first, top);
+                    let part = k.min(block.len());
+                    offer_block(level, (&array(&docids), &scores), 0..part, first, top);
+                    offer_block(level, (&array(&docids), &scores), part..block.len(), first, top);
                 }
             });
             let expected = hits(k, |top| {

@@ -1,0 +1,195 @@
+//! How are the scores of many documents added up term at a time, in the order of the query?
+//!
+//! By windows of docids: each list in turn adds what its postings of the window are worth to an
+//! accumulator for each document. Then the matched documents with enough are handed on.
+//!
+//! - *Dense* windows are as large as the first-level cache likes; all accumulators are looked at.
+//! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
+//!   few postings among many documents.
+
+use super::cursor::{Cursor, RunTerm, WindowMemory};
+use super::kernels::{Sink, UNMATCHED, first_block, sweep};
+use crate::codec::level::Level;
+use crate::index::list::{ListError, ListView};
+
+/// Documents of a dense window: 16 KiB of accumulators, beside 16 KiB of norms.
+const DENSE: usize = 1 << 12;
+
+/// Documents of a sparse window: 256 KiB of accumulators.
+const SPARSE: usize = 1 << 16;
+
+/// Documents of the longest window.
+pub(super) const LONGEST: u32 = SPARSE as u32;
+
+/// A window is sparse if there are more than this many documents to a posting.
+const SPARSE_FROM: u64 = 16;
+
+/// What all steps of a search need to know.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'a> {
+    pub(super) terms: &'a [RunTerm<'a>],
+    pub(super) documents: u32,
+    pub(super) norms: &'a [f32],
+    pub(super) level: Level,
+}
+
+impl Run<'_> {
+    /// Whether windows for so many postings should be sparse.
+    pub(super) fn is_sparse(&self, postings: u64) -> bool {
+        postings * SPARSE_FROM < u64::from(self.documents)
+    }
+
+    /// Hands on the documents of one window of at most `longest` docids, which begins at the first
+    /// docid that a cursor has left, and uses up its postings. Returns where it begins and ends;
+    /// `None` if no cursor has any. Cursors are in the order of the terms; one with no postings left
+    /// takes no part. Docids handed on count from `first_docid`.
+    ///
+    /// # Errors
+    ///
+    /// If a list is damaged; then `memory` has to be [`cleared`](WindowMemory::clear).
+    pub(super) fn window<S: Sink>(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        (is_sparse, longest): (bool, u32),
+        first_docid: u32,
+        sink: &mut S,
+    ) -> Result<Option<(u32, u32)>, ListError> {
+        let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
+            return Ok(None);
+        };
+        let WindowMemory { accumulators, touched } = memory;
+        accumulators.resize(SPARSE, UNMATCHED);
+        let size = longest.min(if is_sparse { SPARSE } else { DENSE } as u32);
+        let end = start.saturating_add(size).min(self.documents);
+        if is_sparse {
+            // One more than there are documents: behind the last is the next.
+            touched.resize(SPARSE + 1, 0);
+            let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
+            for &slot in touched.iter() {
+                let sum = &mut accumulators[slot as usize];
+                sink.push(first_docid + start + slot, *sum);
+                *sum = UNMATCHED;
+            }
+        } else {
+            let sums = &mut accumulators[..DENSE];
+            self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
+            sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
+        }
+        Ok(Some((start, end)))
+    }
+
+    /// Adds what the postings of all lists in a window are worth. If it is sparse, returns the
+    /// slots that were touched.
+    fn add_all<'t, const IS_SPARSE: bool>(
+        &self,
+        cursors: &mut [Cursor],
+        window: (u32, u32),
+        sums: &mut [f32],
+        touched: &'t mut [u32],
+    ) -> Result<&'t [u32], ListError> {
+        let mut count = 0;
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            let Some(list) = &term.list else { continue };
+            let touched = (&mut touched[..], &mut count);
+            self.add::<IS_SPARSE>(cursor, (list, term.weight), window, sums, touched)?;
+        }
+        Ok(&touched[..count])
+    }
+
+    /// Adds what the postings of one list in a window are worth.
+    fn add<const IS_SPARSE: bool>(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        (start, end): (u32, u32),
+        sums: &mut [f32],
+        (touched, count): (&mut [u32], &mut usize),
+    ) -> Result<(), ListError> {
+        let slots = sums.len() - 1;
+        while cursor.at < cursor.len {
+            let whole = cursor.docids[cursor.len - 1] < end;
+            let rest = &cursor.docids[cursor.at..cursor.len];
+            let here = if whole {
+                rest.len()
+            } else {
+                rest.iter().take_while(|&&docid| docid < end).count()
+            };
+            let scores = &cursor.scores[cursor.at..cursor.len];
+            for (&docid, &score) in rest[..here].iter().zip(scores) {
+                // The window has a power of two of slots, so this is docid - start.
+                let slot = (docid - start) as usize & slots;
+                let sum = sums[slot];
+                if IS_SPARSE {
+                    // Overwritten by the next unless this is the first match of the document.
+                    touched[*count] = slot as u32;
+                    *count += usize::from(sum.is_sign_negative());
+                }
+                sums[slot] = sum + score;
+            }
+            cursor.at += here;
+            if !whole || !self.next_block(cursor, (list, weight))? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes and scores the next block of a list; `false`, and no postings, behind the last.
+    pub(super) fn next_block(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+    ) -> Result<bool, ListError> {
+        cursor.at = 0;
+        let block = cursor.next_block();
+        if block > list.full_blocks() {
+            cursor.len = 0;
+            return Ok(false);
+        }
+        cursor.load(list, block, self.documents)?;
+        cursor.score(list, weight, self.norms, self.level)?;
+        Ok(cursor.len > 0)
+    }
+
+    /// Brings a cursor to the first posting from `docid` on, which is not before where it stood.
+    pub(super) fn seek(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        docid: u32,
+    ) -> Result<(), ListError> {
+        if cursor.docids[..cursor.len].last() < Some(&docid) {
+            cursor.skip_to(first_block(list.last_docids(), cursor.next_block(), docid));
+            self.next_block(cursor, (list, weight))?;
+        }
+        cursor.at = cursor.docids[..cursor.len].partition_point(|&other| other < docid);
+        Ok(())
+    }
+
+    /// Brings a cursor back to a posting of a block.
+    pub(super) fn rewind(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        (block, at): (usize, usize),
+    ) -> Result<(), ListError> {
+        // Behind the last block there are no postings, but it is still the block.
+        if cursor.block != block || cursor.len == 0 {
+            cursor.skip_to(block);
+            self.next_block(cursor, (list, weight))?;
+        }
+        cursor.at = at;
+        Ok(())
+    }
+
+    /// Brings each cursor to the first block of its list.
+    pub(super) fn begin(&self, cursors: &mut [Cursor]) -> Result<(), ListError> {
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            if let Some(list) = &term.list {
+                self.next_block(cursor, (list, term.weight))?;
+            }
+        }
+        Ok(())
+    }
+}
