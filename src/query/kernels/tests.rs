@@ -123,8 +123,8 @@ proptest! {
     fn twin_scores(
         docids in (1..=BLOCK).prop_flat_map(|count| rising(count, 30)),
         tfs in prop::collection::vec(prop_oneof![1..9u32, any::<u32>().prop_map(|tf| tf.max(1))], BLOCK),
-        norms in prop::collection::vec(prop_oneof![Just(0.0f32), 0.01..90.0f32], 30 * BLOCK + 1),
-        weight in prop_oneof![Just(0.0f32), 0.001..1000.0f32],
+        norms in prop::collection::vec(prop_oneof![Just(0.0f32), (1u32..9000).prop_map(|n| n as f32 / 100.0)], 30 * BLOCK + 1),
+        weight in prop_oneof![Just(0.0f32), (1u32..1_000_000).prop_map(|n| n as f32 / 1000.0)],
         count in 1..=BLOCK,
     ) {
         let (block, len) = (array(&docids), docids.len());
