@@ -22,6 +22,9 @@
 
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
+pub(crate) use charset::charset_parameter;
+pub(crate) use markup::attributes;
+
 mod charset;
 mod markup;
 mod raw;

@@ -289,7 +289,7 @@ fn tag_end(page: &[u8], at: usize) -> Option<usize> {
 /// Calls `take` with the name and the value of each attribute from `at` on, and returns where the tag
 /// ends; nothing if the page ends before.
 #[inline]
-pub(super) fn attributes<'a>(
+pub(crate) fn attributes<'a>(
     page: &'a [u8],
     mut at: usize,
     mut take: impl FnMut(&'a [u8], &'a [u8]),
