@@ -294,3 +294,46 @@ proptest! {
         let _ = html.plain(&page, Some(labels[label].as_bytes()));
     }
 }
+
+/// Of real pages every so-manyth is compared; all of them were, once.
+const PAGES_STEP: usize = 10;
+
+/// The bodies of the responses in a WARC file all of whose lengths are right.
+fn bodies(mut records: &[u8], mut take: impl FnMut(&[u8])) {
+    let head_end = |bytes: &[u8]| memchr::memmem::find(bytes, b"\r\n\r\n").unwrap() + 4;
+    while !records.is_empty() {
+        let (head, rest) = records.split_at(head_end(records));
+        let fields = String::from_utf8_lossy(head);
+        let length = fields.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+        let (content, rest) = rest.split_at(length.parse().unwrap());
+        if fields.contains("WARC-Type: response") {
+            take(&content[head_end(content)..]);
+        }
+        records = &rest[4..];
+    }
+}
+
+#[test]
+fn oracle_real_pages_have_the_same_tokens() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/large");
+    for file in ["html-0.warc.gz", "html-1.warc.gz"] {
+        let Ok(file) = std::fs::File::open(folder.join(file)) else {
+            eprintln!("skipped: {} has no {file}", folder.display());
+            continue;
+        };
+        let mut records = Vec::new();
+        let mut file = flate2::read::MultiGzDecoder::new(file);
+        std::io::Read::read_to_end(&mut file, &mut records).unwrap();
+        let (mut number, mut words) = (0, 0);
+        bodies(&records, |page| {
+            number += 1;
+            // A part of them, for it takes its time.
+            if number % PAGES_STEP == 0 {
+                let found = tokens(page);
+                assert!(found == oracle(page), "page {number}");
+                words += found.len();
+            }
+        });
+        assert!(words > number, "{number} pages have {words} words");
+    }
+}
