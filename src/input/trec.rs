@@ -96,7 +96,8 @@ impl TrecParser {
             let name = Name::from_raw(name, &mut self.name);
             sink.document(Document { name, text, offset, bytes: length, line: 0 });
         }
-        if !any && !bytes[piece.first_record()..].trim_ascii().is_empty() {
+        // What is left behind the last document of a longer file means nothing.
+        if !any && piece.offset == 0 && !bytes[piece.first_record()..].trim_ascii().is_empty() {
             sink.skipped(0, 0, bytes.len(), Skip::NoDoc);
         }
         self.html.shrink();
