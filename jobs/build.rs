@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Folder of the index; made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
-    /// How documents are found: auto, jsonl, tsv or text.
+    /// How documents are found: auto, jsonl, tsv, text, html, warc or trec.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     pub(crate) format: AutoFormat,
     /// Who finds terms and postings.

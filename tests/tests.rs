@@ -5,6 +5,7 @@ mod util;
 mod cli;
 mod effectiveness;
 mod equality;
+mod formats;
 mod forms;
 mod layers;
 mod queries;

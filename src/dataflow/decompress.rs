@@ -159,13 +159,23 @@ struct SplitStream {
     broken: bool,
     /// The last of the input is out of the decoder; what remains is to end it.
     ended: bool,
+    /// The decoder was told that the input is at its end.
+    finished: bool,
 }
 
 impl SplitStream {
     fn new(build: &Build, block: &Block) -> Self {
         let format = build.plan.splits[block.split].format;
         let cutter = Cutter::new(format, build.max_document);
-        Self { cutter, decoder: None, at: 0, input: None, broken: false, ended: false }
+        Self {
+            cutter,
+            decoder: None,
+            at: 0,
+            input: None,
+            broken: false,
+            ended: false,
+            finished: false,
+        }
     }
 
     /// Decodes until a piece is whole or the block is done with; tells which.
@@ -174,7 +184,11 @@ impl SplitStream {
             self.input = Some(block.input);
             self.decoder = Some(Decoder::new(block.compression, build.budget.window_log())?);
             self.broken = false;
+            self.finished = false;
             self.cutter.begin(block.input);
+        }
+        if let Some(piece) = self.cutter.grown(0) {
+            return Ok((Some(piece), false));
         }
         let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
         while !self.ended && !self.broken {
@@ -194,21 +208,21 @@ impl SplitStream {
             }
             self.ended = self.at == block.bytes.len() && !full;
         }
+        if block.ends_input {
+            if !self.finished
+                && !self.broken
+                && let Err(error) = decoder.finish()
+            {
+                self.cutter.skip_rest(reason(&error), error.to_string());
+            }
+            self.finished = true;
+            if let Some(piece) = self.cutter.end_input() {
+                return Ok((Some(piece), false));
+            }
+        }
         self.at = 0;
         self.ended = false;
-        if !block.ends_input {
-            return Ok((None, true));
-        }
-        if !self.broken
-            && let Err(error) = decoder.finish()
-        {
-            self.cutter.skip_rest(reason(&error), error.to_string());
-        }
-        let piece = self.cutter.end_input();
-        if piece.is_some() || !block.ends_split {
-            return Ok((piece, true));
-        }
-        Ok((self.cutter.end_split(), true))
+        Ok((if block.ends_split { self.cutter.end_split() } else { None }, true))
     }
 }
 

@@ -14,9 +14,12 @@ use crate::dictionary::group::{Group, Local};
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::input::document::{self, Document, Name, Sink, Skip};
+use crate::input::html::HtmlParser;
 use crate::input::jsonl::JsonlParser;
 use crate::input::piece::{Piece, Skipped};
+use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
+use crate::input::warc::WarcParser;
 use crate::input::{Format, plain};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -86,12 +89,22 @@ struct Parser {
     tally: Tally,
     jsonl: JsonlParser,
     tsv: TsvParser,
+    html: HtmlParser,
+    warc: WarcParser,
+    trec: TrecParser,
 }
 
 impl Parser {
     fn new(build: &Build) -> Self {
         let tally = Tally::new(build.analysis.clone(), build.owners.clone(), build.memo_bytes());
-        Self { tally, jsonl: JsonlParser::new(), tsv: TsvParser::new() }
+        Self {
+            tally,
+            jsonl: JsonlParser::new(),
+            tsv: TsvParser::new(),
+            html: HtmlParser::new(),
+            warc: WarcParser::new(build.max_document),
+            trec: TrecParser::new(),
+        }
     }
 
     fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<Group>, Batch) {
@@ -102,23 +115,34 @@ impl Parser {
             offset: piece.offset,
             max_document: build.max_document,
         };
-        let lines = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
         match piece.format {
-            Format::Jsonl => self.jsonl.parse(lines, &mut sink),
-            Format::Tsv => self.tsv.parse(lines, &mut sink),
-            Format::Text => {
+            Format::Jsonl => {
+                self.jsonl.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            Format::Tsv => {
+                self.tsv.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            // Records take the place of lines.
+            Format::Warc => batch.lines = self.warc.parse(records, piece.ends_input, &mut sink),
+            Format::Trec => self.trec.parse(records, &mut sink),
+            Format::Text | Format::Html => {
                 sink.offset = 0;
                 let mut start = 0;
                 for &(input, end) in &piece.files {
                     sink.batch.input = input;
                     let name = &build.plan.inputs[input as usize].name;
-                    plain::parse(name, &piece.bytes[start..end], &mut sink);
+                    let file = &piece.bytes[start..end];
+                    match piece.format {
+                        Format::Html => self.html.parse(name, file, &mut sink),
+                        _ => plain::parse(name, file, &mut sink),
+                    }
                     start = end;
                 }
             }
-        }
-        if piece.format != Format::Text {
-            batch.lines = memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
         }
         (self.tally.finish(), batch)
     }

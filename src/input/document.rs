@@ -10,8 +10,8 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A part of the uncompressed stream of a file that begins at a line's begin and ends at a line end
-/// (or at the end of the file).
+/// A part of the uncompressed stream of a file that begins and ends at a border of records, such as a
+/// line's begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
     /// The bytes.
@@ -81,7 +81,7 @@ pub struct Document<'a> {
     pub offset: usize,
     /// Length of the record without its line end, in bytes.
     pub bytes: usize,
-    /// The record's line in the file, from 1.
+    /// The record's line in the file, from 1, or its number where records are not lines.
     pub line: u64,
 }
 
@@ -116,6 +116,99 @@ pub enum Skip {
     /// The file is in UTF-16, which is not read; it can be converted with `iconv`.
     #[error("UTF-16 text; convert it to UTF-8")]
     Utf16,
+    /// A WARC record is not as its head says. If its content can be told all the same, it may still
+    /// be a document.
+    #[error("broken WARC record: {0}")]
+    BrokenWarc(WarcFault),
+    /// The record is an HTTP response without success.
+    #[error("HTTP status {status}")]
+    HttpStatus {
+        /// The status, or 0 if there is none that can be read.
+        status: u16,
+    },
+    /// The content is neither HTML nor plain text.
+    #[error("content type {0}")]
+    ContentType(MediaType),
+    /// The content is too long when it is decompressed.
+    #[error("a document of more than {most} bytes when decompressed")]
+    TooLong {
+        /// The longest that is taken.
+        most: u64,
+    },
+    /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
+    #[error("a <DOC> without <DOCNO>")]
+    NoDocno,
+    /// A TREC document does not end before the next begins, or the input ends.
+    #[error("a <DOC> without </DOC>")]
+    NoDocEnd,
+    /// There is text, but no TREC document.
+    #[error("no <DOC>")]
+    NoDoc,
+}
+
+/// What is wrong with a WARC record.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WarcFault {
+    /// Bytes that no record begins with.
+    #[error("expected a line such as WARC/1.0; passed over {bytes} bytes")]
+    NoVersion {
+        /// How many.
+        bytes: usize,
+    },
+    /// The head has no Content-Length that is a number.
+    #[error("no Content-Length; taken up to the next record, {bytes} bytes")]
+    NoLength {
+        /// Bytes up to the next record.
+        bytes: usize,
+    },
+    /// Neither that nor anything behind the head. It is no document.
+    #[error("no Content-Length, and no content")]
+    NoContent,
+    /// Where the record should end, no other begins.
+    #[error("Content-Length is {expected}; taken up to the next record, {bytes} bytes")]
+    WrongLength {
+        /// What the head says.
+        expected: u64,
+        /// Bytes up to the next record.
+        bytes: usize,
+    },
+    /// The input ends before the record does. It is no document.
+    #[error("cut short: Content-Length is {expected}, the input ends after {bytes} bytes")]
+    CutShort {
+        /// What the head says.
+        expected: u64,
+        /// Bytes that are there.
+        bytes: usize,
+    },
+}
+
+/// The begin of a media type that was found, to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaType {
+    bytes: [u8; MediaType::MOST_BYTES],
+    len: u8,
+}
+
+impl MediaType {
+    const MOST_BYTES: usize = 30;
+
+    /// Keeps the begin of a name.
+    pub(super) fn new(name: &[u8]) -> Self {
+        let len = name.len().min(Self::MOST_BYTES);
+        let mut bytes = [0; Self::MOST_BYTES];
+        bytes[..len].copy_from_slice(&name[..len]);
+        MediaType { bytes, len: len as u8 }
+    }
+}
+
+impl fmt::Display for MediaType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.bytes[..usize::from(self.len)] {
+            [] => f.write_str("missing, and binary data"),
+            name => write!(f, "{}", name.escape_ascii()),
+        }
+    }
 }
 
 impl Skip {
@@ -127,6 +220,13 @@ impl Skip {
             Skip::NotAString { .. } => "text is not a string",
             Skip::NoTab => "no tab",
             Skip::Utf16 => "UTF-16 text",
+            Skip::BrokenWarc(_) => "broken WARC record",
+            Skip::HttpStatus { .. } => "HTTP status",
+            Skip::ContentType(_) => "content type",
+            Skip::TooLong { .. } => "document too long",
+            Skip::NoDocno => "no <DOCNO>",
+            Skip::NoDocEnd => "no </DOC>",
+            Skip::NoDoc => "no <DOC>",
         }
     }
 }
@@ -150,7 +250,7 @@ pub trait Sink {
     fn document(&mut self, document: Document<'_>);
 
     /// Takes note of a record that is not a document: where it begins in the piece, its line in the
-    /// file (from 1), its length in bytes without the line end, and why.
+    /// file (from 1; 0 where records are not lines), its length in bytes without the line end, and why.
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip);
 }
 

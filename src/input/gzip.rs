@@ -46,6 +46,13 @@ impl Default for Gzip {
 }
 
 impl Gzip {
+    /// Begins a new stream.
+    pub(super) fn reset(&mut self) {
+        self.state = State::Header;
+        self.held.clear();
+        self.members = 0;
+    }
+
     /// Inflates from `input`, and appends to `out` as far as its capacity goes. Returns the bytes
     /// of `input` that are done with.
     ///

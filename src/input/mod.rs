@@ -10,10 +10,12 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
+mod borders;
 pub mod cutter;
 pub mod decoder;
 pub mod document;
 pub mod gzip;
+pub mod html;
 mod json;
 pub mod jsonl;
 pub mod piece;
@@ -23,7 +25,9 @@ mod scan;
 #[cfg(target_arch = "x86_64")]
 mod scan_x86;
 pub mod splits;
+pub mod trec;
 pub mod tsv;
+pub mod warc;
 pub mod zstd;
 
 /// How documents lie in a file.
@@ -35,6 +39,12 @@ pub enum Format {
     Tsv,
     /// The file is one document; see [`plain`].
     Text,
+    /// The file is one page; see [`html`].
+    Html,
+    /// Pages as they were crawled; see [`warc`].
+    Warc,
+    /// SGML as TREC hands it out; see [`trec`].
+    Trec,
 }
 
 /// How a file is compressed.
@@ -50,7 +60,7 @@ pub enum Compression {
 
 /// A name that is no format's.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("expected jsonl, tsv or text, found `{found}`")]
+#[error("expected jsonl, tsv, text, html, warc or trec, found `{found}`")]
 pub struct UnknownFormat {
     /// The name.
     pub found: String,
@@ -62,7 +72,7 @@ pub struct UnknownFormat {
 pub enum Unknown {
     /// A format that is known, but not read.
     #[error(
-        "this is {format}, a format that this version does not read; it reads jsonl, tsv and text"
+        "this is {format}, a format that this version does not read; it reads jsonl, tsv, text, html, warc and trec"
     )]
     NotRead {
         /// The format's usual name.
@@ -83,8 +93,30 @@ const BINARY_HEAD_BYTES: usize = 8192;
 const HEAD_LINES: usize = 100;
 
 impl Format {
+    /// All formats.
+    pub const ALL: [Format; 6] =
+        [Format::Jsonl, Format::Tsv, Format::Text, Format::Html, Format::Warc, Format::Trec];
+
+    /// Whether each file is one document.
+    pub fn file_is_document(self) -> bool {
+        matches!(self, Format::Text | Format::Html)
+    }
+
+    /// The format's name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Jsonl => "jsonl",
+            Format::Tsv => "tsv",
+            Format::Text => "text",
+            Format::Html => "html",
+            Format::Warc => "warc",
+            Format::Trec => "trec",
+        }
+    }
+
     /// Tells the format by the extension of a file's name, a compression's extension left aside,
-    /// capital or not: jsonl, json and ndjson; tsv; txt, text, md and markdown.
+    /// capital or not: jsonl, json and ndjson; tsv; txt, text, md and markdown; html and htm; warc and
+    /// wet; trec, trectext and trecweb.
     pub fn by_name(path: &Path) -> Option<Format> {
         let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let mut found = extension(path)?;
@@ -95,17 +127,22 @@ impl Format {
             "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
             "tsv" => Some(Format::Tsv),
             "txt" | "text" | "md" | "markdown" => Some(Format::Text),
+            "html" | "htm" => Some(Format::Html),
+            "warc" | "wet" => Some(Format::Warc),
+            "trec" | "trectext" | "trecweb" => Some(Format::Trec),
             _ => None,
         }
     }
 
     /// Tells the format by the first bytes of the uncompressed content, of which some thousand are
-    /// enough. A first `{` makes it JSON lines; it is TSV if the first line, and three of four of the
+    /// enough. It is WARC or TREC if it begins with the head of a WARC record, or with `<DOC>` and a
+    /// `<DOCNO>` or `</DOC>` behind; it is HTML if it begins with `<!doctype html` or `<html`. A first
+    /// `{` makes it JSON lines; it is TSV if the first line, and three of four of the
     /// lines at the head, have a tab behind a first field without white space; else it is text, and
     /// so is an empty file.
     ///
     /// # Errors
-    /// [`Unknown`] if this is WARC or TREC, UTF-16, or not text: a NUL among the first bytes, or more
+    /// [`Unknown`] if this is a dump of MediaWiki, UTF-16, or not text: a NUL among the first bytes, or more
     /// than 30 % of `head` not UTF-8.
     pub fn by_content(head: &[u8]) -> Result<Format, Unknown> {
         if plain::is_utf16(head) {
@@ -113,11 +150,23 @@ impl Format {
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
         let begin = head.trim_ascii_start();
-        if head.starts_with(b"WARC/1.") {
-            return Err(Unknown::NotRead { format: "WARC" });
+        if head.starts_with(b"WARC/") && head.get(5).is_some_and(u8::is_ascii_digit) {
+            return Ok(Format::Warc);
         }
-        if begin.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case(b"<DOC>")) {
-            return Err(Unknown::NotRead { format: "TREC" });
+        let begins = |tag: &[u8]| {
+            let ends = |byte: &u8| *byte == b'>' || byte.is_ascii_whitespace();
+            let found = begin.get(..tag.len()).is_some_and(|head| head.eq_ignore_ascii_case(tag));
+            found && begin.get(tag.len()).is_some_and(ends)
+        };
+        let has = |tag: &[u8]| begin.windows(tag.len()).any(|w| w.eq_ignore_ascii_case(tag));
+        if begins(b"<doc") && (has(b"<docno>") || has(b"</doc>")) {
+            return Ok(Format::Trec);
+        }
+        if begins(b"<!doctype html") || begins(b"<html") {
+            return Ok(Format::Html);
+        }
+        if begins(b"<mediawiki") {
+            return Err(Unknown::NotRead { format: "a dump of MediaWiki" });
         }
         if memchr::memchr(0, &head[..head.len().min(BINARY_HEAD_BYTES)]).is_some() {
             return Err(Unknown::Binary);
@@ -176,11 +225,7 @@ impl fmt::Display for Compression {
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Format::Jsonl => "jsonl",
-            Format::Tsv => "tsv",
-            Format::Text => "text",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -188,12 +233,10 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "jsonl" => Ok(Format::Jsonl),
-            "tsv" => Ok(Format::Tsv),
-            "text" => Ok(Format::Text),
-            _ => Err(UnknownFormat { found: name.to_owned() }),
-        }
+        Format::ALL
+            .into_iter()
+            .find(|format| format.name() == name)
+            .ok_or_else(|| UnknownFormat { found: name.to_owned() })
     }
 }
 
@@ -227,7 +270,12 @@ mod tests {
             ("tsv", None),
             ("g.gz", None),
             ("h.tsv.gz.gz", None),
-            ("i.warc.gz", None),
+            ("i.warc.gz", Some(Format::Warc)),
+            ("i.warc.wet.gz", Some(Format::Warc)),
+            ("j.HTM", Some(Format::Html)),
+            ("k.html.zst", Some(Format::Html)),
+            ("l.trec.gz", Some(Format::Trec)),
+            ("m.pdf", None),
             ("", None),
         ] {
             assert_eq!(Format::by_name(Path::new(name)), format, "{name}");
@@ -236,11 +284,11 @@ mod tests {
 
     #[test]
     fn formats_print_as_they_read() {
-        for format in [Format::Jsonl, Format::Tsv, Format::Text] {
+        for format in Format::ALL {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "TSV".parse::<Format>().unwrap_err();
-        assert_eq!(error.to_string(), "expected jsonl, tsv or text, found `TSV`");
+        assert_eq!(error.to_string(), "expected jsonl, tsv, text, html, warc or trec, found `TSV`");
     }
 
     #[test]
@@ -259,8 +307,17 @@ mod tests {
             ("Grüße aus Köln".as_bytes(), Ok(Format::Text)),
             (b"Gr\xfc\xdfe aus K\xf6ln", Ok(Format::Text)),
             (b"a\xe2\x82", Ok(Format::Text)),
-            (b"WARC/1.0\r\nWARC-Type: warcinfo", Err(Unknown::NotRead { format: "WARC" })),
-            (b"\n<doc>\n<DOCNO>1", Err(Unknown::NotRead { format: "TREC" })),
+            (b"WARC/1.0\r\nWARC-Type: warcinfo", Ok(Format::Warc)),
+            (b"WARC/0.18\nWARC-Type: warcinfo", Ok(Format::Warc)),
+            (b"WARC/x", Ok(Format::Text)),
+            (b"\n<doc>\n<DOCNO>1", Ok(Format::Trec)),
+            (b"<DOC id=1>x</DOC>", Ok(Format::Trec)),
+            (b"<doc>x", Ok(Format::Text)),
+            (b"<documents><docno>", Ok(Format::Text)),
+            (b"\xef\xbb\xbf\n<!DOCTYPE html>", Ok(Format::Html)),
+            (b"<html lang=en>", Ok(Format::Html)),
+            (b"<HTML\n>", Ok(Format::Html)),
+            (b"<mediawiki x", Err(Unknown::NotRead { format: "a dump of MediaWiki" })),
             (b"PK\x03\x04\x00\x00", Err(Unknown::Binary)),
             (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
             (b"\xff\xfe{\0", Err(Unknown::Utf16)),
@@ -298,7 +355,9 @@ mod tests {
 
         #[test]
         fn law_any_bytes_get_an_answer(head in proptest::collection::vec(any::<u8>(), 0..50)) {
-            if let Ok(format) = Format::by_content(&head) {
+            if let Ok(format) = Format::by_content(&head)
+                && matches!(format, Format::Jsonl | Format::Tsv | Format::Text)
+            {
                 prop_assert!(!head.contains(&0), "{format} with a NUL");
             }
         }

@@ -15,6 +15,8 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
     pub files: Vec<(u32, usize)>,
+    /// The input's stream ends with the piece.
+    pub ends_input: bool,
     /// What was passed over on the way to this piece.
     pub skipped: Vec<Skipped>,
 }

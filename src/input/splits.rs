@@ -27,7 +27,7 @@ pub struct Input {
     pub format: Format,
 }
 
-/// Inputs that are read as one stream: one file of lines, or some neighbouring small files that are
+/// Inputs that are read as one stream: one file of records, or some neighbouring small files that are
 /// a document each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
@@ -79,7 +79,7 @@ pub enum InputError {
     },
     /// A folder has no file that millrace reads.
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown, also with .gz or .zst); name the format with --format to read all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); name the format with --format to read all files"
     )]
     NothingInFolder {
         /// The folder.
@@ -215,7 +215,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Files of lines are a split each; neighbouring files of text share one up to the bytes of a
+    /// Files of records are a split each; neighbouring files that are a document share one up to the bytes of a
     /// piece, since a split of its own for each of a million small files would cost more than they.
     fn make_splits(&mut self) {
         let mut shared = 0;
@@ -223,7 +223,7 @@ impl Plan {
             let format = input.format;
             match self.splits.last_mut() {
                 Some(split)
-                    if format == Format::Text
+                    if format.file_is_document()
                         && split.format == format
                         && shared + input.bytes <= PIECE_BYTES as u64 =>
                 {

@@ -130,7 +130,7 @@ fn cases() -> impl Strategy<Value = Case> {
             let weight = if ties {
                 prop::sample::select(vec![0.0f32, 1.0]).boxed()
             } else {
-                (0.0..12.0f32).boxed()
+                (0u32..1200).prop_map(|n| n as f32 / 100.0).boxed()
             };
             let list = prop::option::weighted(0.97, list(documents));
             prop::collection::vec((weight, list), terms).prop_map(move |mut terms| {

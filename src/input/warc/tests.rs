@@ -1,0 +1,194 @@
+use super::*;
+use crate::input::document::Kept;
+use proptest::prelude::*;
+
+/// A record whose length is right.
+fn record(kind: &str, fields: &str, content: &str) -> String {
+    let length = content.len();
+    format!(
+        "WARC/1.0\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {length}\r\n\r\n{content}\r\n\r\n"
+    )
+}
+
+fn response(name: &str, head: &str, body: &str) -> String {
+    let fields =
+        format!("WARC-TREC-ID: {name}\r\nContent-Type: application/http; msgtype=response\r\n");
+    record("response", &fields, &format!("HTTP/1.1 {head}\r\n\r\n{body}"))
+}
+
+fn parse(file: &[u8]) -> Kept {
+    let mut kept = Kept::default();
+    WarcParser::new(1 << 20).parse(Piece::whole(file), true, &mut kept);
+    kept
+}
+
+/// Names, and texts with single blanks.
+fn documents(kept: &Kept) -> Vec<(&str, String)> {
+    let words = |text: &[u8]| {
+        String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    kept.documents.iter().map(|d| (d.0.as_deref().unwrap_or(""), words(&d.1))).collect()
+}
+
+fn assert_documents(kept: &Kept, expected: &[(&str, &str)]) {
+    let found = documents(kept);
+    let found: Vec<_> = found.iter().map(|(name, text)| (*name, &**text)).collect();
+    assert_eq!(found, expected);
+}
+
+fn reasons(kept: &Kept) -> Vec<&'static str> {
+    kept.skipped.iter().map(|skipped| skipped.3.reason()).collect()
+}
+
+#[test]
+fn pages_and_conversions_are_documents() {
+    let file = [
+        record("warcinfo", "", "software: x"),
+        record("request", "WARC-Target-URI: http://a/\r\n", "GET / HTTP/1.1\r\n\r\n"),
+        response("1", "200 OK\r\nContent-Type: text/html; charset=utf-8", "<p>one<b>1</b>"),
+        response("2", "200\r\nContent-Type: Application/XHTML+xml", "<script/>two"),
+        response("3", "200 OK\r\ncontent-type: text/plain", "a <p> three"),
+        response("4", "200 OK", "<p>four"),
+        response("5", "200 OK\r\nTransfer-Encoding: chunked", "6\r\n<p>fiv\r\n1\r\ne\r\n0\r\n\r\n"),
+        response("6", "200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked", "<p>six"),
+        response("no", "404 Not Found\r\nContent-Type: text/html", "<p>no"),
+        response("no", "301 Moved", ""),
+        response("no", "200 OK\r\nContent-Type: image/png", "\u{89}PNG"),
+        response("no", "200 OK", "a\0b"),
+        response("no", "bad", "x"),
+        record("response", "Content-Type: text/dns\r\n", "20090101\nhost. 1 IN A 1.2.3.4"),
+        record("response", "Content-Type: text/html\r\nWARC-Record-ID: <urn:7>\r\n", "<p>seven"),
+        record("conversion", "WARC-Target-URI: http://8/\r\nContent-Type: text/plain\r\n", "a <p>"),
+        record("Conversion", "", "nine"),
+        record("resource", "Content-Type: text/html\r\n", "<p>no"),
+        record("revisit", "", "HTTP/1.1 200 OK\r\n\r\n"),
+        record("metadata", "", "x: y"),
+    ]
+    .concat();
+    let kept = parse(file.as_bytes());
+    assert_documents(
+        &kept,
+        &[
+            ("1", "one1"),
+            ("2", "two"),
+            ("3", "a <p> three"),
+            ("4", "four"),
+            ("5", "five"),
+            ("6", "six"),
+            ("urn:7", "seven"),
+            ("http://8/", "a <p>"),
+            ("", "nine"),
+        ],
+    );
+    let (status, content) = ("HTTP status", "content type");
+    assert_eq!(reasons(&kept), [status, status, content, content, status, content]);
+    assert_eq!(kept.skipped[0].3, Skip::HttpStatus { status: 404 });
+    assert_eq!(kept.skipped[2].3.to_string(), "content type image/png");
+    assert_eq!(kept.skipped[3].3.to_string(), "content type missing, and binary data");
+    // Places: the record without what parts it from the next; numbers for those without a name.
+    for (_, _, offset, bytes, _) in &kept.documents {
+        assert!(file[*offset..].starts_with("WARC/1.0"));
+        assert!(file[offset + bytes..].starts_with("\r\n\r\nWARC/"));
+    }
+    assert_eq!(kept.documents[8].4, 17);
+}
+
+#[test]
+fn a_record_with_a_wrong_length_is_counted_and_kept() {
+    let wrong = |length: &str| {
+        let page = "HTTP/1.1 200 OK\n\n<p>two";
+        format!("WARC/0.18\nWARC-Type: response\nWARC-TREC-ID: 2\n{length}\n\n{page}\n\n")
+    };
+    let (one, three) = (response("1", "200 OK", "<p>one"), response("3", "200 OK", "<p>three"));
+    for length in [
+        "Content-Length: 5",
+        "Content-Length: 26",
+        "Content-Length: 200",
+        "Content-Length: 99999",
+        "Content-Length: 999999999999999999",
+        "Content-Length: x",
+        "Content-Length:",
+        "x: y",
+    ] {
+        let file = [&*one, &*wrong(length), &*three].concat();
+        let kept = parse(file.as_bytes());
+        assert_documents(&kept, &[("1", "one"), ("2", "two"), ("3", "three")]);
+        assert_eq!(reasons(&kept), ["broken WARC record"], "{length}");
+        assert_eq!(kept.skipped[0].0, one.len());
+    }
+    // It is no document if it is none with the right length either; one reason is enough.
+    let file = [&*wrong("x: y").replace("200 OK", "404 No"), &*three].concat();
+    let kept = parse(file.as_bytes());
+    assert_documents(&kept, &[("3", "three")]);
+    assert_eq!(reasons(&kept), ["broken WARC record"]);
+}
+
+#[test]
+fn a_record_that_the_end_cuts_is_none() {
+    let file = [response("1", "200 OK", "<p>one"), response("2", "200 OK", "<p>two")].concat();
+    let two = response("1", "200 OK", "<p>one").len();
+    for cut in two + 1..file.len() {
+        let kept = parse(&file.as_bytes()[..cut]);
+        let whole = file.len() - "\r\n\r\n".len();
+        if cut >= whole {
+            assert_documents(&kept, &[("1", "one"), ("2", "two")]);
+            assert!(kept.skipped.is_empty());
+            continue;
+        }
+        assert_documents(&kept, &[("1", "one")]);
+        assert_eq!(reasons(&kept), ["broken WARC record"], "{cut}");
+        assert_eq!(kept.skipped[0].0, two);
+    }
+}
+
+#[test]
+fn junk_between_records_is_counted() {
+    let one = response("1", "200 OK", "<p>one");
+    let file = ["\r\nWARC/1.0 junk\n", &*one, "\n\n \n", &*one, "x"].concat();
+    let kept = parse(file.as_bytes());
+    // The blank and the letter stand where a record should end, so its length is not believed.
+    assert_documents(&kept, &[("1", "one"), ("1", "one x")]);
+    assert_eq!(reasons(&kept), ["broken WARC record"; 3]);
+    assert_eq!(
+        kept.skipped[0].3.to_string(),
+        "broken WARC record: expected a line such as WARC/1.0; passed over 16 bytes"
+    );
+    let kept = parse(b"not a WARC file");
+    assert_eq!(reasons(&kept), ["broken WARC record"]);
+    assert_eq!(parse(b"\xef\xbb\xbf"), Kept::default());
+    assert_documents(&parse(&[b"\xef\xbb\xbf", one.as_bytes()].concat()), &[("1", "one")]);
+}
+
+#[test]
+fn names_are_made_valid() {
+    let mut file = response("a\u{1}?b", "200 OK", "x").into_bytes();
+    let at = file.iter().position(|byte| *byte == b'?').unwrap();
+    file[at] = 0xff;
+    assert_documents(&parse(&file), &[("a\u{1}\u{fffd}b", "x")]);
+}
+
+proptest! {
+    #[test]
+    fn law_any_bytes_are_parsed(parts in proptest::collection::vec(prop_oneof![
+        proptest::sample::select(vec![
+            "WARC/1.0\r\n", "WARC/0.18\n", "WARC/", "WARC-Type: response\n", "WARC-Type: conversion\r\n",
+            "Content-Length: 5\n", "Content-Length: 40\r\n", "Content-Length: ", "\r\n", "\n\n",
+            "HTTP/1.1 200 OK\n", "Transfer-Encoding: chunked\n", "Content-Encoding: gzip\n", "<p>", "x",
+        ]).prop_map(|part| part.as_bytes().to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..5),
+    ], 0..60), ends_input: bool) {
+        let file = parts.concat();
+        let mut kept = Kept::default();
+        WarcParser::new(1 << 20).parse(Piece::whole(&file), ends_input, &mut kept);
+        let mut end = 0;
+        for (_, _, offset, bytes, _) in kept.documents {
+            prop_assert!(offset >= end);
+            end = offset + bytes;
+            prop_assert!(end <= file.len());
+        }
+        if kept.skipped.is_empty() && end == 0 && !file.trim_ascii().is_empty() {
+            // Nothing is passed over in silence but whole records of other kinds.
+            prop_assert!(file.starts_with(b"WARC/") || file.trim_ascii_start().starts_with(b"WARC/"));
+        }
+    }
+}

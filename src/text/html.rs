@@ -1,0 +1,115 @@
+//! Which text does a page of HTML show? All that stands outside tags, comments and the elements
+//! that show nothing: `script`, `style`, `iframe` and `template`. The title is text, and so is what
+//! `noscript`, `noframes` and `noembed` hold, for nothing is run or framed here. Attributes are not.
+//!
+//! The page is read as the tokenizer of the HTML standard reads it (section 13.2.5), so broken markup
+//! comes to the same text as in a browser; no tree is built. Words end where a browser would end
+//! them: tags that format a part of a line (`b`, `a`, `span`, ...) do not separate, all others do.
+//!
+//! The result goes to the tokenizer, so it keeps words and is not laid out: references such as
+//! `&mdash;` that stand for no letter and no digit become blanks, and so does most white space.
+//!
+//! | file | the question that it answers |
+//! | --- | --- |
+//! | `html/charset.rs` | which character set is a page in |
+//! | `html/markup.rs` | where do text, tags and comments begin and end |
+//! | `html/raw.rs` | where does an element end whose content is no markup |
+//! | `html/references.rs` | what does `&name;` stand for |
+//!
+//! Measured in `benches/html.rs`.
+
+#![forbid(unsafe_code)]
+
+use encoding_rs::{CoderResult, Encoding, UTF_8};
+
+pub(crate) use charset::charset_parameter;
+pub(crate) use markup::attributes;
+
+mod charset;
+mod markup;
+mod raw;
+mod references;
+
+/// A buffer that grew beyond this many bytes for one long page may be given back.
+const KEPT_BUFFER_BYTES: usize = 4 << 20;
+
+/// How markup is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Markup {
+    /// HTML.
+    Html,
+    /// HTML in the syntax of XML: `<script/>` is a whole element, and CDATA sections are text.
+    Xhtml,
+    /// SGML with any tags: all of them separate words, none has a meaning, and a reference to an
+    /// entity that is not known is a blank.
+    Sgml {
+        /// Elements that are not text, in any case.
+        hidden: &'static [&'static [u8]],
+    },
+}
+
+/// Makes text of pages, in buffers that are used again.
+#[derive(Debug, Default)]
+pub struct HtmlText {
+    /// The page in UTF-8, if it came in another character set.
+    decoded: String,
+    text: Vec<u8>,
+}
+
+impl HtmlText {
+    /// Makes an extractor.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The text of `page`. Its character set is told by its byte order mark, else by `charset`, a
+    /// label from outside such as that of an HTTP header, else by a `meta` tag among its first
+    /// bytes; else it is UTF-8. Bytes that are not UTF-8 are handed on as they are.
+    ///
+    /// Takes time linear in the page's length, whatever its bytes.
+    pub fn text(&mut self, page: &[u8], markup: Markup, charset: Option<&[u8]>) -> &[u8] {
+        let (encoding, mark) = charset::of_page(page, charset);
+        self.text.clear();
+        let page = in_utf8(&page[mark..], encoding, &mut self.decoded);
+        markup::extract(page, markup, &mut self.text);
+        &self.text
+    }
+
+    /// `text` without markup, in UTF-8; its character set is told as that of a page is, but for
+    /// `meta` tags.
+    pub fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
+        let (encoding, mark) = charset::from_outside(text, charset).unwrap_or((UTF_8, 0));
+        in_utf8(&text[mark..], encoding, &mut self.decoded)
+    }
+
+    /// Gives back buffers that one very long page made.
+    pub fn shrink(&mut self) {
+        self.decoded.clear();
+        self.decoded.shrink_to(KEPT_BUFFER_BYTES);
+        self.text.clear();
+        self.text.shrink_to(KEPT_BUFFER_BYTES);
+    }
+}
+
+/// Turns `bytes` into UTF-8, if they are not; `decoded` keeps it then.
+fn in_utf8<'a>(bytes: &'a [u8], encoding: &'static Encoding, decoded: &'a mut String) -> &'a [u8] {
+    if encoding == UTF_8 || encoding.is_ascii_compatible() && bytes.is_ascii() {
+        return bytes;
+    }
+    decoded.clear();
+    // The worst case is three times the bytes, which hardly any page needs.
+    decoded.reserve(bytes.len() + bytes.len() / 2 + 16);
+    let mut decoder = encoding.new_decoder_without_bom_handling();
+    let mut at = 0;
+    loop {
+        let (result, read, _) = decoder.decode_to_string(&bytes[at..], decoded, true);
+        at += read;
+        match result {
+            CoderResult::InputEmpty => return decoded.as_bytes(),
+            CoderResult::OutputFull => decoded.reserve((bytes.len() - at) * 2 + 64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

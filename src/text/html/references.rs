@@ -1,0 +1,195 @@
+//! What does a character reference stand for: `&eacute;`, `&#233;`, `&#xe9;`?
+//!
+//! All 2,125 names of the HTML standard (section 13.5) are known; `entities.txt` has a line for
+//! each, with its characters in hexadecimal, and a `+` behind the names whose semicolon may be left
+//! out. Numbers mean what the standard says (section 13.2.5.80), windows-1252 included.
+
+use std::sync::LazyLock;
+
+static ENTITIES: &str = include_str!("entities.txt");
+
+/// The longest name, and the longest whose semicolon may be left out.
+const LONGEST_NAME: usize = 31;
+const LONGEST_LEGACY: usize = 6;
+
+/// A name and what it stands for.
+struct Entity {
+    name: &'static [u8],
+    characters: [Option<char>; 2],
+    /// The semicolon may be left out.
+    legacy: bool,
+}
+
+/// All entities, sorted by name.
+static TABLE: LazyLock<Box<[Entity]>> =
+    LazyLock::new(|| ENTITIES.lines().filter_map(entity).collect());
+
+fn entity(line: &'static str) -> Option<Entity> {
+    let (name, characters) = line.split_once(' ')?;
+    let mut characters =
+        characters.split(' ').map(|hex| char::from_u32(u32::from_str_radix(hex, 16).ok()?));
+    let characters = [characters.next().flatten(), characters.next().flatten()];
+    let legacy = name.strip_suffix('+');
+    Some(Entity { name: legacy.unwrap_or(name).as_bytes(), characters, legacy: legacy.is_some() })
+}
+
+fn find(name: &[u8]) -> Option<&'static Entity> {
+    let place = TABLE.binary_search_by(|entity| entity.name.cmp(name)).ok()?;
+    TABLE.get(place)
+}
+
+/// Appends what the reference stands for whose `&` `rest` follows, and returns the bytes of `rest`
+/// that belong to it; none if this is no reference. `unknown_is_blank`: so is a name that is not
+/// known, if a semicolon ends it.
+pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
+    // The usual ones, without a search.
+    let (length, byte) = match rest {
+        [b'n', b'b', b's', b'p', b';', ..] => (5, b' '),
+        [b'a', b'm', b'p', b';', ..] => (4, b'&'),
+        [b'l', b't', b';', ..] => (3, b'<'),
+        [b'g', b't', b';', ..] => (3, b'>'),
+        [b'q', b'u', b'o', b't', b';', ..] => (5, b'"'),
+        [b'#', ..] => return number(rest, out),
+        _ => return named(rest, unknown_is_blank, out),
+    };
+    out.push(byte);
+    length
+}
+
+fn named(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
+    let head = &rest[..rest.len().min(LONGEST_NAME + 1)];
+    let length = head.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(head.len());
+    let name = &head[..length];
+    if length == 0 {
+        return 0;
+    }
+    let ended = rest.get(length) == Some(&b';');
+    if ended && let Some(entity) = find(name) {
+        entity.characters.into_iter().flatten().for_each(|character| push(character, out));
+        return length + 1;
+    }
+    for length in (2..=length.min(LONGEST_LEGACY)).rev() {
+        if let Some(entity) = find(&name[..length]).filter(|entity| entity.legacy) {
+            entity.characters.into_iter().flatten().for_each(|character| push(character, out));
+            return length;
+        }
+    }
+    if ended && unknown_is_blank {
+        out.push(b' ');
+        return length + 1;
+    }
+    0
+}
+
+fn number(rest: &[u8], out: &mut Vec<u8>) -> usize {
+    let hexadecimal = matches!(rest.get(1), Some(b'x' | b'X'));
+    let (start, radix) = if hexadecimal { (2, 16) } else { (1, 10) };
+    let (mut at, mut code) = (start, 0u32);
+    while let Some(digit) = rest.get(at).and_then(|byte| char::from(*byte).to_digit(radix)) {
+        code = code.saturating_mul(radix).saturating_add(digit);
+        at += 1;
+    }
+    if at == start {
+        return 0;
+    }
+    let character = match code {
+        0 => None,
+        0x80..=0x9f => char::from_u32(u32::from(WINDOWS_1252[code as usize - 0x80])),
+        _ => char::from_u32(code),
+    };
+    push(character.unwrap_or(char::REPLACEMENT_CHARACTER), out);
+    at + usize::from(rest.get(at) == Some(&b';'))
+}
+
+/// Appends a character. One that is neither ASCII nor alphanumeric only separates words; a blank does
+/// that too, and leaves the text ASCII, which the tokenizer likes.
+fn push(character: char, out: &mut Vec<u8>) {
+    if character.is_ascii() {
+        out.push(character as u8);
+    } else if character.is_alphanumeric() {
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    } else {
+        out.push(b' ');
+    }
+}
+
+/// What the numbers from 0x80 to 0x9f mean, by those who mistook windows-1252 for Unicode.
+const WINDOWS_1252: [u16; 32] = [
+    0x20ac, 0x81, 0x201a, 0x192, 0x201e, 0x2026, 0x2020, 0x2021, 0x2c6, 0x2030, 0x160, 0x2039,
+    0x152, 0x8d, 0x17d, 0x8f, 0x90, 0x2018, 0x2019, 0x201c, 0x201d, 0x2022, 0x2013, 0x2014, 0x2dc,
+    0x2122, 0x161, 0x203a, 0x153, 0x9d, 0x17e, 0x178,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(reference: &str) -> (String, usize) {
+        let mut out = Vec::new();
+        let taken = append(reference.as_bytes(), false, &mut out);
+        (String::from_utf8(out).unwrap(), taken)
+    }
+
+    #[test]
+    fn the_table_is_whole_and_sorted() {
+        assert_eq!(TABLE.len(), 2125);
+        assert!(TABLE.is_sorted_by(|a, b| a.name < b.name));
+        assert_eq!(TABLE.iter().map(|entity| entity.name.len()).max(), Some(LONGEST_NAME));
+        let legacy = || TABLE.iter().filter(|entity| entity.legacy);
+        assert_eq!(legacy().map(|entity| entity.name.len()).max(), Some(LONGEST_LEGACY));
+        assert_eq!(legacy().count(), 106);
+        assert!(TABLE.iter().all(|entity| entity.characters[0].is_some()));
+    }
+
+    #[test]
+    fn names() {
+        for (reference, expected, taken) in [
+            ("amp;x", "&", 4),
+            ("nbsp;", " ", 5),
+            ("nbsp", " ", 4),
+            ("eacute;t", "é", 7),
+            ("eacutet", "é", 6),
+            ("Zcaron;", "Ž", 7),
+            ("Zcaron ", "", 0),
+            ("notit;", " ", 3),
+            ("notin;", " ", 6),
+            ("mdash;", " ", 6),
+            ("CounterClockwiseContourIntegral;", " ", 32),
+            ("fjlig;", "fj", 6),
+            ("Afr;", "𝔄", 4),
+            ("bogus;", "", 0),
+            ("Eacute", "É", 6),
+            (";", "", 0),
+            ("", "", 0),
+            (" amp;", "", 0),
+        ] {
+            assert_eq!(text(reference), (expected.to_owned(), taken), "&{reference}");
+        }
+        let mut out = Vec::new();
+        assert_eq!(append(b"hyph;en", true, &mut out), 5);
+        assert_eq!(out, b" ");
+        assert_eq!(append(b"hyph en", true, &mut out), 0);
+    }
+
+    #[test]
+    fn numbers() {
+        for (reference, expected, taken) in [
+            ("#65;", "A", 4),
+            ("#65B", "A", 3),
+            ("#x41;", "A", 5),
+            ("#XE9g", "é", 4),
+            ("#138;", "Š", 5),
+            ("#x9f", "Ÿ", 4),
+            ("#0;", " ", 3),
+            ("#xD800;", " ", 7),
+            ("#99999999999999999999;", " ", 22),
+            ("#0000000000000000000000000000065;", "A", 33),
+            ("#;", "", 0),
+            ("#x;", "", 0),
+            ("#xg", "", 0),
+            ("#", "", 0),
+        ] {
+            assert_eq!(text(reference), (expected.to_owned(), taken), "&{reference}");
+        }
+    }
+}
