@@ -8,7 +8,7 @@ use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::query::{QueryJob, assemble};
 use millrace::index::generation::Generation;
 use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Mode, Settings, Shared};
+use millrace::query::searcher::{Algorithm, Mode, Settings, Shared};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
 use std::fs::File;
@@ -31,9 +31,9 @@ pub(crate) struct Ranking {
     /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// The algorithm: auto or exhaustive, which is the only one yet.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "exhaustive"])]
-    pub(crate) algorithm: String,
+    /// How OR finds the best: auto (maxscore), exhaustive, maxscore. All find the same.
+    #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
+    pub(crate) algorithm: Algorithm,
     /// Term frequency saturation of BM25, 0 or more.
     #[arg(long, default_value_t = 1.2)]
     pub(crate) k1: f64,
@@ -84,6 +84,14 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
     }
 }
 
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    match text {
+        "auto" | "maxscore" => Ok(Algorithm::MaxScore),
+        "exhaustive" => Ok(Algorithm::Exhaustive),
+        _ => Err("give auto, exhaustive, or maxscore".into()),
+    }
+}
+
 fn parse_idf(text: &str) -> Result<IdfKind, String> {
     match text {
         "lucene" => Ok(IdfKind::Lucene),
@@ -106,7 +114,8 @@ impl Ranking {
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
         let generation = Generation::open(&self.index, self.verify)?;
-        let settings = Settings { k: self.k, mode: self.mode, bm25, idf: self.idf };
+        let settings =
+            Settings { k: self.k, mode: self.mode, algorithm: self.algorithm, bm25, idf: self.idf };
         Ok(Shared::new(generation, settings)?)
     }
 }

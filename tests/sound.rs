@@ -4,7 +4,7 @@ use crate::util::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
 use millrace::index::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::generation::Generation;
-use millrace::query::searcher::{Mode, Searcher, Settings, Shared};
+use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
 use millrace::score::bm25::{Bm25, IdfKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,8 @@ pub(crate) type Answers = Vec<Vec<(Vec<u8>, u32)>>;
 /// The answers of an index to `queries`; opens it anew.
 pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answers, IndexError> {
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
-    let settings = Settings { k: 20, mode: Mode::Or, bm25, idf: IdfKind::Lucene };
+    let algorithm = Algorithm::MaxScore;
+    let settings = Settings { k: 20, mode: Mode::Or, algorithm, bm25, idf: IdfKind::Lucene };
     let shared = Shared::new(Generation::open(index, verify)?, settings)?;
     let mut searcher = Searcher::new(shared.clone());
     let documents = shared.generation().documents();

@@ -3,7 +3,7 @@
 
 use super::cursor::{RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive};
+use super::{and, exhaustive, max_score};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, MANIFEST};
 use crate::index::generation::Generation;
@@ -26,6 +26,15 @@ pub enum Mode {
     AndOr,
 }
 
+/// How the best documents with any of the terms are found; all find the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Every posting is scored.
+    Exhaustive,
+    /// Lists that cannot lift a document to the threshold are only asked for candidates.
+    MaxScore,
+}
+
 /// How queries are answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -33,6 +42,8 @@ pub struct Settings {
     pub k: usize,
     /// Which documents.
     pub mode: Mode,
+    /// How they are found.
+    pub algorithm: Algorithm,
     /// The scoring function.
     pub bm25: Bm25,
     /// Its weight of rare terms.
@@ -194,7 +205,9 @@ impl Searcher {
         let mut known = 0;
         for (i, term) in self.terms.iter().enumerate() {
             let of_runs = lists.iter().skip(i).step_by(self.terms.len());
-            let df: u32 = of_runs.flatten().map(ListView::df).sum();
+            // A damaged index may claim more postings than there are documents.
+            let sum: u64 = of_runs.flatten().map(|list| u64::from(list.df())).sum();
+            let df = sum.min(documents.into()) as u32;
             known += usize::from(df > 0);
             self.weights.push(bm25.weight(idf(documents, df, kind), term.times));
         }
@@ -219,7 +232,10 @@ impl Searcher {
             let (top, scratch) = (&mut self.top, &mut self.scratch);
             match mode {
                 Mode::And => and::search(&terms, first, documents, norms, top, scratch),
-                _ => exhaustive::search(&terms, first, documents, norms, top, scratch),
+                _ if shared.settings.algorithm == Algorithm::Exhaustive => {
+                    exhaustive::search(&terms, first, documents, norms, top, scratch)
+                }
+                _ => max_score::search(&terms, first, documents, norms, top, scratch),
             }
             .map_err(|e| blame(run, self.split_terms(), e))?;
         }
