@@ -1,3 +1,4 @@
 //! Black-box, differential and fault tests.
 
+mod generate;
 mod layers;

@@ -70,7 +70,7 @@ mod tests {
     use std::io::Read;
 
     fn both() -> Vec<u8> {
-        let text: Vec<u8> = (0..200_000u32).map(|n| (n * n >> 7) as u8 & 15).collect();
+        let text: Vec<u8> = (0..200_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8 & 15).collect();
         [&b"first"[..], b"", &text].concat()
     }
 

@@ -4,32 +4,25 @@
 #![forbid(unsafe_code)]
 
 use super::random::{Purpose, Random};
-use super::real::{exp, ln};
+use super::real::exp;
 use super::text::{Style, Text};
 use super::{Format, Model, Recipe, html};
-use std::io::Write as _;
 
-/// Tokens of the longest document.
-const LONGEST: f64 = 4e6;
+/// The logarithm of the tokens of the longest document: some 3,270,000.
+const LOG_LONGEST: f64 = 15.0;
 
-const QUOTES: [(&str, &str); 8] = {
-    let (quotes, brackets) = (("\"", "\""), ("(", ")"));
-    [quotes, quotes, quotes, quotes, brackets, brackets, ("'", "'"), ("\u{201c}", "\u{201d}")]
-};
 const BETWEEN: [&str; 4] = ["; ", ": ", " - ", " \u{2013} "];
 
+const fn around(quotes: (&'static str, &'static str)) -> [(&'static str, &'static str); 8] {
+    let (brackets, curly) = (("(", ")"), ("\u{201c}", "\u{201d}"));
+    [quotes, quotes, quotes, quotes, brackets, brackets, ("'", "'"), curly]
+}
+
 /// As in a string of JSON.
-const JSON: Style = Style {
-    paragraph: "\\n\\n",
-    around: {
-        let (quotes, brackets) = (("\\\"", "\\\""), ("(", ")"));
-        [quotes, quotes, quotes, quotes, brackets, brackets, ("'", "'"), ("\u{201c}", "\u{201d}")]
-    },
-    between: BETWEEN,
-};
+static JSON: Style = Style::new("\\n\\n", around(("\\\"", "\\\"")), BETWEEN);
 
 /// On one line.
-const LINE: Style = Style { paragraph: " ", around: QUOTES, between: BETWEEN };
+static LINE: Style = Style::new(" ", around(("\"", "\"")), BETWEEN);
 
 /// Writes the documents of a collection.
 pub struct Documents<'m> {
@@ -149,11 +142,11 @@ impl<'m> Documents<'m> {
 impl Model {
     /// The random numbers of a document, and its tokens.
     fn document(&self, file: u32, number: u64) -> (Random, u32) {
-        let Recipe { seed, mean_tokens, sigma, .. } = self.recipe;
+        let Recipe { seed, sigma, .. } = self.recipe;
         let mut random = Random::new(seed, Purpose::Documents, file.into(), number);
         // The mean of the log-normal distribution is exp(mu + sigma^2 / 2).
-        let log = ln(mean_tokens) - sigma * sigma / 2.0 + sigma * random.normal();
-        let tokens = exp(log.clamp(0.0, ln(LONGEST))).round();
+        let log = self.log_mean - sigma * sigma / 2.0 + sigma * random.normal();
+        let tokens = exp(log.clamp(0.0, LOG_LONGEST)).round();
         (random, tokens as u32)
     }
 }
@@ -161,22 +154,35 @@ impl Model {
 /// The name of a document: `syn-00003-00000012`.
 struct Name {
     bytes: [u8; 40],
-    len: usize,
+    start: usize,
 }
 
 impl Name {
     fn new(file: u32, number: u64) -> Self {
-        let mut bytes = [0; 40];
-        let mut rest = &mut bytes[..];
-        // 20 digits of a u64 and 10 of a u32 leave room for the rest.
-        let written = write!(rest, "syn-{file:05}-{number:08}");
-        debug_assert!(written.is_ok());
-        let len = 40 - rest.len();
-        Self { bytes, len }
+        let mut name = Self { bytes: [0; 40], start: 40 };
+        name.prepend(number, 8);
+        name.prepend_byte(b'-');
+        name.prepend(file.into(), 5);
+        b"-nys".iter().for_each(|byte| name.prepend_byte(*byte));
+        name
+    }
+
+    /// Writes a number of at least `width` digits; two of them and five bytes more have room.
+    fn prepend(&mut self, mut number: u64, width: usize) {
+        let end = self.start;
+        while number > 0 || end - self.start < width {
+            self.prepend_byte(b'0' + (number % 10) as u8);
+            number /= 10;
+        }
+    }
+
+    fn prepend_byte(&mut self, byte: u8) {
+        self.start -= 1;
+        self.bytes[self.start] = byte;
     }
 
     fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.len]
+        &self.bytes[self.start..]
     }
 }
 

@@ -6,9 +6,9 @@
 
 use super::text::{Style, Text};
 
-const STYLE: Style = Style {
-    paragraph: "</p>\n<p>",
-    around: [
+static STYLE: Style = Style::new(
+    "</p>\n<p>",
+    [
         ("<a href=\"/archive/index.html\">", "</a>"),
         ("<a href=\"http://www.example.org/?a=1&amp;b=2\" rel=\"nofollow\">", "</a>"),
         ("<a href='#top'>", "</a>"),
@@ -18,8 +18,8 @@ const STYLE: Style = Style {
         ("&quot;", "&quot;"),
         ("&#8220;", "&#8221;"),
     ],
-    between: [" &amp; ", " &#8211; ", "&nbsp;&mdash; ", "; "],
-};
+    [" &amp; ", " &#8211; ", "&nbsp;&mdash; ", "; "],
+);
 
 const STYLE_SHEET: &[u8] = b"<style type=\"text/css\">
 body { margin: 0 auto; max-width: 960px; font: 14px/1.5 Helvetica, Arial, sans-serif; color: #222; }

@@ -30,7 +30,11 @@ impl Random {
     /// The stream that belongs to these numbers.
     pub(super) fn new(seed: u64, purpose: Purpose, major: u64, minor: u64) -> Self {
         let keys = [purpose as u64, major, minor];
-        Self { state: keys.iter().fold(mix(seed ^ STEP), |state, &key| mix(state ^ mix(key + 1))) }
+        Self {
+            state: keys
+                .iter()
+                .fold(mix(seed ^ STEP), |state, &key| mix(state ^ mix(key.wrapping_add(1)))),
+        }
     }
 
     /// 64 random bits.

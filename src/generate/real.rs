@@ -4,6 +4,26 @@
 
 use std::f64::consts::{LN_2, SQRT_2};
 
+/// 1, 1/3, 1/5, ...
+const ODD: [f64; 11] = {
+    let (mut terms, mut n) = ([1.0; 11], 1);
+    while n < 11 {
+        terms[n] = 1.0 / (2 * n + 1) as f64;
+        n += 1;
+    }
+    terms
+};
+
+/// 1, 1/2!, 1/3!, ...
+const FACTORIALS: [f64; 16] = {
+    let (mut terms, mut n) = ([1.0; 16], 1);
+    while n < 16 {
+        terms[n] = terms[n - 1] / (n + 1) as f64;
+        n += 1;
+    }
+    terms
+};
+
 /// The natural logarithm of a positive, finite, normal number.
 pub(super) fn ln(x: f64) -> f64 {
     debug_assert!(x.is_normal() && x > 0.0);
@@ -17,10 +37,7 @@ pub(super) fn ln(x: f64) -> f64 {
     // ln m = 2 artanh((m - 1) / (m + 1)), of at most 0.172.
     let t = (mantissa - 1.0) / (mantissa + 1.0);
     let square = t * t;
-    let mut sum = 0.0;
-    for odd in (0..11).rev() {
-        sum = sum * square + 1.0 / f64::from(2 * odd + 1);
-    }
+    let sum = ODD.iter().rev().fold(0.0, |sum, term| sum * square + term);
     exponent as f64 * LN_2 + 2.0 * t * sum
 }
 
@@ -28,15 +45,15 @@ pub(super) fn ln(x: f64) -> f64 {
 pub(super) fn exp(x: f64) -> f64 {
     debug_assert!(x.abs() <= 700.0);
     let halvings = (x / LN_2).round();
-    let rest = x - halvings * LN_2;
+    // The first part of ln 2 ends in zeros, so that the product with a small integer is exact.
+    let rest = (x - halvings * 6.931_471_803_691_238e-1) - halvings * 1.908_214_929_270_587_7e-10;
     let power = f64::from_bits(((halvings as i64 + 1023) as u64) << 52);
     power * (1.0 + rest * growth(rest))
 }
 
 /// (e^x - 1) / x, for x from -0.7 to 0.7.
 pub(super) fn growth(x: f64) -> f64 {
-    // 1 + x/2 (1 + x/3 (1 + ...)), from the inside.
-    (1..=17).rev().fold(0.0, |sum, n| (1.0 + sum * x) / f64::from(n))
+    FACTORIALS.iter().rev().fold(0.0, |sum, term| sum * x + term)
 }
 
 /// x to the power of e, for a positive x.

@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::hint::select_unpredictable;
+
 /// Consonants that begin a word; the empty one means that it begins with a vowel.
 const FIRST: [(&str, u16); 51] = [
     ("", 202),
@@ -182,40 +184,47 @@ impl Letters {
     }
 }
 
-/// Choices with weights that add up to a power of two.
-struct Choices {
-    parts: Vec<(Part, u64)>,
-    /// The choice of each remainder, and its place in the choice's interval.
-    of_remainder: Vec<(u8, u8)>,
+/// A choice, as it is for one remainder.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    part: Part,
+    weight: u16,
+    /// The remainder's place in the interval.
+    place: u16,
+    /// The number of the choice.
+    number: u16,
 }
 
-impl Choices {
+/// Choices for each remainder by `ALL`, the sum of their weights and a power of two, so that nothing
+/// has to be divided.
+struct Choices<const ALL: usize>(Box<[Choice; ALL]>);
+
+impl<const ALL: usize> Choices<ALL> {
     fn new(parts: &[(&str, u16)]) -> Self {
-        let mut of_remainder = Vec::new();
-        for (choice, &(_, weight)) in (0u8..).zip(parts) {
-            of_remainder.extend((0..weight).map(|place| (choice, place as u8)));
+        let mut choices = Vec::new();
+        for (number, &(letters, weight)) in (0..).zip(parts) {
+            let part = Part::new([letters, ""]);
+            choices.extend((0..weight).map(|place| Choice { part, weight, place, number }));
         }
-        let part = |&(letters, weight): &(&str, u16)| (Part::new([letters, ""]), u64::from(weight));
-        Self { parts: parts.iter().map(part).collect(), of_remainder }
+        let choices = choices.into_boxed_slice().try_into();
+        Self(choices.expect("the weights of a list add up to its ALL"))
     }
 
     /// Chooses, and leaves what is left of the number.
     #[inline(always)]
-    fn choose(&self, x: &mut u64) -> (usize, Part) {
-        let all = self.of_remainder.len();
-        let (choice, place) = self.of_remainder[*x as usize % all];
-        let (part, weight) = self.parts[usize::from(choice)];
-        *x = *x / all as u64 * weight + u64::from(place);
-        (usize::from(choice), part)
+    fn choose(&self, x: &mut u64) -> (u64, Part) {
+        let choice = &self.0[*x as usize % ALL];
+        *x = *x / ALL as u64 * u64::from(choice.weight) + u64::from(choice.place);
+        (choice.number.into(), choice.part)
     }
 }
 
 /// The lists, ready to choose from.
 pub(super) struct Syllables {
-    first: Choices,
-    vowels: Choices,
-    first_vowels: Choices,
-    last: Choices,
+    first: Choices<1024>,
+    vowels: Choices<256>,
+    first_vowels: Choices<256>,
+    last: Choices<64>,
     pairs: Vec<Part>,
 }
 
@@ -236,7 +245,7 @@ impl Syllables {
         let mut word = Letters::EMPTY;
         let (_, last) = self.begin(&mut bits, &mut word);
         if syllables > 1 {
-            word.push(self.pairs[((bits & 0xffff) * PAIRS >> 16) as usize]);
+            word.push(self.pairs[(((bits & 0xffff) * PAIRS) >> 16) as usize]);
         }
         word.push(last);
         word
@@ -265,12 +274,12 @@ impl Syllables {
     #[inline(always)]
     fn begin(&self, x: &mut u64, word: &mut Letters) -> (u64, Part) {
         let (first, consonants) = self.first.choose(x);
-        let list = if first == 0 { &self.first_vowels } else { &self.vowels };
+        let list = select_unpredictable(first == 0, &self.first_vowels, &self.vowels);
         let (vowel, vowels) = list.choose(x);
         let (last, end) = self.last.choose(x);
         word.push(consonants);
         word.push(vowels);
-        ((first * 31 + vowel * 17 + last * 5) as u64, end)
+        (first * 31 + vowel * 17 + last * 5, end)
     }
 }
 
@@ -279,13 +288,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashSet;
-
-    #[test]
-    fn weights_add_up_to_powers_of_two() {
-        let s = Syllables::new();
-        let sums = [&s.first, &s.vowels, &s.first_vowels, &s.last].map(|c| c.of_remainder.len());
-        assert_eq!(sums, [1024, 256, 256, 64]);
-    }
 
     #[test]
     fn every_run_of_letters_is_one_choice() {

@@ -1,5 +1,6 @@
 //! How do terms become prose? A clause has 5 to 13 tokens and ends with a comma, another mark or a
-//! full stop; sentences begin with a capital letter; a paragraph has 8 sentences on average.
+//! full stop; sentences begin with a capital letter; one sentence in
+//! eight ends its paragraph.
 //!
 //! The last token of every clause is one of the document's *topics*: a few terms, drawn like all
 //! others but never stop words, that come again and again as the terms of a real text do. The other
@@ -13,8 +14,8 @@
 
 use super::Model;
 use super::random::Random;
-use super::syllables::LONGEST_BYTES;
-use super::words::STOP_WORDS;
+use super::syllables::{LONGEST_BYTES, Letters};
+use super::words::{STOP_WORDS, Word};
 use super::zipf::DIRECT;
 
 /// Tokens of the shortest clause.
@@ -44,12 +45,58 @@ const _: () = assert!(
 
 /// What prose is written with in a format.
 pub(super) struct Style {
-    /// Between paragraphs.
-    pub(super) paragraph: &'static str,
     /// What now and then stands around a clause.
-    pub(super) around: [(&'static str, &'static str); 8],
-    /// What now and then stands between clauses, instead of a comma.
-    pub(super) between: [&'static str; 4],
+    around: [(&'static str, &'static str); 8],
+    /// What stands behind a clause, with equal probability.
+    ends: [End; 256],
+}
+
+/// What stands behind a clause: up to 14 bytes, how many they are, and 1 if the next begins a
+/// sentence. It is copied whole.
+#[derive(Clone, Copy)]
+struct End([u8; 16]);
+
+impl End {
+    const fn new(parts: [&str; 2], sentence: bool) -> Self {
+        let (mut bytes, mut len, mut part) = ([0; 16], 0, 0);
+        while part < 2 {
+            let mut at = 0;
+            while at < parts[part].len() {
+                bytes[len] = parts[part].as_bytes()[at];
+                (len, at) = (len + 1, at + 1);
+            }
+            part += 1;
+        }
+        assert!(len <= 14, "the end of a clause is too long");
+        bytes[14] = len as u8;
+        bytes[15] = sentence as u8;
+        Self(bytes)
+    }
+}
+
+impl Style {
+    /// Takes what stands between paragraphs, what now and then stands around a clause, and what
+    /// now and then stands behind it instead of a comma.
+    pub(super) const fn new(
+        paragraph: &'static str,
+        around: [(&'static str, &'static str); 8],
+        between: [&'static str; 4],
+    ) -> Self {
+        let mut ends = [End::new([", ", ""], false); 256];
+        let mut n = 0;
+        // 112 of 256 clauses end a sentence, and 14 of those a paragraph; 14 have a rare mark.
+        while n < 126 {
+            ends[n] = match n {
+                0..8 => End::new(["?", " "], true),
+                8..12 => End::new(["!", " "], true),
+                12..98 => End::new([".", " "], true),
+                98..112 => End::new([".", paragraph], true),
+                _ => End::new([between[n % 4], ""], false),
+            };
+            n += 1;
+        }
+        Self { around, ends }
+    }
 }
 
 /// Writes documents into a buffer.
@@ -131,48 +178,35 @@ impl<'m> Text<'m> {
     /// room.
     #[inline]
     fn clause(&mut self, count: u32) {
-        let model = self.model;
-        let mut random = self.random.clone();
-        let mut at = self.len;
+        let (ranks, words) = (&self.model.ranks, &self.model.words);
+        let (mut random, mut at) = (self.random.clone(), self.len);
+        let buffer = &mut self.buffer[..];
         for _ in 1..count {
-            let symbol = model.ranks.symbol(random.bits());
+            let symbol = ranks.symbol(random.bits());
+            let mut rank = symbol;
             if symbol < DIRECT {
-                let word = model.words.direct(symbol);
-                self.buffer[at..][..16].copy_from_slice(word.bytes());
-                at += word.len();
-                if let Some(kept) = &mut self.kept {
-                    kept.push(symbol);
-                }
+                at = put(buffer, at, words.direct(symbol));
             } else {
-                let rank = model.ranks.in_segment(symbol, &mut random);
-                self.len = at;
-                self.word(rank);
-                at = self.len;
+                // A copy, so that the numbers of all other tokens stay in registers.
+                let mut aside = random.clone();
+                rank = ranks.in_segment(symbol, &mut aside);
+                random = aside;
+                at = put_spelled(buffer, at, &words.spelled(rank));
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.push(rank);
             }
         }
-        self.len = at;
         let topic = self.topics[random.below(self.topics_used) as usize % TOPICS];
-        self.random = random;
-        self.word(topic);
-    }
-
-    /// Writes the word of a rank and a blank. The caller has made room.
-    fn word(&mut self, rank: u32) {
-        if let Some(kept) = &mut self.kept {
-            kept.push(rank);
-        }
-        if rank < DIRECT {
-            let word = self.model.words.direct(rank);
-            self.buffer[self.len..][..16].copy_from_slice(word.bytes());
-            self.len += word.len();
+        at = if topic < DIRECT {
+            put(buffer, at, words.direct(topic))
         } else {
-            let word = self.model.words.spelled(rank);
-            let (bytes, len) = word.padded();
-            self.buffer[self.len..][..LONGEST_BYTES].copy_from_slice(bytes);
-            self.len += len;
-            self.buffer[self.len] = b' ';
-            self.len += 1;
+            put_spelled(buffer, at, &words.spelled(topic))
+        };
+        if let Some(kept) = &mut self.kept {
+            kept.push(topic);
         }
+        (self.random, self.len) = (random, at);
     }
 
     /// Writes `count` tokens without marks, the first with a capital letter: a title, or the text of
@@ -193,12 +227,17 @@ impl<'m> Text<'m> {
 
     /// Writes `left` tokens of sentences and paragraphs.
     pub(super) fn prose(&mut self, mut left: u32, style: &Style) {
-        let mut capital = true;
+        if left == 0 {
+            return;
+        }
+        // 32 where a sentence begins, the bit that makes a letter of ASCII small.
+        let mut capital = 32;
+        let mut end_bytes = 0;
         while left > 0 {
             self.room(CLAUSE_ROOM);
             let bits = self.random.bits();
             let eight = |shift: u32| (bits >> shift) as u32 & 255;
-            let count = (SHORTEST_CLAUSE + (eight(0) * CLAUSE_LENGTHS >> 8)).min(left);
+            let count = (SHORTEST_CLAUSE + ((eight(0) * CLAUSE_LENGTHS) >> 8)).min(left);
             left -= count;
             // One clause in 32 has something around it.
             let around = (eight(8) < 8).then(|| style.around[eight(8) as usize % 8]);
@@ -207,31 +246,36 @@ impl<'m> Text<'m> {
             }
             let start = self.len;
             self.clause(count);
-            if capital {
-                self.buffer[start].make_ascii_uppercase();
-            }
+            let first = &mut self.buffer[start];
+            *first &= !(capital * u8::from(first.is_ascii_lowercase()));
             self.len -= 1;
             if let Some((_, close)) = around {
                 self.push(close.as_bytes());
             }
-            capital = left == 0 || eight(16) < 115;
-            if capital {
-                let end = match eight(24) {
-                    0..10 => "?",
-                    10..14 => "!",
-                    _ => ".",
-                };
-                self.push(end.as_bytes());
-                if left > 0 {
-                    let paragraph = eight(32) < 32;
-                    self.push(if paragraph { style.paragraph } else { " " }.as_bytes());
-                }
-            } else {
-                let rare = eight(24) < 24;
-                self.push(
-                    if rare { style.between[eight(32) as usize % 4] } else { ", " }.as_bytes(),
-                );
-            }
+            // How it ends could not be guessed, so there is no branch.
+            let End(end) = &style.ends[eight(16) as usize];
+            self.buffer[self.len..][..16].copy_from_slice(end);
+            end_bytes = usize::from(end[14]);
+            self.len += end_bytes;
+            capital = end[15] * 32;
         }
+        self.len -= end_bytes;
+        self.push(b".");
     }
+}
+
+/// Writes a word of the table and a blank; returns where it ends.
+#[inline(always)]
+fn put(buffer: &mut [u8], at: usize, word: &Word) -> usize {
+    buffer[at..][..16].copy_from_slice(word.bytes());
+    at + word.len()
+}
+
+/// Writes a word that was spelled and a blank; returns where it ends.
+#[inline(always)]
+fn put_spelled(buffer: &mut [u8], at: usize, word: &Letters) -> usize {
+    let (bytes, len) = word.padded();
+    buffer[at..][..LONGEST_BYTES].copy_from_slice(bytes);
+    buffer[at + len] = b' ';
+    at + len + 1
 }

@@ -11,8 +11,8 @@
 //! about n^(1/t) distinct ones once n is large: Heaps' law with the exponent h, until the vocabulary
 //! is used up.
 //!
-//! The draw takes 64 random bits and one access to an alias table (Walker; Vose 1991) of 2^14 slots.
-//! Its integer weights add up to 2^46 and are met exactly. The first terms have a slot each; all
+//! The draw takes 64 random bits and one access to an alias table (Walker; Vose 1991) of 2^15 slots.
+//! Its integer weights add up to 2^47 and are met exactly. The first terms have a slot each; all
 //! others share segments of a sixteenth of their rank: inside a segment a rank is drawn evenly and
 //! accepted in proportion to its weight, which takes a power only where two cheap bounds do not
 //! decide.
@@ -21,9 +21,10 @@
 
 use super::random::Random;
 use super::real::{growth, ln, pow};
+use std::hint::select_unpredictable;
 
 /// Slots of the alias table, and symbols: terms of their own, then segments.
-pub(super) const SLOTS: usize = 1 << 14;
+pub(super) const SLOTS: usize = 1 << 15;
 
 /// Ranks below this have a symbol of their own, the rank itself.
 pub(super) const DIRECT: u32 = SLOTS as u32 - 384;
@@ -123,7 +124,8 @@ impl Ranks {
     pub(super) fn symbol(&self, bits: u64) -> u32 {
         let number = bits as usize % SLOTS;
         let slot = self.slots[number];
-        if ((bits >> 32) as u32) < slot.own { number as u32 } else { slot.alias }
+        // No branch: the processor could not guess it.
+        select_unpredictable(((bits >> 32) as u32) < slot.own, number as u32, slot.alias)
     }
 
     /// Draws a rank from the segment that is `symbol`, from [`DIRECT`] on.
@@ -133,14 +135,25 @@ impl Ranks {
             let bits = random.bits();
             let rank = segment.first + (((bits >> 32) * u64::from(segment.len)) >> 32) as u32;
             let level = bits & (SLOT_WEIGHT - 1);
-            if level < segment.least {
-                return rank;
-            }
-            let ratio = (f64::from(segment.first) + 1.0) / (f64::from(rank) + 1.0);
-            if (level as f64) < pow(ratio, self.tail_exponent) * SLOT_WEIGHT as f64 {
+            if level < segment.least || self.accepts(segment, rank, level) {
                 return rank;
             }
         }
+    }
+
+    /// Whether the rank's weight, relative to that of the segment's first, is more than `level` /
+    /// 2^32. It is convex in the rank: above its tangent at the first, and below its chord.
+    #[inline]
+    fn accepts(&self, segment: &Segment, rank: u32, level: u64) -> bool {
+        let level = level as f64 / SLOT_WEIGHT as f64;
+        let (first, behind) = (f64::from(segment.first) + 1.0, f64::from(rank - segment.first));
+        if level < 1.0 - self.tail_exponent * behind / first {
+            return true;
+        }
+        let least = segment.least as f64 / SLOT_WEIGHT as f64;
+        // Above the true chord by the rounding of `least`, and by more where the segment is one rank.
+        let chord = 1.0 - (1.0 - least) * behind / f64::from(segment.len) + 1e-9;
+        level <= chord && level < pow(first / (first + behind), self.tail_exponent)
     }
 
     /// Draws a rank.
@@ -186,7 +199,7 @@ mod tests {
         Random::new(3, Purpose::Words, 0, 0)
     }
 
-    /// The probability of every symbol, times 2^46, from the table alone.
+    /// The probability of every symbol, times 2^47, from the table alone.
     fn weights_of(table: &[Slot; SLOTS]) -> Vec<u64> {
         let mut found = vec![0; SLOTS];
         for (number, slot) in table.iter().enumerate() {
@@ -240,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_last_segment_ends_with_the_vocabulary() {
-        for vocabulary in [DIRECT + 1, 20_000, 1_000_003, u32::MAX] {
+        for vocabulary in [DIRECT + 1, DIRECT + 5000, 1_000_003, u32::MAX] {
             let ranks = Ranks::new(&Law::new(1.0, 1.0), vocabulary, 33, 1.1);
             assert!(ranks.segments.len() <= SLOTS - DIRECT as usize);
             let last = ranks.segments.last().unwrap();
