@@ -1,5 +1,6 @@
 //! `millrace bench`: measurements, each as one JSON line on standard output.
 
+use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
 use millrace::query::output::Query;
 use millrace::query::searcher::Searcher;
@@ -19,6 +20,8 @@ pub(crate) struct Args {
 enum Experiment {
     /// Latency of queries, answered one at a time on one worker.
     Queries(Queries),
+    /// Write a synthetic collection of any size, and queries for it.
+    Generate(generate::Args),
 }
 
 #[derive(clap::Args, Clone, Debug)]
@@ -37,6 +40,7 @@ struct Queries {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
+        Experiment::Generate(args) => generate::run(args),
     }
 }
 

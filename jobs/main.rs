@@ -10,6 +10,7 @@ mod bench;
 mod build;
 mod check;
 mod demo;
+mod generate;
 mod info;
 mod merge;
 mod progress;

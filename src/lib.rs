@@ -21,12 +21,14 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`generate`] | how a collection of any size is made up |
 //! | [`fault`] | how tests make every step fail |
 
 pub mod codec;
 pub mod dataflow;
 pub mod dictionary;
 pub mod fault;
+pub mod generate;
 pub mod index;
 pub mod input;
 pub mod order;

@@ -12,7 +12,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 5] = [
     &["fault", "order"],
     &["codec", "score"],
-    &["dictionary", "index", "input", "query", "text"],
+    &["dictionary", "generate", "index", "input", "query", "text"],
     &["dataflow"],
     &["jobs"],
 ];

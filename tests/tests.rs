@@ -7,6 +7,7 @@ mod effectiveness;
 mod equality;
 mod formats;
 mod forms;
+mod generate;
 mod layers;
 mod queries;
 mod records;

@@ -1,0 +1,195 @@
+//! `millrace bench generate`: a synthetic collection of any size, and queries for it.
+
+use crate::args::{Workers, show_bytes, show_count, size};
+use crate::{Usage, report, signals};
+use anyhow::Context;
+use millrace::dataflow::control::Control;
+use millrace::generate::collection::{self, Amount, Compression, Layout, WriteError, Written};
+use millrace::generate::queries::Queries;
+use millrace::generate::{Format, Model, Recipe};
+use serde_json::json;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the collection: its files come into DIR/documents, which must be empty.
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// How much text to write, before compression, such as 64M or 4G.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(required_unless_present = "documents", conflicts_with = "documents")]
+    bytes: Option<u64>,
+    /// How many documents to write.
+    #[arg(long, value_name = "N")]
+    documents: Option<u64>,
+    /// Files, of equal size.
+    #[arg(long, default_value = "1", value_name = "N")]
+    files: NonZeroU32,
+    /// How documents lie in the files.
+    #[arg(long, default_value = "jsonl")]
+    format: FormatName,
+    /// How files are compressed.
+    #[arg(long, default_value = "none")]
+    compress: CompressionName,
+    /// How hard: 0 to 9 for gzip (6 if left out), 1 to 19 for zstd (3).
+    #[arg(long, value_name = "N")]
+    level: Option<u32>,
+    /// Another seed makes another collection.
+    #[arg(long, default_value_t = Recipe::default().seed, value_name = "N")]
+    seed: u64,
+    /// Distinct terms at most.
+    #[arg(long, default_value_t = Recipe::default().vocabulary, value_name = "N")]
+    vocabulary: u32,
+    /// Exponent of Zipf's law among the first 8192 terms.
+    #[arg(long, default_value_t = Recipe::default().zipf, value_name = "F")]
+    zipf: f64,
+    /// Exponent of Heaps' law: n tokens have about n to the power of F distinct terms.
+    #[arg(long, default_value_t = Recipe::default().heaps, value_name = "F")]
+    heaps: f64,
+    /// Mean tokens of a document.
+    #[arg(long, default_value_t = Recipe::default().mean_tokens, value_name = "F")]
+    mean_tokens: f64,
+    /// Standard deviation of the logarithm of a document's tokens.
+    #[arg(long, default_value_t = Recipe::default().sigma, value_name = "F")]
+    sigma: f64,
+    /// Write N queries too, into DIR/queries.tsv.
+    #[arg(long, default_value = "0", value_name = "N")]
+    queries: u64,
+    #[command(flatten)]
+    workers: Workers,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum FormatName {
+    Jsonl,
+    Tsv,
+    Warc,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum CompressionName {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Args {
+    fn recipe(&self) -> Recipe {
+        Recipe {
+            seed: self.seed,
+            vocabulary: self.vocabulary,
+            zipf: self.zipf,
+            heaps: self.heaps,
+            mean_tokens: self.mean_tokens,
+            sigma: self.sigma,
+        }
+    }
+
+    fn layout(&self) -> Result<Layout, Usage> {
+        let amount = match (self.bytes, self.documents) {
+            (Some(bytes), _) => Amount::Bytes(bytes),
+            (None, documents) => Amount::Documents(documents.unwrap_or(0)),
+        };
+        let (compression, most) = match (self.compress, self.level) {
+            (CompressionName::None, None) => (Compression::None, 0),
+            (CompressionName::None, Some(_)) => {
+                return Err(Usage("--level goes with --compress gzip or zstd".into()));
+            }
+            (CompressionName::Gzip, level) => (Compression::Gzip(level.unwrap_or(6)), 9),
+            (CompressionName::Zstd, level) => {
+                let level = level.unwrap_or(3);
+                if level == 0 {
+                    return Err(Usage("--level 0: the least for zstd is 1".into()));
+                }
+                (Compression::Zstd(i32::try_from(level).unwrap_or(i32::MAX)), 19)
+            }
+        };
+        if self.level.is_some_and(|level| level > most) {
+            return Err(Usage(format!("--level is over {most}")));
+        }
+        let format = match self.format {
+            FormatName::Jsonl => Format::Jsonl,
+            FormatName::Tsv => Format::Tsv,
+            FormatName::Warc => Format::Warc,
+        };
+        let folder = self.output.join("documents");
+        Ok(Layout { folder, amount, files: self.files, format, compression })
+    }
+}
+
+/// Runs the job; prints what was written as one JSON line.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let threads = args.workers.count()?;
+    let layout = args.layout()?;
+    let model = Model::new(args.recipe()).map_err(|error| Usage(format!("--{error}")))?;
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
+    let written = collection::write(&model, &layout, threads, &|| control.stopped());
+    let written = match written {
+        Err(WriteError::Stopped) => {
+            return Err(control.take_failure().map_or(WriteError::Stopped.into(), Into::into));
+        }
+        written => written?,
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    if args.queries > 0 {
+        let path = args.output.join("queries.tsv");
+        write_queries(args.queries, &path, &model, layout.format, &written)
+            .with_context(|| format!("{}: cannot write the queries", path.display()))?;
+    }
+    totals(args, &written, threads, seconds)
+}
+
+fn write_queries(
+    count: u64,
+    path: &Path,
+    model: &Model,
+    format: Format,
+    written: &Written,
+) -> anyhow::Result<()> {
+    let queries = Queries::new(model, format, &written.documents);
+    let mut queries = queries.context("there are no documents to ask for")?;
+    let mut out = BufWriter::new(File::create(path)?);
+    for number in 0..count {
+        writeln!(out, "{}\t{}", number + 1, queries.query(number))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyhow::Result<()> {
+    let documents: u64 = written.documents.iter().sum();
+    let mb_per_s = written.text_bytes as f64 / 1e6 / seconds;
+    let common = &args.workers.common;
+    if !common.quiet {
+        eprintln!(
+            "{}: {} documents, {} tokens, {} of text, {} in {} files, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
+            args.output.display(),
+            show_count(documents),
+            show_count(written.tokens),
+            show_bytes(written.text_bytes),
+            show_bytes(written.file_bytes),
+            args.files,
+        );
+    }
+    let totals = json!({
+        "job": "bench generate",
+        "documents": documents,
+        "tokens": written.tokens,
+        "queries": args.queries,
+        "files": args.files,
+        "text_bytes": written.text_bytes,
+        "file_bytes": written.file_bytes,
+        "seconds": seconds,
+        "mb_per_s": mb_per_s,
+    });
+    writeln!(std::io::stdout(), "{totals}")?;
+    report::write(common.report.as_deref(), totals, seconds, threads, &[])
+}
