@@ -14,6 +14,10 @@ const FILES: [&str; 4] = [LENGTHS, NAMES, ENDS, LOCATIONS];
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(millrace_fuzz::folder);
 
 fn write(take: &mut Take<'_>) {
+    // Writers refuse to replace a file.
+    for name in FILES {
+        let _ = std::fs::remove_file(FOLDER.join(name));
+    }
     let mut writer = DocumentsWriter::create(&FOLDER).expect("the folder can be written");
     for i in 0..take.u8() % 40 {
         let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
@@ -49,7 +53,10 @@ fuzz_target!(|data: &[u8]| {
     };
     let good = documents.check_ends().is_ok();
     let count = documents.len();
-    assert_eq!((documents.lengths().len(), documents.locations().len()), (count as usize, count as usize));
+    assert_eq!(
+        (documents.lengths().len(), documents.locations().len()),
+        (count as usize, count as usize)
+    );
     for docid in 0..count {
         assert!(documents.length(docid).is_some() && documents.location(docid).is_some());
         let name = documents.name(docid);

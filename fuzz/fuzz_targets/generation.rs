@@ -30,8 +30,7 @@ struct Index {
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let folder = millrace_fuzz::folder().join("index");
-    let manifest =
-        sample::build(&folder, &sample::collection(300), &[170]).expect("it is written");
+    let manifest = sample::build(&folder, &sample::collection(300), &[170]).expect("it is written");
     let generation = folder.join("gen-000001");
     let names = manifest.files.iter().map(|file| generation.join(&file.name));
     let read = |path: PathBuf| {

@@ -18,6 +18,8 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(millrace_fuzz::folder);
 type Terms = Vec<(u16, Vec<u8>, TermEntry)>;
 
 fn write(name: &str, terms: &Terms) -> Result<(), IndexError> {
+    // Writers refuse to replace a file.
+    let _ = std::fs::remove_file(FOLDER.join(name));
     let mut writer = LexiconWriter::create(&FOLDER, name, Durability::Scratch)?;
     for (collection, suffix, entry) in terms {
         writer.term(*collection, suffix, entry.df, entry.bytes)?;

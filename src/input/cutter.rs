@@ -45,7 +45,8 @@ impl Cutter {
     pub fn begin(&mut self, input: u32) {
         self.input = input;
         self.end = 0;
-        if self.piece.bytes.is_empty() {
+        // A piece that holds nothing but empty files is one all the same.
+        if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
             self.piece = Piece { skipped, ..empty(self.format, input, 0, PIECE_BYTES) };
         }
@@ -277,5 +278,14 @@ mod tests {
         assert_eq!(pieces[0].files, [(0, 3), (1, 3), (3, 7)]);
         assert_eq!(pieces[0].skipped.len(), 1);
         assert_eq!(pieces[0].skipped[0].input, 2);
+    }
+
+    #[test]
+    fn empty_files_that_begin_a_piece_are_kept() {
+        let pieces = cut(Format::Text, 2000, &[b"", b"", b"three"], 700);
+        assert_eq!(pieces.len(), 1);
+        assert_eq!(pieces[0].files, [(0, 0), (1, 0), (2, 5)]);
+        let pieces = cut(Format::Text, 2000, &[b"", b""], 700);
+        assert_eq!(pieces[0].files, [(0, 0), (1, 0)]);
     }
 }
