@@ -3,9 +3,12 @@
 #   make check   before every commit: format, lints, tests, documentation
 #   make gpu     on a machine with a device: a test that finds none fails
 #   make bench   micro-benchmarks
-#   make fuzz    every fuzz target for FUZZ_SECONDS; needs cargo-fuzz and a nightly compiler
+#   make fuzz    every fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS each; needs a C++ compiler
 
 FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
+# Where targets put files: best in memory.
+FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
 .PHONY: check gpu bench fuzz
 
@@ -33,12 +36,16 @@ gpu:
 bench:
 	cargo bench
 
+# A target ends with an error at the first input that crashes it; that input is in fuzz/artifacts.
 fuzz:
-	@if [ -d fuzz/fuzz_targets ]; then \
-		for target in $$(cargo +nightly fuzz list); do \
-			echo "cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS)"; \
-			cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; \
-		done; \
-	else \
-		echo "there are no fuzz targets yet"; \
-	fi
+	cd fuzz && cargo build --release --locked
+	@cd fuzz && scratch=$$(mktemp -d -p $(FUZZ_SCRATCH)) && trap 'rm -rf "$$scratch"' EXIT && \
+	bins=$$(cargo metadata --format-version 1 --no-deps --locked | \
+		sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/x86_64-unknown-linux-gnu/release && \
+	for target in $(FUZZ_TARGETS); do \
+		echo "fuzz $$target"; \
+		mkdir -p "corpus/$$target" "artifacts/$$target"; \
+		TMPDIR="$$scratch" "$$bins/$$target" "corpus/$$target" "seeds/$$target" \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=65536 -timeout=10 -rss_limit_mb=4096 \
+			-malloc_limit_mb=1024 -artifact_prefix="artifacts/$$target/" || exit 1; \
+	done

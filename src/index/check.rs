@@ -142,7 +142,8 @@ impl Check<'_> {
             let verified = Map::open(&self.generation.join(&entry.name))
                 .and_then(|map| map.verify(entry.bytes, entry.crc32));
             self.note(verified);
-            bytes += entry.bytes;
+            // As the manifest says, which may be anything.
+            bytes = bytes.saturating_add(entry.bytes);
         }
         bytes
     }

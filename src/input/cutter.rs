@@ -50,7 +50,8 @@ impl Cutter {
         self.end = 0;
         self.ended = false;
         self.borders = Borders::new(self.format, self.max_document);
-        if self.piece.bytes.is_empty() {
+        // A piece that holds nothing but empty files is one all the same.
+        if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
             self.piece = Piece { skipped, ..empty(self.format, input, 0, PIECE_BYTES) };
         }

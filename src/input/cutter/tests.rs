@@ -228,3 +228,12 @@ fn a_warc_record_too_long_is_dropped_wherever_it_stands() {
         }
     }
 }
+
+#[test]
+fn empty_files_that_begin_a_piece_are_kept() {
+    let pieces = cut(Format::Text, 2000, &[b"", b"", b"three"], 700);
+    assert_eq!(pieces.len(), 1);
+    assert_eq!(pieces[0].files, [(0, 0), (1, 0), (2, 5)]);
+    let pieces = cut(Format::Text, 2000, &[b"", b""], 700);
+    assert_eq!(pieces[0].files, [(0, 0), (1, 0)]);
+}

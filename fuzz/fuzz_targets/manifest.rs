@@ -1,0 +1,49 @@
+//! Is any manifest either one that says the same when it is written again, or an error?
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use millrace::index::manifest::{Manifest, find_file};
+use millrace_fuzz::damage::{edit, manifest_tail};
+use millrace_fuzz::sample;
+use millrace_fuzz::take::Take;
+use std::path::Path;
+use std::sync::LazyLock;
+
+/// The text of a good manifest, without its checksum.
+static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let folder = millrace_fuzz::folder();
+    let manifest = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
+    let mut text = manifest.encode().into_bytes();
+    text.truncate(text.len() - manifest_tail(b"").len());
+    text
+});
+
+fuzz_target!(|data: &[u8]| {
+    let path = Path::new("manifest.json");
+    let mut take = Take(data);
+    let flags = take.u8();
+    let text = if flags & 1 == 0 {
+        take.rest().to_vec()
+    } else {
+        let mut text = GOOD.clone();
+        while !take.is_empty() {
+            edit(&mut text, &mut take);
+        }
+        text
+    };
+    let mut sealed = text.clone();
+    sealed.extend_from_slice(manifest_tail(&text).as_bytes());
+    for bytes in [&text, &sealed] {
+        match Manifest::decode(path, bytes) {
+            Ok(manifest) => {
+                let again = Manifest::decode(path, manifest.encode().as_bytes());
+                assert_eq!(again.ok().as_ref(), Some(&manifest));
+                for run in &manifest.runs {
+                    let name = format!("runs/{}.lexicon", run.name);
+                    assert!(find_file(&manifest.files, path, &name).is_ok());
+                }
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+});
