@@ -1,6 +1,6 @@
 //! Where does a piece end? At the first border of records at or after [`PIECE_BYTES`] from its start,
 //! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came.
-//! [`borders`](super::borders) finds them.
+//! `borders` finds them.
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
