@@ -9,6 +9,7 @@ pub mod control;
 pub mod decompress;
 pub mod documents;
 pub mod encode;
+pub mod flow;
 pub mod flush;
 pub mod index;
 pub mod parse;
