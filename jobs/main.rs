@@ -11,6 +11,7 @@ mod build;
 mod check;
 mod demo;
 mod generate;
+mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -60,6 +61,7 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    heap::give_back_large_buffers();
     let result = match Cli::parse().job {
         Job::Build(args) => build::run(&args).map(drop),
         Job::Query(args) => query::run(&args),
