@@ -137,6 +137,7 @@ fn build_generation(
         control: control.clone(),
         claims: Claims::default(),
         parser_load: (0..workers).map(|_| Default::default()).collect(),
+        lengths: Default::default(),
         written_chunks: (0..workers).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),

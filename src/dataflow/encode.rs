@@ -3,7 +3,8 @@
 //! - In: this worker's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
 //! - Chunks wait for the writer: at most `MOST_UNWRITTEN` of each worker are under way.
-//! - Memory: those chunks, and one list as bytes.
+//! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
+//!   workers share.
 //! - Work per activation: one chunk.
 
 use super::build::Build;
@@ -91,7 +92,7 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                 });
                 if open.is_none() {
                     let Some((cap, run)) = closed.pop_front() else { return };
-                    let encoding = guard.work(|| Ok(Encoding::new(run)));
+                    let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
                     open = encoding.map(|encoding| (cap, encoding));
                 }
                 let Some((cap, encoding)) = open.as_mut() else { return };
@@ -120,6 +121,8 @@ struct Encoding {
     /// Terms that are done.
     next: usize,
     encoder: ListEncoder,
+    /// The codes of the documents' lengths.
+    lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`, and its last docid plus one.
     at: usize,
@@ -127,10 +130,11 @@ struct Encoding {
 }
 
 impl Encoding {
-    fn new(mut run: ClosedRun) -> Self {
+    fn new(mut run: ClosedRun, build: &Build) -> Self {
         let sorted = run.dictionary.sort();
-        let (next, at, expected) = (0, 0, 0);
-        Self { run, sorted, next, encoder: ListEncoder::new(), bytes: Vec::new(), at, expected }
+        let lengths = build.lengths.of_run(run.run, run.dictionary.take_lengths());
+        let (encoder, bytes) = (ListEncoder::new(), Vec::new());
+        Self { run, sorted, next: 0, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 
     fn chunk(&mut self, worker: usize) -> Result<Chunk, Cause> {
@@ -165,8 +169,9 @@ impl Encoding {
             while self.at < self.bytes.len() {
                 let (gap, tf) = folded::get(&self.bytes, &mut self.at)
                     .ok_or("postings of an open run do not decode: this is a bug")?;
-                self.encoder.push(self.expected + gap, tf);
-                self.expected += gap + 1;
+                let docid = self.expected + gap;
+                self.encoder.push(docid, tf, self.lengths[docid as usize]);
+                self.expected = docid + 1;
                 if self.encoder.payload().len() >= CHUNK_BYTES {
                     list.ends = self.at == self.bytes.len();
                     break;

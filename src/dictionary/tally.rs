@@ -9,6 +9,7 @@ use super::group::{Group, GroupTerm};
 use super::memo::{Memo, NO_TERM};
 use crate::codec::folded;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
+use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::for_each_token;
@@ -63,6 +64,8 @@ pub struct Tally {
     owners: Arc<Owners>,
     scanner: Scanner,
     counter: Counter,
+    /// Codes of the lengths of the piece's documents.
+    lengths: Vec<u8>,
     /// Scratch of the layout: terms in order, postings in order.
     ordered: Vec<u32>,
     starts: Vec<u32>,
@@ -146,8 +149,8 @@ impl Tally {
             document: 0,
             tokens: 0,
         };
-        let (ordered, starts, sorted) = Default::default();
-        Self { owners, scanner: Scanner::new(), counter, ordered, starts, sorted }
+        let (lengths, ordered, starts, sorted) = Default::default();
+        Self { owners, scanner: Scanner::new(), counter, lengths, ordered, starts, sorted }
     }
 
     /// Counts the next document of the piece; returns its length: its indexed tokens.
@@ -155,6 +158,7 @@ impl Tally {
         self.counter.document += 1;
         self.counter.tokens = 0;
         self.scanner.scan(text, &mut self.counter);
+        self.lengths.push(code_below(self.counter.tokens));
         self.counter.tokens
     }
 
@@ -174,9 +178,9 @@ impl Tally {
             ..PieceCounts::default()
         };
         let mut parts = self.encode(&mut counts);
-        let counts = Arc::new(counts);
+        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.lengths));
         for part in &mut parts {
-            part.counts = counts.clone();
+            (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
         self.reset();
         parts
@@ -226,6 +230,7 @@ impl Tally {
             .map(|owner| Group {
                 owner: owner as u32,
                 counts: Arc::default(),
+                lengths: Arc::default(),
                 terms: Vec::new(),
                 suffixes: Vec::new(),
                 lists: Vec::new(),
@@ -282,6 +287,7 @@ impl Tally {
         counter.touched.clear();
         counter.postings.clear();
         counter.document = 0;
+        self.lengths.clear();
         if counter.memo.forget_if_full() {
             counter.states = Vec::new();
         }
@@ -348,7 +354,7 @@ mod tests {
             let mut tally = Tally::new(Analysis::default(), owners.clone(), memo_bytes);
             let analysis = Analysis::default();
             for texts in pieces {
-                let mut expected = Lists::new();
+                let (mut expected, mut lengths) = (Lists::new(), Vec::new());
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
                     analysis.terms(text.as_bytes(), |term| {
@@ -360,9 +366,11 @@ mod tests {
                         }
                     });
                     prop_assert_eq!(tally.document(text.as_bytes()), length);
+                    lengths.push(code_below(length));
                 }
                 let groups = tally.finish();
                 prop_assert_eq!(groups.len(), workers);
+                prop_assert!(groups.iter().all(|group| *group.lengths == *lengths));
                 prop_assert_eq!(groups[0].counts.documents as usize, texts.len());
                 let postings: usize = expected.values().map(Vec::len).sum();
                 prop_assert_eq!(groups[0].counts.postings, postings as u64);

@@ -8,7 +8,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The format version that this program writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"MILLRACE";
 /// Bytes of a header.
@@ -252,7 +252,7 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 1"));
+        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 2"));
         let foreign = [b'%'; 64];
         assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }
