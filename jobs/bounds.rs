@@ -67,18 +67,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let term = terms.term().list;
             list_bytes += term.bytes;
             let list = run.list(term)?;
-            let Some(of_list) = list.list_bound() else { continue };
-            bound_bytes += (BOUND_BYTES * (list.bounds().len() + 1)) as u64;
+            let (of_blocks, of_list) = (list.bounds(), list.list_bounds());
+            if of_blocks.is_empty() {
+                continue;
+            }
+            let own = if of_list.len() < of_blocks.len() { of_list.len() } else { 0 };
+            bound_bytes += (BOUND_BYTES * (of_blocks.len() + own)) as u64;
             let (mut block, mut best_of_list) = (0, 0f32);
             list.check(run.documents(), None, |docids, tfs| {
                 let each = docids.iter().zip(tfs);
                 let best = each.map(|(&docid, &tf)| score(1.0, tf, norms[docid as usize]));
                 let best = best.fold(0.0, f32::max);
                 best_of_list = best_of_list.max(best);
-                blocks.add(best, bounds.most(1.0, &list.bounds()[block]));
+                blocks.add(best, bounds.most(1.0, &of_blocks[block]));
                 block += 1;
             })?;
-            lists.add(best_of_list, bounds.most(1.0, of_list));
+            let of_list = of_list.iter().map(|bound| bounds.most(1.0, bound));
+            lists.add(best_of_list, of_list.fold(0.0, f32::max));
         }
     }
     let postings = statistics.postings.max(1) as f64;

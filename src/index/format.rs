@@ -22,6 +22,9 @@ pub const LEXICON_BLOCK: usize = 16;
 pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
 /// The longest term, in bytes.
 pub const MAX_TERM_BYTES: usize = 255;
+/// Stands for the length of a document that has at least so many tokens.
+pub const LONG: u16 = u16::MAX;
+
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
 pub const POSTINGS_SLACK: u64 = 64;
 

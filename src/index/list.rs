@@ -43,7 +43,7 @@ pub struct Layout {
     pub places: u64,
     /// What the codec notes of each block.
     pub heads: u64,
-    /// Bounds of the blocks, of the tail and of the list; none if there is no full block.
+    /// Bounds of the blocks, of the tail and of the list, as far as there are any.
     pub bounds: u64,
     /// Bytes of the whole list.
     pub bytes: u64,
@@ -63,7 +63,8 @@ impl Layout {
         let last_docids_bytes = 4 * u64::from(full);
         let places_bytes = 4 * u64::from(full).div_ceil(ANCHOR_BLOCKS as u64);
         let heads_bytes = HEAD_BYTES as u64 * u64::from(full);
-        let bounds_bytes = BOUND_BYTES as u64 * bounds_of(df);
+        let (blocks, list) = bounds_of(df);
+        let bounds_bytes = BOUND_BYTES as u64 * (u64::from(blocks) + u64::from(list));
         let arrays = last_docids_bytes + places_bytes + heads_bytes + bounds_bytes;
         let Some(last_docids) = bytes.checked_sub(arrays) else {
             return Err(ListError::CutShort { offset: 0, expected: arrays, found: bytes });
@@ -75,11 +76,14 @@ impl Layout {
     }
 }
 
-/// How many bounds a list of `df` postings has: a tail alone is decoded as soon as its bound would
-/// be read.
-fn bounds_of(df: u32) -> u64 {
-    let (full, tail) = (u64::from(df) / BLOCK as u64, u64::from(!df.is_multiple_of(BLOCK as u32)));
-    if full == 0 { 0 } else { full + tail + 1 }
+/// A list of so many blocks has a bound of its own: that of fewer is soon found.
+const BOUND_FROM: u32 = 8;
+
+/// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
+/// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.
+fn bounds_of(df: u32) -> (u32, bool) {
+    let blocks = if df < BLOCK as u32 { 0 } else { df.div_ceil(BLOCK as u32) };
+    (blocks, blocks >= BOUND_FROM)
 }
 
 /// A list, read in place. Copying it copies no postings.
@@ -172,13 +176,17 @@ impl<'a> ListView<'a> {
     /// list is a tail alone. Only [`check`](Self::check) finds out whether they are right.
     #[inline]
     pub fn bounds(&self) -> &'a [Bound] {
-        self.bounds.split_last().map_or(&[], |(_, blocks)| blocks)
+        &self.bounds[..bounds_of(self.df).0 as usize]
     }
 
-    /// The bound of the scores of the whole list; `None` if it is a tail alone.
+    /// No posting of the list is worth more than the greatest of these bounds; there are a few at
+    /// most, and none if the list is a tail alone.
     #[inline]
-    pub fn list_bound(&self) -> Option<&'a Bound> {
-        self.bounds.last()
+    pub fn list_bounds(&self) -> &'a [Bound] {
+        match bounds_of(self.df) {
+            (blocks, true) => &self.bounds[blocks as usize..],
+            _ => self.bounds,
+        }
     }
 
     /// The first docid of a block, which is the least: it stands alone at the beginning of the
@@ -349,15 +357,16 @@ impl<'a> ListView<'a> {
     ) -> Result<(), ListError> {
         let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
         let (mut front, mut list_front) = (Front::new(), Front::new());
+        let (blocks, has_own) = bounds_of(self.df);
         let mut check_bound = |block: usize, docids: &[u32], tfs: &[u32]| {
-            let (Some(lengths), true) = (lengths, block < self.bounds.len()) else { return Ok(()) };
+            let (Some(lengths), true) = (lengths, blocks > 0) else { return Ok(()) };
             for (&docid, &tf) in docids.iter().zip(tfs) {
                 front.add(tf, code_below(lengths[docid as usize]));
             }
             let bound = front.take();
             list_front.add_bound(bound);
             self.check_bound(block, bound)?;
-            if block + 2 == self.bounds.len() {
+            if has_own && block + 1 == blocks as usize {
                 self.check_bound(block + 1, list_front.take())?;
             }
             Ok(())

@@ -94,7 +94,7 @@ impl Check<'_> {
 
     /// Compares the lengths of the run's documents with what the lists have left of them.
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
-        let place = |docid: usize| BODY + 4 * (u64::from(entry.first_docid) + docid as u64);
+        let place = |docid: usize| BODY + 2 * (u64::from(entry.first_docid) + docid as u64);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);

@@ -1,6 +1,6 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
-use super::{BEFORE_FIRST, BLOCK, packed};
+use super::{BEFORE_FIRST, BLOCK, bounds_of, packed};
 use crate::codec::folded;
 use crate::score::bounds::Front;
 use packed::{ANCHOR_BLOCKS, HEAD_BYTES};
@@ -118,7 +118,10 @@ impl ListEncoder {
             if self.filled > 0 {
                 self.bound();
             }
-            self.bounds.extend_from_slice(&self.list_front.take());
+            let bound = self.list_front.take();
+            if bounds_of(self.df).1 {
+                self.bounds.extend_from_slice(&bound);
+            }
         }
         let arrays = [&mut self.last_docids, &mut self.places, &mut self.heads, &mut self.bounds];
         for array in arrays {

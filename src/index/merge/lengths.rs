@@ -4,24 +4,27 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LENGTHS};
+use crate::index::format::{HEADER_BYTES, Header, Kind, LENGTHS, LONG, padding};
 use crate::index::list::BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
 use std::path::Path;
 
-/// Documents of a page: 16 KiB are read for it.
+/// Documents of a page: 8 KiB are read for it.
 const PAGE: usize = 1 << 12;
 /// The least memory that pages may be given: there is always one.
 const LEAST_BYTES: u64 = 8 * PAGE as u64;
 
 /// The codes of the documents' lengths (`score::bounds`) of one generation.
 ///
-/// Memory: a byte for each document, or what it was given, and a window of a page.
+/// Memory: a byte for each document, or what it was given; a window of a page; and 8 bytes for each
+/// document of 65,535 tokens or more.
 #[derive(Debug)]
 pub(super) struct Lengths {
     window: Window,
     documents: u64,
+    /// The long documents and their codes.
+    long: Vec<(u32, u8)>,
     /// Each page has one place, its number modulo the places.
     codes: Vec<u8>,
     /// Which page is at each place.
@@ -33,14 +36,27 @@ impl Lengths {
     /// documents.
     pub(super) fn open(generation: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
         let path = generation.join(LENGTHS);
-        let mut window = Window::open(&path, 4 * PAGE)?;
+        let mut window = Window::open(&path, 2 * PAGE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
         let header = Header::parse(&path, Kind::Lengths, window.read(0, first)?)?;
-        let documents = header.values[0];
+        let [documents, _, long, ..] = header.values;
+        // A file of other length is found when a read meets its end.
+        let bytes = documents.saturating_mul(2).min(window.length());
+        let first = HEADER_BYTES as u64 + bytes + padding(bytes);
+        let mut long_documents = Vec::new();
+        for number in 0..long {
+            let pair = window.read(first.saturating_add(8 * number), 8)?;
+            let number = |at: usize| {
+                u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
+            };
+            let (docid, length) = (number(0), number(4));
+            long_documents.push((docid, code_below(length)));
+        }
+        let long = long_documents;
         let pages = documents.div_ceil(PAGE as u64).max(1);
         let places = pages.min(memory_bytes.max(LEAST_BYTES) / PAGE as u64) as usize;
         // Pages are made when they are first filled.
-        Ok(Self { window, documents, codes: Vec::new(), pages: vec![None; places] })
+        Ok(Self { window, documents, long, codes: Vec::new(), pages: vec![None; places] })
     }
 
     /// Bytes that the pages take when all places are filled.
@@ -78,14 +94,24 @@ impl Lengths {
             let expected = format!("more than {first} documents, as the runs have them");
             return Err(IndexError::damaged(self.window.path(), 16, expected, self.documents));
         };
-        let bytes = 4 * count.min(PAGE as u64) as usize;
-        let lengths = self.window.read(HEADER_BYTES as u64 + 4 * first, bytes)?;
+        let bytes = 2 * count.min(PAGE as u64) as usize;
+        let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, bytes)?;
         if self.codes.len() < (place + 1) * PAGE {
             self.codes.resize((place + 1) * PAGE, 0);
         }
         let codes = &mut self.codes[place * PAGE..][..PAGE];
-        for (code, &length) in codes.iter_mut().zip(lengths.as_chunks().0) {
-            *code = code_below(u32::from_le_bytes(length));
+        for (docid, (code, &length)) in (first..).zip(codes.iter_mut().zip(lengths.as_chunks().0)) {
+            *code = match u16::from_le_bytes(length) {
+                LONG => match self.long.binary_search_by_key(&docid, |long| long.0.into()) {
+                    Ok(at) => self.long[at].1,
+                    Err(_) => {
+                        let (path, at) = (self.window.path(), HEADER_BYTES as u64 + 2 * docid);
+                        let expected = format!("document {docid} among the long ones");
+                        return Err(IndexError::damaged(path, at, expected, "none"));
+                    }
+                },
+                length => code_below(length.into()),
+            };
         }
         self.pages[place] = Some(page as u32);
         Ok(())
