@@ -1,7 +1,7 @@
 //! `millrace bench`: measurements, each as one JSON line on standard output.
 
-use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
+use crate::{bounds, generate};
 use millrace::query::output::Query;
 use millrace::query::searcher::Searcher;
 use std::io::Write;
@@ -20,6 +20,8 @@ pub(crate) struct Args {
 enum Experiment {
     /// Latency of queries, answered one at a time on one worker.
     Queries(Queries),
+    /// How tight the bounds of the blocks are.
+    Bounds(bounds::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -40,6 +42,7 @@ struct Queries {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
+        Experiment::Bounds(args) => bounds::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }

@@ -138,6 +138,7 @@ fn build_generation(
         control: control.clone(),
         claims: Claims::default(),
         flow: Flow::new(budget.under_way() as usize * workers, workers),
+        lengths: Default::default(),
         written_chunks: (0..workers).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),

@@ -1,6 +1,7 @@
 //! What do the operators of the build job share, and how are they joined?
 
 use super::control::Control;
+use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::tally::Owners;
 use crate::input::Compression;
 use crate::input::splits::Plan;
@@ -50,6 +51,8 @@ pub struct Build {
     pub claims: Claims,
     /// What is under way.
     pub flow: Flow,
+    /// Lengths of the documents of runs that are being encoded.
+    pub lengths: RunLengths,
     /// Encoded chunks of each worker that are written.
     pub written_chunks: Vec<AtomicU64>,
     /// What a progress display shows.

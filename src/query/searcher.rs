@@ -274,7 +274,7 @@ fn blame<'t>(
             Ok(None) => continue,
             Err(error) => return error,
         };
-        match run.list(term).map(|list| list.check(run.documents(), |_, _| ())) {
+        match run.list(term).map(|list| list.check(run.documents(), None, |_, _| ())) {
             Ok(Ok(())) => {}
             Ok(Err(source)) => return list_error(term.offset, source),
             Err(error) => return error,
