@@ -136,7 +136,7 @@ pub fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
 
 #[inline]
 fn check<const N: usize>(block: &[u8], width: u8) {
-    const { assert!(N % 32 == 0 && N <= BLOCK) }
+    const { assert!(N.is_multiple_of(32) && N <= BLOCK) }
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
     let needed = N / 8 * usize::from(width);
     assert!(block.len() >= needed, "{} bytes of a block of {width} bits", block.len());

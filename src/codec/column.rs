@@ -153,6 +153,11 @@ pub trait Codec: Debug + Sync {
         false
     }
 
+    /// Whether heads say anything; otherwise all are 0 and need not be stored.
+    fn has_heads(&self) -> bool {
+        false
+    }
+
     /// An encoder for blocks of `block_len` values.
     ///
     /// # Panics

@@ -264,6 +264,10 @@ impl Codec for NewPfd {
         &[MAX_LEN, 64]
     }
 
+    fn has_heads(&self) -> bool {
+        true
+    }
+
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         let block_len = checked_block_len(self, block_len);
         Box::new(Writer { block_len, unary: UnaryWriter::default() })

@@ -56,6 +56,11 @@ impl Pfor {
         assert!(levels <= MAX_LEVELS);
         Self { levels }
     }
+
+    /// How often exceptions are coded again.
+    pub const fn levels(&self) -> u8 {
+        self.levels
+    }
 }
 
 #[derive(Debug)]

@@ -43,6 +43,10 @@ impl Codec for Bp128 {
         &[BLOCK, 64, 512]
     }
 
+    fn has_heads(&self) -> bool {
+        true
+    }
+
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         Box::new(Packer { block_len: checked_block_len(self, block_len) })
     }

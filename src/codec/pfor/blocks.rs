@@ -67,6 +67,10 @@ impl Codec for PforBlocks {
         super::BLOCK_LENS
     }
 
+    fn has_heads(&self) -> bool {
+        true
+    }
+
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         Box::new(Writer { levels: self.levels, block_len: checked_block_len(self, block_len) })
     }
