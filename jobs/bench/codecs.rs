@@ -4,6 +4,7 @@
 mod measure;
 
 use super::all_queries;
+use crate::Usage;
 use measure::{Figures, Lists, Setting, settings};
 use millrace::index::generation::Generation;
 use millrace::query::output::Query;
@@ -27,6 +28,9 @@ pub(super) struct Args {
     /// The most lists of each length; the first that the queries ask for are taken.
     #[arg(long, default_value = "200", value_name = "N")]
     lists: NonZeroUsize,
+    /// Only this codec; may be given several times.
+    #[arg(long, value_name = "NAME")]
+    codec: Vec<String>,
     /// Print an object a codec, setting and length instead of tables.
     #[arg(long)]
     json: bool,
@@ -43,9 +47,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if classes.iter().all(|class| class.is_empty()) {
         anyhow::bail!("no term of the queries is in the index");
     }
+    if let Some(name) =
+        args.codec.iter().find(|name| !settings().iter().any(|s| s.codec.name() == **name))
+    {
+        return Err(Usage(format!("{name}: there is no such codec")).into());
+    }
     let mut out = std::io::stdout().lock();
     let mut rows = Vec::new();
-    for setting in settings() {
+    let asked = |setting: &Setting| {
+        args.codec.is_empty() || args.codec.iter().any(|name| name == setting.codec.name())
+    };
+    for setting in settings().into_iter().filter(asked) {
         let mut all = Figures::default();
         let mut by_length = Vec::new();
         for (power, class) in classes.iter().enumerate().filter(|(_, class)| !class.is_empty()) {

@@ -145,7 +145,7 @@ pub trait Codec: Debug + Sync {
     /// The name that the index records.
     fn name(&self) -> &'static str;
 
-    /// The numbers of values that its blocks may have, the default first.
+    /// The numbers of values that its blocks may have, powers of two, the default first.
     fn block_lens(&self) -> &'static [usize];
 
     /// Whether encoders need a survey of each column.
@@ -170,6 +170,10 @@ pub trait Codec: Debug + Sync {
     /// # Errors
     ///
     /// If `shared` is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If it has no blocks of `block_len`.
     fn open(
         &self,
         shared: &[u8],

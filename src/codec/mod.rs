@@ -40,7 +40,7 @@ pub fn named(name: &str) -> Option<&'static dyn Codec> {
     ALL.into_iter().find(|codec| codec.name() == name)
 }
 
-/// The number of values of a block, which must be one that the codec has.
+/// The number of values of a block, which must be one that the codec has: a power of two.
 fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {
     assert!(codec.block_lens().contains(&block_len), "{}: blocks of {block_len}", codec.name());
     block_len

@@ -23,6 +23,10 @@
 //!
 //! Nothing is shared by blocks.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use super::level::{Level, level};
 use super::unary::{self, UnaryWriter};
 use super::{Block, Codec, CodecError, Encoder, List, bits, bp128};
 use super::{check_values, checked_block_len};
@@ -175,7 +179,9 @@ impl<'a> Parts<'a> {
             overflow_width.into(),
         )?;
         let count = usize::from(count);
-        CodecError::at_most("exceptions", len, count)?;
+        // What has 32 bits has no exceptions.
+        let most = if width < bp128::MAX_WIDTH { len } else { 0 };
+        CodecError::at_most("exceptions", most, count)?;
         let place_bytes = count.min(len.div_ceil(8));
         let low_bytes = bits::bytes(count, overflow_width);
         CodecError::need(place_bytes + low_bytes, rest.len())?;
@@ -196,63 +202,79 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The places of a block's exceptions, in order, each at most once and below `len`.
+/// Bits above the slots of up to 128 exceptions, with room for loads that reach beyond them.
+type Highs = [u32; MAX_LEN + 16];
+
+/// Which of `len` values are exceptions, value 0 in the lowest bit.
 #[inline]
-fn each_place(
-    places: &[u8],
-    count: usize,
-    len: usize,
-    mut each: impl FnMut(usize, usize),
-) -> Result<(), CodecError> {
-    let wrong = |found: usize| CodecError::Place { values: len as u64, found: found as u64 };
-    if count == places.len() && count < len.div_ceil(8) {
+fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
+    let mut map = 0;
+    if count < len.div_ceil(8) {
         let mut least = 0;
-        for (i, &place) in places.iter().enumerate() {
-            let place = usize::from(place);
-            if place < least || place >= len {
-                return Err(wrong(place));
+        for &place in places {
+            if place < least || usize::from(place) >= len {
+                return Err(CodecError::Place { values: len as u64, found: place.into() });
             }
-            each(i, place);
+            map |= 1 << place;
             least = place + 1;
         }
-        return Ok(());
+        return Ok(map);
     }
-    let mut map = [0; 16];
-    map[..places.len()].copy_from_slice(places);
-    let mut map = u128::from_le_bytes(map);
-    if map.count_ones() as usize != count || (128 - map.leading_zeros()) as usize > len {
-        return Err(CodecError::Place { values: len as u64, found: map.count_ones().into() });
+    let mut bytes = [0; MAX_LEN / 8];
+    bytes[..places.len()].copy_from_slice(places);
+    map = u128::from_le_bytes(bytes);
+    let widest = (u128::BITS - map.leading_zeros()) as usize;
+    if map.count_ones() as usize != count || widest > len {
+        return Err(CodecError::Place { values: len as u64, found: widest as u64 });
     }
-    for i in 0..count {
-        each(i, map.trailing_zeros() as usize);
-        map &= map - 1;
-    }
-    Ok(())
+    Ok(map)
 }
 
 /// Reads the overflows of a block, plus 1, and returns the bytes of the body.
 #[inline]
-fn read_highs(parts: &Parts<'_>, highs: &mut [u32]) -> Result<usize, CodecError> {
-    let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
-    let most = u64::from(u32::MAX) >> parts.width;
-    let mut greatest = 0;
+fn read_highs(parts: &Parts<'_>, highs: &mut Highs) -> Result<usize, CodecError> {
+    let end = match level() {
+        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count.
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => unsafe { avx512::read_unary(parts.unary, parts.count, highs) },
+        _ => unary::read(parts.unary, 0, &mut highs[..parts.count]),
+    };
+    let end = end.ok_or_else(|| parts.unary_error())?;
+    let highs = &mut highs[..parts.count];
+    check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
+    // An overflow of only ones, which the encoder never writes, adds nothing to its value.
     if parts.overflow_width == 0 {
-        for high in highs {
-            greatest = greatest.max(u64::from(*high) + 1);
-            *high = high.wrapping_add(1);
-        }
+        highs.iter_mut().for_each(|high| *high = high.wrapping_add(1));
     } else {
         let mut lows = [0; MAX_LEN];
-        let lows = &mut lows[..highs.len()];
+        let lows = &mut lows[..parts.count];
         bits::unpack(parts.lows, parts.overflow_width, lows);
         for (high, &low) in highs.iter_mut().zip(&*lows) {
-            let sum = (u64::from(*high) << parts.overflow_width | u64::from(low)) + 1;
-            greatest = greatest.max(sum);
-            *high = sum as u32;
+            let quotient = high.checked_shl(parts.overflow_width.into()).unwrap_or(0);
+            *high = (quotient | low).wrapping_add(1);
         }
     }
-    CodecError::at_most("an overflow", most as usize, greatest as usize)?;
     Ok(parts.body_bytes(end))
+}
+
+/// Makes sure that the quotients of overflows, all bits of which are in `all`, fit above the slots.
+#[inline]
+fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
+    let below = u32::from(parts.width) + u32::from(parts.overflow_width);
+    let most = u32::MAX.checked_shr(below).unwrap_or(0);
+    CodecError::at_most("a quotient", most as usize, all as usize)
+}
+
+/// Adds the bits above the slots to the values that have some.
+#[inline]
+fn patch(values: &mut [u32], mut map: u128, highs: &[u32], width: u8) {
+    for &high in highs {
+        if map == 0 {
+            return;
+        }
+        values[map.trailing_zeros() as usize] |= high << width;
+        map &= map - 1;
+    }
 }
 
 impl Codec for NewPfd {
@@ -281,12 +303,15 @@ impl Codec for NewPfd {
         if parts.count == 0 {
             return Ok(parts.bytes);
         }
-        let mut highs = [0; MAX_LEN];
-        let highs = &mut highs[..parts.count];
-        let bytes = read_highs(&parts, highs)?;
-        each_place(parts.places, parts.count, out.len(), |i, place| {
-            out[place] |= highs[i] << parts.width;
-        })?;
+        let map = map_of(parts.places, parts.count, out.len())?;
+        let mut highs = [0; MAX_LEN + 16];
+        let bytes = read_highs(&parts, &mut highs)?;
+        match level() {
+            // SAFETY: `level` found the instructions.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { avx512::patch(out, map, &highs, parts.width) },
+            _ => patch(out, map, &highs, parts.width),
+        }
         Ok(bytes)
     }
 
@@ -300,19 +325,17 @@ impl Codec for NewPfd {
         assert!(i < len && len <= MAX_LEN, "value {i} of a block of {len}");
         let parts = Parts::of(block, len)?;
         let low = bits::get(block.body, parts.width, i);
-        let mut found = None;
-        each_place(parts.places, parts.count, len, |exception, place| {
-            if place == i {
-                found = Some(exception);
-            }
-        })?;
-        let Some(exception) = found else { return Ok(low) };
-        let high = unary::nth(parts.unary, 0, exception).ok_or_else(|| parts.unary_error())?;
-        let overflow = u64::from(high) << parts.overflow_width
-            | u64::from(bits::get(parts.lows, parts.overflow_width, exception));
-        let most = u64::from(u32::MAX) >> parts.width;
-        CodecError::at_most("an overflow", most as usize, overflow as usize + 1)?;
-        Ok(((overflow + 1) << parts.width) as u32 | low)
+        let map = map_of(parts.places, parts.count, len)?;
+        if map >> i & 1 == 0 {
+            return Ok(low);
+        }
+        let exception = (map & ((1 << i) - 1)).count_ones() as usize;
+        let quotient = unary::nth(parts.unary, 0, exception);
+        let quotient = quotient.ok_or_else(|| parts.unary_error())?;
+        check_quotients(&parts, quotient)?;
+        let overflow = quotient.checked_shl(parts.overflow_width.into()).unwrap_or(0)
+            | bits::get(parts.lows, parts.overflow_width, exception);
+        Ok(overflow.wrapping_add(1) << parts.width | low)
     }
 
     fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {

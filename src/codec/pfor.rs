@@ -143,6 +143,7 @@ impl Codec for Pfor {
     ) -> Result<(), CodecError> {
         let Some(&levels) = shared.first() else { return CodecError::need(1, 0) };
         CodecError::at_most("levels", MAX_LEVELS.into(), levels.into())?;
+        let shift = checked_block_len(self, block_len).ilog2();
         let mut at = 1;
         let (width, exceptions) = read_head(shared, &mut at)?;
         let Opened { places, highs, firsts, .. } = opened;
@@ -157,14 +158,13 @@ impl Codec for Pfor {
         }
         (opened.width, opened.block_len) = (width, block_len);
         firsts.clear();
-        let mut first = 0;
-        for block in 0..=count.div_ceil(block_len) {
-            let least = block * block_len;
-            while places.get(first).is_some_and(|&place| (place as usize) < least) {
-                first += 1;
+        for (i, &place) in (0..).zip(&*places) {
+            let block = (place >> shift) as usize;
+            while firsts.len() <= block {
+                firsts.push(i);
             }
-            firsts.push(first as u32);
         }
+        firsts.resize(count.div_ceil(block_len) + 1, places.len() as u32);
         Ok(())
     }
 

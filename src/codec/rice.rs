@@ -159,7 +159,7 @@ impl Codec for Rice {
         };
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
         let unary_bits = u64::from(u32::from_le_bytes([a, b, c, d]));
-        let blocks = count.div_ceil(block_len);
+        let blocks = count.div_ceil(checked_block_len(self, block_len));
         let arrays = 4 * blocks as u64 + 4 * unary_bits.div_ceil(CHUNK);
         let expected = HEAD_BYTES as u64 + arrays + unary_bits.div_ceil(8);
         match shared.len() as u64 {

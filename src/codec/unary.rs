@@ -95,7 +95,7 @@ pub fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
 
 /// The zeros of 64 bits of the stream, as ones; `None` behind its end.
 #[inline]
-fn window(stream: &[u8], word: u64) -> Option<u64> {
+pub(super) fn window(stream: &[u8], word: u64) -> Option<u64> {
     let rest = stream.get(usize::try_from(word).ok()?.checked_mul(8)?..)?;
     match rest.first_chunk::<8>() {
         Some(bytes) => Some(!u64::from_le_bytes(*bytes)),

@@ -20,27 +20,46 @@ use crate::codec::{CodecError, bits, bp128, sums, vbyte};
 /// The greatest level.
 pub const MAX_LEVELS: u8 = 4;
 
+/// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
+const EXCEPTION_BITS: u64 = 2;
+
 /// The width for values of these widths, whose exceptions are coded at `levels`, that makes them
-/// smallest by estimate: an exception at level 0 costs two u32; above, its overflow costs the bits
-/// that it has and its place the bits of the mean distance, and each a little more for the
-/// exceptions among them.
+/// smallest by estimate.
 pub(super) fn choose_width(widths: &Widths, levels: u8) -> u8 {
-    let count: u64 = widths.iter().sum();
+    estimate(widths, widths.iter().sum(), levels).1
+}
+
+/// The bits of `count` values of these widths, by estimate, and the width that makes them fewest. An
+/// overflow is as wide as what its value has above the width; places are taken to be spread evenly;
+/// more than two levels save too little to look at.
+fn estimate(widths: &[u64], count: u64, levels: u8) -> (u64, u8) {
     let widest = widths.iter().rposition(|&n| n > 0).unwrap_or(0);
-    let mut best = (u64::MAX, 0);
-    for width in 0..=widest {
-        let exceptions: u64 = widths[width + 1..].iter().sum();
-        let mut cost = count * width as u64;
-        if levels == 0 {
-            cost += exceptions * 64;
-        } else if exceptions > 0 {
-            let overflow = |(more, n): (usize, &u64)| n * (more as u64 + 1);
-            cost += widths[width + 1..].iter().enumerate().map(overflow).sum::<u64>();
-            cost += exceptions * (u64::from((count / exceptions).ilog2()) + 2);
+    let mut best = (count * widest as u64, widest as u8);
+    let mut exceptions = 0;
+    for width in (0..widest).rev() {
+        exceptions += widths[width + 1];
+        let slots = count * width as u64;
+        let cost = slots
+            + exceptions * EXCEPTION_BITS
+            + match levels {
+                0 => exceptions * 64,
+                _ => {
+                    // An overflow of one bit is 1, and written as 0.
+                    let mut overflows = [0; 33];
+                    overflows[0] = widths[width + 1];
+                    overflows[2..=widest - width]
+                        .copy_from_slice(widths.get(width + 2..=widest).unwrap_or(&[]));
+                    let distance = u64::from((count / exceptions.max(1)).max(1).ilog2());
+                    let array_bits = 16 + estimate(&overflows, exceptions, (levels - 1).min(1)).0;
+                    let places_bits = 16 + exceptions * (distance + 3);
+                    array_bits + places_bits
+                }
+            };
+        if cost < best.0 {
+            best = (cost, width as u8);
         }
-        best = best.min((cost, width as u8));
     }
-    best.1
+    best
 }
 
 /// Calls `each` with the place and the overflow plus 1 of every value of more than `width` bits.
@@ -96,26 +115,25 @@ pub(super) fn read_exceptions(
     places: &mut Vec<u32>,
     highs: &mut Vec<u32>,
 ) -> Result<(), CodecError> {
-    CodecError::at_most("exceptions", values, count)?;
+    // What has 32 bits has no exceptions.
+    let most = if width < bp128::MAX_WIDTH { values } else { 0 };
+    CodecError::at_most("exceptions", most, count)?;
     read_array(bytes, at, count, levels, highs)?;
-    // Above, a value of 32 bits has no exceptions.
+    // What the encoder never writes, an overflow of only ones,
+    // adds nothing to its value.
     let most = u32::MAX.checked_shr(width.into()).unwrap_or(0);
-    let mut greatest = 0;
-    for high in highs.iter_mut() {
-        greatest = greatest.max(u64::from(*high) + 1);
-        *high = high.wrapping_add(1);
-    }
-    CodecError::at_most("an overflow", most as usize, greatest as usize)?;
+    let all = highs.iter().fold(0, |all, overflow| all | overflow);
+    CodecError::at_most("an overflow", most as usize, all as usize)?;
+    highs.iter_mut().for_each(|high| *high = high.wrapping_add(1));
     read_array(bytes, at, count, levels, places)?;
-    let widest = places.iter().copied().max().unwrap_or(0) as usize;
-    CodecError::at_most("a distance of exceptions", values, widest)?;
     sums::docids(u32::MAX, places);
-    // Each step is at most `values` + 1, so a sum that wraps falls.
-    let falls = places.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
-    let beyond = places.last().filter(|&&last| last as usize >= values);
-    match falls.or(beyond.copied()) {
-        Some(found) => Err(CodecError::Place { values: values as u64, found: found.into() }),
-        None => Ok(()),
+    // Each place is the one before plus 1 to 2^32, so a sum that wraps does not rise.
+    let falls = places.windows(2).fold(false, |falls, pair| falls | (pair[0] >= pair[1]));
+    match places.last() {
+        Some(&found) if falls || found as usize >= values => {
+            Err(CodecError::Place { values: values as u64, found: found.into() })
+        }
+        _ => Ok(()),
     }
 }
 
