@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 mod args;
 mod bench;
-mod bounds;
 mod build;
 mod check;
 mod demo;

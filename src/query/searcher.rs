@@ -246,7 +246,10 @@ impl Searcher {
 }
 
 /// The analysis that the index was made with.
-fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
+///
+/// # Errors
+/// When it is not known to this program.
+pub fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
     let settings = &generation.manifest().settings;
     let path = generation.path().join(MANIFEST);
     let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
