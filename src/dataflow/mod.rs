@@ -6,6 +6,7 @@ pub mod batch;
 pub mod build;
 pub mod collect;
 pub mod control;
+pub mod crossing;
 pub mod decompress;
 pub mod documents;
 pub mod encode;
