@@ -50,7 +50,7 @@ pub enum CrossingError {
 }
 
 /// A container of records that may go to workers of other processes.
-pub struct Crossing<R>(Vec<Result<R, CrossingError>>);
+pub struct Crossing<R>(pub(super) Vec<Result<R, CrossingError>>);
 
 /// Bytes of a word.
 const WORD: usize = size_of::<u64>();
@@ -201,6 +201,15 @@ impl<'a> Words<'a> {
         let (&word, rest) = unsafe { abomonation::decode::<u64>(rest) }?;
         self.rest = rest;
         Some(word)
+    }
+
+    /// The next word, which is 0 or 1.
+    pub fn flag(&mut self) -> Option<bool> {
+        match self.word()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
     }
 
     /// A count of words that are there.

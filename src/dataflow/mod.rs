@@ -2,6 +2,8 @@
 //! of another module.
 
 pub mod answer;
+pub mod ask;
+pub mod asked;
 pub mod batch;
 pub mod build;
 pub mod collect;
@@ -11,7 +13,10 @@ pub mod decompress;
 pub mod documents;
 pub mod encode;
 pub mod flush;
+pub mod gather;
 pub mod index;
+pub mod look;
 pub mod parse;
 pub mod query;
 pub mod read;
+pub mod score;

@@ -11,12 +11,12 @@
 
 use crate::index::error::IndexError;
 use crate::index::format::{
-    LOCK, MANIFEST, VERSION, generation_name, generation_number, shard_name, shard_number,
+    LOCK, MANIFEST, RUNS, VERSION, generation_name, generation_number, shard_name, shard_number,
 };
 use crate::index::generation::{Generation, with_live};
 use crate::index::manifest::read::Sealed;
 use crate::index::manifest::{Manifest, Settings, Statistics, seal};
-use crate::index::publish::{IndexLock, number_of};
+use crate::index::publish::{IndexLock, generations, number_of};
 use crate::index::storage::{self, hexadecimal};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -127,6 +127,15 @@ impl ShardedManifest {
         Ok(Some(manifest))
     }
 
+    /// Returns the number of the generation in a folder if it has shards, or may have some because
+    /// its manifest cannot be read.
+    pub fn number_with_shards(generation: &Path) -> Option<u32> {
+        match Self::read(generation) {
+            Ok(manifest) => manifest.map(|manifest| manifest.generation),
+            Err(_) => number_of(generation),
+        }
+    }
+
     /// Reads the manifest of the live generation of the index in the folder `index`; none if that is
     /// whole.
     ///
@@ -235,8 +244,18 @@ impl ShardLock {
         self.retain(keep)?;
         let path = self.folder.join(generation_name(number));
         storage::create_dir(&path)?;
-        storage::create_dir(&path.join(crate::index::format::RUNS))?;
+        storage::create_dir(&path.join(RUNS))?;
         Ok(path)
+    }
+
+    /// Makes a generation of the shard last, whose files are synced.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn sync(&self, generation: &Path) -> Result<(), IndexError> {
+        storage::sync_dir(&generation.join(RUNS))?;
+        storage::sync_dir(generation)?;
+        storage::sync_dir(&self.folder)
     }
 
     /// Removes all generations of the shard but `keep`.
@@ -244,7 +263,7 @@ impl ShardLock {
     /// # Errors
     /// `Storage`.
     pub fn retain(&self, keep: Option<u32>) -> Result<(), IndexError> {
-        for (number, path) in crate::index::publish::generations(&self.folder)? {
+        for (number, path) in generations(&self.folder)? {
             if Some(number) != keep {
                 storage::remove_tree(&path)?;
             }
