@@ -6,6 +6,7 @@ use crate::{Usage, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
+use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::tally::Owners;
 use millrace::index::format::VERSION;
@@ -168,7 +169,8 @@ fn build_generation(
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        parser_load: (0..workers).map(|_| Default::default()).collect(),
+        // The rest of a worker's share is for its memo and its scratch.
+        flow: Flow::new(budget.worker as usize / 3 * 2 * workers, workers),
         written_chunks: (0..workers).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),

@@ -266,7 +266,7 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// What a worker needs at least: two pieces, their parsed form, and a small memo table.
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
-const MOST_WORKER_BYTES: u64 = 96 << 20;
+const MOST_WORKER_BYTES: u64 = 192 << 20;
 /// What one more open compressed file takes at most: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
 

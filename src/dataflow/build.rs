@@ -7,12 +7,13 @@ use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::decompress::Decompress;
 use super::documents::{DocumentsDone, write_documents};
-use super::encode::Encode;
+use super::encode::{CHUNK_BYTES, Encode};
+use super::flow::Flow;
 use super::flush::{Flush, RunDone};
 use super::index::Index;
 use super::parse::Parse;
@@ -43,8 +44,8 @@ pub struct Build {
     pub control: Arc<Control>,
     /// Which split is next.
     pub claims: Claims,
-    /// Bytes of pieces that wait for each parser or are in its hands.
-    pub parser_load: Vec<AtomicUsize>,
+    /// What is under way.
+    pub flow: Flow,
     /// Encoded chunks of each worker that are written.
     pub written_chunks: Vec<AtomicU64>,
     /// What a progress display shows.
@@ -97,11 +98,15 @@ impl Progress {
 }
 
 impl Build {
-    /// Bytes of pieces that the reader of one file may have under way.
-    pub(super) fn window(&self) -> usize {
-        // Parsed, a piece without a word that occurs twice takes eight times its bytes.
-        let share = self.budget.worker as usize / 12 * self.workers;
+    /// Bytes that the reader of one file may read ahead of its decompressor.
+    pub(super) fn read_ahead(&self) -> usize {
+        let share = self.budget.worker as usize / 48 * self.workers;
         share / self.budget.open_files.min(self.plan.splits.len()).max(1)
+    }
+
+    /// Encoded chunks of one worker that the writer has not written, at most.
+    pub(super) fn unwritten_chunks(&self) -> u64 {
+        (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }
 
     /// Bytes that a parser's memo may keep.

@@ -17,7 +17,6 @@ use std::cell::Cell;
 use std::error::Error;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -77,14 +76,23 @@ pub struct Share {
     pub worker: usize,
     /// Its working time.
     pub seconds: f64,
+    /// When it last worked, in seconds from the beginning of the job.
+    pub until: f64,
 }
 
 /// What the workers of a job share: whether it goes on.
-#[derive(Default)]
 pub struct Control {
+    began: Instant,
     stopped: AtomicBool,
     failure: Mutex<Option<JobError>>,
     shares: Mutex<Vec<Share>>,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        let (stopped, failure, shares) = Default::default();
+        Self { began: Instant::now(), stopped, failure, shares }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -121,13 +129,15 @@ pub struct Guard {
     control: Arc<Control>,
     operator: &'static str,
     worker: usize,
-    worked: Rc<Cell<Duration>>,
+    worked: Cell<Duration>,
+    until: Cell<Instant>,
 }
 
 impl Guard {
     /// Makes the guard of an operator.
     pub fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
-        Self { control: control.clone(), operator, worker, worked: Rc::default() }
+        let until = Cell::new(control.began);
+        Self { control: control.clone(), operator, worker, worked: Cell::default(), until }
     }
 
     /// Does a part of the operator's work, unless the job has ended; a failure ends it.
@@ -138,7 +148,9 @@ impl Guard {
         let start = Instant::now();
         let result =
             crate::fault::operator(self.operator).map_err(Cause::from).and_then(|()| work());
-        self.worked.set(self.worked.get() + start.elapsed());
+        let end = Instant::now();
+        self.worked.set(self.worked.get() + (end - start));
+        self.until.set(end);
         match result {
             Ok(result) => Some(result),
             Err(source) => {
@@ -158,7 +170,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
-        let share = Share { operator: self.operator, worker: self.worker, seconds };
+        let until = (self.until.get() - self.control.began).as_secs_f64();
+        let share = Share { operator: self.operator, worker: self.worker, seconds, until };
         lock(&self.control.shares).push(share);
     }
 }

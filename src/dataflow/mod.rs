@@ -12,6 +12,7 @@ pub mod crossing;
 pub mod decompress;
 pub mod documents;
 pub mod encode;
+pub mod flow;
 pub mod flush;
 pub mod gather;
 pub mod index;

@@ -5,7 +5,7 @@
 //! - Each worker claims the next split when it is done with its own, so that splits are opened in
 //!   order; at most [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that
 //!   waits holds a capability for the first unclaimed split only.
-//! - Memory: a quarter of the reader's window, for it waits until the decompressor has taken blocks.
+//! - Memory: `Build::read_ahead`, for it waits until the decompressor has taken blocks.
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
 use super::build::{Build, InputRead, Progress};
@@ -122,8 +122,8 @@ pub fn read<'scope>(
         let guard = Guard::new(&build.control, "Read", scope.index());
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
-        let quarter = build.window() / 4 / BLOCK_BYTES;
-        let most_queued = quarter.clamp(2, QUEUED_BY_WORKER * build.workers);
+        let blocks = build.read_ahead() / BLOCK_BYTES;
+        let most_queued = blocks.clamp(2, QUEUED_BY_WORKER * build.workers);
         let mut capability = Some(capability);
         let mut current: Option<Current> = None;
         move |output| {

@@ -9,5 +9,6 @@ pub mod hash;
 pub mod memo;
 pub mod names;
 pub mod run;
+pub mod short;
 pub mod slices;
 pub mod tally;
