@@ -99,7 +99,7 @@ impl Cluster {
         if self.process > 0 {
             return self.tell(0, &ours);
         }
-        for (process, theirs) in self.from_others::<Vec<Setting>>()? {
+        for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
             for ((name, here), (_, there)) in ours.iter().zip(&theirs) {
                 if here != there {
                     let other = self.links.hosts().name(process);
@@ -124,13 +124,13 @@ impl Cluster {
     }
 
     /// Waits for what process 0 tells.
-    pub(crate) fn from_first<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+    pub(crate) fn hear_first<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let (process, message) = self.next()?;
         self.parse(process, &message)
     }
 
     /// Waits until every other process has told something; in their order.
-    pub(crate) fn from_others<T: DeserializeOwned>(&self) -> anyhow::Result<Vec<(usize, T)>> {
+    pub(crate) fn hear_others<T: DeserializeOwned>(&self) -> anyhow::Result<Vec<(usize, T)>> {
         let mut told = Vec::new();
         while told.len() + 1 < self.processes {
             let (process, message) = self.next()?;

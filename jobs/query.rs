@@ -133,7 +133,7 @@ impl Ranking {
             cluster.tell_others(&live)?;
             live
         } else {
-            cluster.from_first::<ShardedManifest>()?
+            cluster.hear_first::<ShardedManifest>()?
         };
         let listed =
             manifest.shards.get(process).context("the index has no shard for this process")?;

@@ -123,7 +123,7 @@ fn lead(
     let (build, manifest, whole) = result?;
     // The new generation is live, whatever happens to the others from now on.
     if cluster.tell_others(&Published).is_ok() {
-        _ = cluster.from_others::<Published>();
+        _ = cluster.hear_others::<Published>();
     }
     _ = lock.remove_debris();
     if !args.workers.common.quiet {
@@ -154,7 +154,7 @@ fn lead_locked(
     let directory = shard.begin(generation, live)?;
     let (build, manifest) = build_generation(args, input, generation, directory, control)?;
     let first = synced(&shard, &build, &manifest)?;
-    let others = cluster.from_others::<Synced>()?;
+    let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
         std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
     require_documents(&all)?;
@@ -181,7 +181,7 @@ fn follow(
     cluster: &Cluster,
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
-    let Begin { generation, live } = cluster.from_first()?;
+    let Begin { generation, live } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&args.index, cluster.process)?;
     let directory = shard.begin(generation, live)?;
     let built = build_generation(args, input, generation, directory, control)
@@ -192,7 +192,7 @@ fn follow(
     }
     let (synced, build, manifest) = built?;
     cluster.tell(0, &synced)?;
-    let Published = cluster.from_first()?;
+    let Published = cluster.hear_first()?;
     // What cannot be removed now is removed by the next job, and process 0 may have gone.
     _ = shard.retain(Some(generation));
     _ = cluster.tell(0, &Published);

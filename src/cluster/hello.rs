@@ -168,7 +168,8 @@ mod tests {
     fn every_difference_is_named() {
         let ours = hello(0, 2);
         ours.agree(&hello(2, 0), "a:1").unwrap();
-        let theirs: [(&str, fn(&mut Hello)); 6] = [
+        type Change = fn(&mut Hello);
+        let theirs: [(&str, Change); 6] = [
             ("protocol 9, this process 1", |h| h.protocol = 9),
             ("build c, this process b", |h| h.build = "c".into()),
             ("index format 2", |h| h.format = 2),
