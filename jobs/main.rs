@@ -9,6 +9,7 @@ mod args;
 mod bench;
 mod build;
 mod check;
+mod cluster;
 mod demo;
 mod generate;
 mod heap;

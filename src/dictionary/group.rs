@@ -59,6 +59,7 @@ impl Group {
 ///
 /// The channels between workers ask that their records can be serialised, for the case that a
 /// channel crosses processes. These cannot: postings stay where their documents were read.
+#[derive(Clone, Debug)]
 pub struct Local<T>(pub T);
 
 impl<T> Serialize for Local<T> {
