@@ -25,7 +25,13 @@ thread_local! {
 }
 
 fn settings(mode: Mode) -> Settings {
-    Settings { k: 10, mode, bm25: Bm25::default(), idf: IdfKind::Lucene }
+    Settings {
+        k: 10,
+        mode,
+        algorithm: Algorithm::MaxScore,
+        bm25: Bm25::default(),
+        idf: IdfKind::Lucene,
+    }
 }
 
 fn open() -> Index {

@@ -4,7 +4,7 @@
 //! The lists are added up by windows of docids. A query of one list needs none: its documents are
 //! offered as they are decoded.
 
-use super::cursor::{RunTerm, Scratch, check_run};
+use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::kernels::offer_block;
 use super::top_k::TopK;
 use super::windows::{LONGEST, Run};
@@ -24,7 +24,7 @@ pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -34,7 +34,7 @@ pub fn search(
         (None, _) => Ok(()),
         (Some(term), None) => search_one(term, first_docid, documents, norms, top, scratch),
         _ => {
-            let run = Run { terms, documents, norms, level: scratch.level };
+            let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
             let searched = search_all(&run, first_docid, top, scratch);
             if searched.is_err() {
                 scratch.windows.clear();
@@ -66,13 +66,13 @@ pub(super) fn search_one(
     term: &RunTerm<'_>,
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     let Some(list) = term.list else { return Ok(()) };
     scratch.reset_cursors(1);
-    let run = Run { terms: &[], documents, norms, level: scratch.level };
+    let run = Run { terms: &[], documents, norms: norms.documents, level: scratch.level };
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, (&list, term.weight))? {
         let postings = (&cursor.docids, &cursor.scores);

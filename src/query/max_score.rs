@@ -20,7 +20,7 @@
 
 mod ask;
 
-use super::cursor::{Candidates, Cursor, RunTerm, Scratch, WindowMemory, check_run};
+use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
 use super::exhaustive;
 use super::kernels::{Sink, offer_block};
 use super::top_k::TopK;
@@ -61,7 +61,7 @@ pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -69,7 +69,7 @@ pub fn search(
     if terms.iter().filter(|term| term.list.is_some()).count() < 2 {
         return exhaustive::search(terms, first_docid, documents, norms, top, scratch);
     }
-    let run = Run { terms, documents, norms, level: scratch.level };
+    let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
     // Each term has a cursor for when it is needed and one for when it is asked.
     scratch.reset_cursors(2 * terms.len());
     let Scratch { cursors, order, windows, candidates, bounds, found, places, ahead, .. } = scratch;

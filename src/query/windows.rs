@@ -141,15 +141,11 @@ impl Run<'_> {
         cursor: &mut Cursor,
         (list, weight): (&ListView<'_>, f32),
     ) -> Result<bool, ListError> {
-        cursor.at = 0;
-        let block = cursor.next_block();
-        if block > list.full_blocks() {
-            cursor.len = 0;
-            return Ok(false);
+        let more = cursor.load_next(list, self.documents)?;
+        if more {
+            cursor.score(list, weight, self.norms, self.level)?;
         }
-        cursor.load(list, block, self.documents)?;
-        cursor.score(list, weight, self.norms, self.level)?;
-        Ok(cursor.len > 0)
+        Ok(more)
     }
 
     /// Brings a cursor to the first posting from `docid` on, which is not before where it stood.
