@@ -13,6 +13,7 @@
 mod encode;
 mod error;
 mod packed;
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -95,7 +96,15 @@ pub struct ListView<'a> {
     places: &'a [[u8; 4]],
     heads: &'a [Head],
     bounds: &'a [Bound],
+    list_bounds: &'a [Bound],
     df: u32,
+    /// The number of the first block in the list, and the docid before it: a part of a list begins
+    /// elsewhere than at its first.
+    first: usize,
+    before: u32,
+    /// Documents outside of these are not asked for.
+    from: u32,
+    to: u32,
     /// Where the tail begins.
     tail: usize,
     /// Where the last docids begin, and the heads.
@@ -119,13 +128,21 @@ impl<'a> ListView<'a> {
         }
         // The list fits memory, so its offsets fit `usize`.
         let part = |from: u64, to: u64| &data[from as usize..to as usize];
+        let bounds: &[Bound] = part(layout.bounds, layout.bytes).as_chunks().0;
+        let (blocks, has_own) = bounds_of(df);
+        let list_bounds = if has_own { &bounds[blocks as usize..] } else { bounds };
         let mut view = ListView {
             data,
             last_docids: part(layout.last_docids, layout.places).as_chunks().0,
             places: part(layout.places, layout.heads).as_chunks().0,
             heads: part(layout.heads, layout.bounds).as_chunks().0,
-            bounds: part(layout.bounds, layout.bytes).as_chunks().0,
+            bounds: &bounds[..blocks as usize],
+            list_bounds,
             df,
+            first: 0,
+            before: BEFORE_FIRST,
+            from: 0,
+            to: u32::MAX,
             tail: 0,
             arrays: layout.last_docids as usize,
             heads_at: layout.heads as usize,
@@ -176,17 +193,14 @@ impl<'a> ListView<'a> {
     /// list is a tail alone. Only [`check`](Self::check) finds out whether they are right.
     #[inline]
     pub fn bounds(&self) -> &'a [Bound] {
-        &self.bounds[..bounds_of(self.df).0 as usize]
+        self.bounds
     }
 
     /// No posting of the list is worth more than the greatest of these bounds; there are a few at
     /// most, and none if the list is a tail alone.
     #[inline]
     pub fn list_bounds(&self) -> &'a [Bound] {
-        match bounds_of(self.df) {
-            (blocks, true) => &self.bounds[blocks as usize..],
-            _ => self.bounds,
-        }
+        self.list_bounds
     }
 
     /// The first docid of a block, which is the least: it stands alone at the beginning of the
@@ -216,22 +230,23 @@ impl<'a> ListView<'a> {
     /// If there is no such block.
     #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
-        let anchor = block / ANCHOR_BLOCKS;
+        let number = self.first + block;
+        let anchor = number / ANCHOR_BLOCKS;
         let place = u64::from(u32::from_le_bytes(self.places[anchor]));
         let first = anchor * ANCHOR_BLOCKS;
         let window = &self.data[self.heads_at + HEAD_BYTES * first..];
-        let offset = (place + u64::from(packed::units(window, block - first))) * PLACE_UNIT;
+        let offset = (place + u64::from(packed::units(window, number - first))) * PLACE_UNIT;
         let previous = match block {
-            0 => BEFORE_FIRST,
+            0 => self.before,
             _ => self.last_docid(block - 1),
         };
-        let line = PackedBlock::new(offset, self.heads[block], previous, self.last_docid(block));
+        let line = PackedBlock::new(offset, self.heads[number], previous, self.last_docid(block));
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
             || line.offset + line.bytes() as u64 > self.arrays as u64
-            || (block > 0 && line.previous == BEFORE_FIRST)
+            || (number > 0 && line.previous == BEFORE_FIRST)
         {
-            return Err(self.damaged(block, &line));
+            return Err(self.damaged(number, &line));
         }
         Ok(line)
     }
@@ -327,7 +342,7 @@ impl<'a> ListView<'a> {
         tfs: &mut [u32; BLOCK],
     ) -> Result<usize, ListError> {
         let previous = match self.full_blocks() {
-            0 => BEFORE_FIRST,
+            0 => self.before,
             full => self.last_docid(full - 1),
         };
         let count = self.tail_len();
@@ -398,7 +413,10 @@ impl<'a> ListView<'a> {
 
     /// Compares a bound with what it has to be.
     fn check_bound(&self, number: usize, expected: Bound) -> Result<(), ListError> {
-        let found = self.bounds[number];
+        let found = match number.checked_sub(self.bounds.len()) {
+            None => self.bounds[number],
+            Some(own) => self.list_bounds[own],
+        };
         if found == expected {
             return Ok(());
         }

@@ -171,7 +171,8 @@ impl Search<'_> {
         let weight = self.run.terms[term].weight;
         let cursor = &mut self.asked[term];
         while self.run.next_block(cursor, (&list, weight))? {
-            offer_block(self.run.level, (&cursor.docids, &cursor.scores), 0..cursor.len, 0, ahead);
+            let postings = (&cursor.docids, &cursor.scores);
+            offer_block(self.run.level, postings, cursor.at..cursor.len, 0, ahead);
         }
         cursor.reset();
         // Documents with just this score may be hits.
@@ -222,7 +223,7 @@ impl Search<'_> {
     ) -> Result<bool, ListError> {
         self.questions = 0;
         let optional = (self.postings(0) - self.postings(self.optional)) as f64;
-        let per_document = optional / f64::from(self.run.documents);
+        let per_document = optional / f64::from(self.run.span().max(1));
         let start = self.next;
         let more = match self.order[self.optional..] {
             [term] => Some(self.one_block(term, top)?),

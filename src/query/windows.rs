@@ -36,7 +36,13 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Whether windows for so many postings should be sparse.
     pub(super) fn is_sparse(&self, postings: u64) -> bool {
-        postings * SPARSE_FROM < u64::from(self.documents)
+        postings * SPARSE_FROM < u64::from(self.span())
+    }
+
+    /// How many of the documents are asked for.
+    pub(super) fn span(&self) -> u32 {
+        let mut lists = self.terms.iter().filter_map(|term| term.list);
+        lists.next().map_or(self.documents, |list| list.span(self.documents))
     }
 
     /// Hands on the documents of one window of at most `longest` docids, which begins at the first
