@@ -8,6 +8,7 @@ pub mod exhaustive;
 mod kernels;
 pub mod max_score;
 pub mod output;
+pub mod pool;
 pub mod searcher;
 pub mod share;
 pub mod small_adaptive;

@@ -1,6 +1,12 @@
 //! What are the best documents for the text of a query? Analyses it as the index was analysed,
 //! looks its terms up in every run, and lets an algorithm find the best k.
 
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub use tasks::{Begun, Combined, Cut, Cutting};
+
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::share::Share;
 use super::top_k::{Hit, TopK};
@@ -133,6 +139,7 @@ impl Shared {
 }
 
 /// A distinct term of a query.
+#[derive(Clone, Debug)]
 struct QueryTerm {
     /// Where its bytes end in the query's strings.
     end: usize,
@@ -335,8 +342,7 @@ impl Searcher {
 
     /// The terms of the query: trie collection and suffix.
     fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        let starts = std::iter::once(0).chain(self.terms.iter().map(|term| term.end));
-        starts.zip(&self.terms).map(|(start, term)| split(&self.strings[start..term.end]))
+        split_terms(&self.strings, &self.terms)
     }
 
     /// Analyses a query and looks all terms up in all runs, the lists of a run side by side. Counts
@@ -389,33 +395,55 @@ impl Searcher {
     ) -> Result<(), IndexError> {
         self.top.reset(shared.settings.k);
         self.top.only(self.share.docids());
-        let mut terms = recycle(std::mem::take(&mut self.run_terms));
+        let weights = std::mem::take(&mut self.weights);
         let runs = shared.generation.runs().iter().enumerate();
-        for ((number, run), lists) in runs.zip(lists.chunks(self.terms.len())) {
-            terms.clear();
-            let weighted = self.weights.iter().zip(lists);
-            terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
-            let (first, documents) = self.share.place(run, number);
-            let norms = Norms {
-                documents: &shared.norms[first as usize..][..documents as usize],
-                bounds: &shared.bounds,
-            };
-            let (top, scratch) = (&mut self.top, &mut self.scratch);
-            let search = match (mode, shared.settings.algorithm) {
-                (Mode::And, Algorithm::SmallAdaptive) => small_adaptive::search,
-                (Mode::And, _) => and::search,
-                (_, Algorithm::Exhaustive) => exhaustive::search,
-                (_, Algorithm::Wand) => wand::search,
-                (_, Algorithm::Bmw) => wand::search_block_max,
-                _ => max_score::search,
-            };
-            search(&terms, first, documents, norms, top, scratch)
-                .map_err(|e| blame(run, self.split_terms(), e))?;
+        for (run, lists) in runs.zip(lists.chunks(self.terms.len())) {
+            self.search_run(shared, run, (&weights, lists), mode)
+                .map_err(|e| blame(run.1, self.split_terms(), e))?;
         }
-        self.run_terms = recycle(terms);
+        self.weights = weights;
         self.top.take(&mut self.hits);
         Ok(())
     }
+
+    /// Offers the documents of a run to `top`; weights and lists are those of the query's terms.
+    fn search_run<'a>(
+        &mut self,
+        shared: &'a Shared,
+        (number, run): (usize, &Run),
+        (weights, lists): (&[f32], &[Option<ListView<'a>>]),
+        mode: Mode,
+    ) -> Result<(), ListError> {
+        let mut terms = recycle(std::mem::take(&mut self.run_terms));
+        let weighted = weights.iter().zip(lists);
+        terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
+        let (first, documents) = self.share.place(run, number);
+        let norms = Norms {
+            documents: &shared.norms[first as usize..][..documents as usize],
+            bounds: &shared.bounds,
+        };
+        let (top, scratch) = (&mut self.top, &mut self.scratch);
+        let search = match (mode, shared.settings.algorithm) {
+            (Mode::And, Algorithm::SmallAdaptive) => small_adaptive::search,
+            (Mode::And, _) => and::search,
+            (_, Algorithm::Exhaustive) => exhaustive::search,
+            (_, Algorithm::Wand) => wand::search,
+            (_, Algorithm::Bmw) => wand::search_block_max,
+            _ => max_score::search,
+        };
+        let searched = search(&terms, first, documents, norms, top, scratch);
+        self.run_terms = recycle(terms);
+        searched
+    }
+}
+
+/// The terms of a query: trie collection and suffix.
+fn split_terms<'a>(
+    strings: &'a str,
+    terms: &'a [QueryTerm],
+) -> impl Iterator<Item = (u16, &'a [u8])> {
+    let starts = std::iter::once(0).chain(terms.iter().map(|term| term.end));
+    starts.zip(terms).map(|(start, term)| split(&strings[start..term.end]))
 }
 
 /// The analysis that the index was made with.
