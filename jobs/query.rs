@@ -424,7 +424,7 @@ fn read_queries(stream: impl Read, sender: &SyncSender<Received>, job: &QueryJob
 }
 
 /// Lets the batch operator look at what has come.
-fn wake(job: &QueryJob) {
+pub(crate) fn wake(job: &QueryJob) {
     let waker = job.waker.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(waker) = &*waker {
         // It fails when the worker has ended, which needs no waking.

@@ -40,6 +40,11 @@ impl Fixture {
             if number % 3 > 0 {
                 document.insert(term(7), 1 + number as u32 % 2);
             }
+            // Terms of few of the shares.
+            let third = number * 3 / documents as usize;
+            if number % 2 > 0 && third != 1 {
+                document.insert(term(62 + third as u32), 1);
+            }
         }
         build(folder.path(), &collection, ends);
         Self { folder, documents }
