@@ -8,6 +8,7 @@ pub mod exhaustive;
 mod kernels;
 pub mod max_score;
 pub mod output;
+mod ranges;
 pub mod searcher;
 pub mod small_adaptive;
 #[cfg(test)]
