@@ -4,6 +4,7 @@ mod util;
 
 mod cli;
 mod effectiveness;
+mod engines;
 mod equality;
 mod formats;
 mod forms;

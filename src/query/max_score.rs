@@ -54,8 +54,8 @@ const RANGE_POSTINGS: u64 = 256;
 const SHORTEST_RANGE: u32 = 9;
 const LONGEST_RANGE: u32 = LONGEST.ilog2();
 
-/// With so few postings for each hit, or at all, bounds of ranges take longer than scoring all.
-const FEW_POSTINGS: u64 = 1024;
+/// With so few postings, bounds of ranges take longer than scoring all.
+const FEW_POSTINGS: u64 = 6000;
 
 /// Of the ranges, one in so many at most come before all others.
 const FIRST_SHARE: usize = 8;
@@ -256,7 +256,7 @@ impl Search<'_> {
             / u64::from(self.run.documents);
         let enough = 2 * top.k() as u64 / per_range.max(1) + 2;
         let most = ranges.len() / FIRST_SHARE;
-        if top.threshold() > f32::NEG_INFINITY || enough > most as u64 {
+        if self.bar(top) >= 0.0 || enough > most as u64 {
             return Ok(());
         }
         best.clear();

@@ -18,7 +18,7 @@ use crate::score::bounds::{Bound, BoundNorms};
 const MOST: usize = 1024;
 
 /// Lists with fewer postings than one in this many documents are decoded for their bounds.
-const RARE: u32 = 256;
+const RARE: u32 = 1024;
 
 /// What a range has that no list reaches into.
 const NONE: f32 = -1.0;
