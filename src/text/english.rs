@@ -52,12 +52,17 @@ pub fn stem(word: &str) -> Option<Cow<'_, str>> {
     letters.step_1a();
     letters.step_1b();
     letters.step_1c();
-    letters.step_2();
-    letters.step_3();
-    letters.step_4();
+    // No suffix of these steps has fewer than two letters.
+    if letters.len >= letters.r1 + 2 {
+        letters.step_2();
+        letters.step_3();
+        if letters.len >= letters.r2 + 2 {
+            letters.step_4();
+        }
+    }
     letters.step_5();
     let stem = letters.left();
-    if rest.as_bytes().starts_with(stem) {
+    if !letters.is_changed || rest.as_bytes().starts_with(stem) {
         return Some(Cow::Borrowed(&rest[..stem.len()]));
     }
     Some(Cow::Owned(std::str::from_utf8(stem).expect("letters are ASCII").to_string()))
@@ -100,6 +105,8 @@ struct Letters {
     /// Where R1 and R2 begin. They stay when the word becomes shorter.
     r1: usize,
     r2: usize,
+    /// Whether a letter was put in, and not only letters cut off.
+    is_changed: bool,
 }
 
 impl Letters {
@@ -137,7 +144,7 @@ impl Letters {
             [b'c', b'o', b'm', b'm', b'u', b'n', ..] => 6,
             _ => after_border(0),
         };
-        Some(Self { bytes, len, vowels, r1, r2: after_border(r1) })
+        Some(Self { bytes, len, vowels, r1, r2: after_border(r1), is_changed: false })
     }
 
     /// Whole words with stems of their own.
@@ -360,6 +367,7 @@ impl Letters {
     /// Only after letters were cut off, so that there is room.
     fn push(&mut self, letter: u8) {
         self.bytes[BEFORE + self.len] = letter;
+        self.is_changed = true;
         let bit = 1 << self.len;
         self.vowels = if CLASSES[usize::from(letter)] == VOWEL {
             self.vowels | bit
