@@ -36,6 +36,8 @@ pub struct Group {
     pub owner: u32,
     /// The piece's counts, for the owner's sequencer.
     pub counts: Arc<PieceCounts>,
+    /// The codes of its documents' lengths (`score::bounds`).
+    pub lengths: Arc<[u8]>,
     /// Terms, by trie collection.
     pub terms: Vec<GroupTerm>,
     /// Their suffixes, end to end.
@@ -57,6 +59,7 @@ impl Group {
 ///
 /// The channels between workers ask that their records can be serialised, for the case that a
 /// channel crosses processes. These cannot: postings stay where their documents were read.
+#[derive(Clone, Debug)]
 pub struct Local<T>(pub T);
 
 impl<T> Serialize for Local<T> {
