@@ -117,7 +117,7 @@ impl Letters {
         for (i, &byte) in word.iter().enumerate() {
             let class = CLASSES[usize::from(byte)];
             vowels |= u64::from(class & VOWEL) << i;
-            ys |= u64::from(class & Y) / u64::from(Y) << i;
+            ys |= u64::from((class & Y) / Y) << i;
             seen |= class;
         }
         if seen & FOREIGN != 0 {
