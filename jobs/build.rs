@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
-use crate::{Usage, report, signals};
+use crate::{Usage, heap, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
@@ -125,6 +125,7 @@ struct Prepared {
 
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
     let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
     budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {

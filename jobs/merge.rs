@@ -1,7 +1,7 @@
 //! `millrace merge`.
 
 use crate::args::{Workers, size};
-use crate::{Usage, signals};
+use crate::{Usage, heap, signals};
 use anyhow::bail;
 use millrace::dataflow::control::Control;
 use millrace::index::merge::{Merged, merge_index};
@@ -27,6 +27,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
     if args.workers.hosts()?.is_some() {
         return Err(Usage("merge runs in one process".into()).into());
     }
