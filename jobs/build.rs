@@ -171,8 +171,8 @@ fn build_generation(
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        // The rest of a worker's share is for its memo and its scratch.
-        flow: Flow::new(budget.worker as usize / 3 * 2 * workers, workers),
+        flow: Flow::new(budget.under_way() as usize * workers, workers),
+        lengths: Default::default(),
         written_chunks: (0..workers).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),

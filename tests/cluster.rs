@@ -5,6 +5,7 @@
 mod killed;
 
 use crate::util::*;
+use millrace::index::format::VERSION;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -388,7 +389,7 @@ fn another_build_is_refused_and_a_stranger_is_not_heard() {
     }
     let hello = |build: &str, process: usize, meant: usize| {
         greeting(&format!(
-            r#"{{"protocol":1,"build":"{build}","format":1,"job":"build","processes":2,"process":{process},"meant":{meant},"line":"Control"}}"#
+            r#"{{"protocol":1,"build":"{build}","format":{VERSION},"job":"build","processes":2,"process":{process},"meant":{meant},"line":"Control"}}"#
         ))
     };
     let (_line, said) = call(&hosts.addresses[0], &hello("another", 1, 0));

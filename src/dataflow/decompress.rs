@@ -74,6 +74,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                     }
                     let (cap, block) = blocks.front_mut().expect("there is a block");
                     let first = is_first(&absorbed, block.split);
+                    feed.first.set(first);
                     let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
                     if !unblocked && !build.flow.has_room(first) {
                         return activator.activate_after(PAUSE);

@@ -4,7 +4,8 @@
 //!   position; the last of a run says so.
 //! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each worker are under way.
 //!   Of many owners it often needs the chunks of one, so that a few would make it wait.
-//! - Memory: those chunks, and one list as bytes.
+//! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
+//!   workers share.
 //! - Work per activation: as many chunks as may be under way.
 
 use super::build::Build;
@@ -97,7 +98,7 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                     if open.is_none()
                         && let Some((cap, run)) = closed.pop_front()
                     {
-                        let encoding = guard.work(|| Ok(Encoding::new(run)));
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
                         open = encoding.map(|encoding| (cap, encoding));
                     }
                     let Some((cap, encoding)) = open.as_mut() else { return };
@@ -121,6 +122,8 @@ struct Encoding {
     /// Terms that are done.
     next: usize,
     encoder: ListEncoder,
+    /// The codes of the documents' lengths.
+    lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`, and its last docid plus one.
     at: usize,
@@ -128,10 +131,11 @@ struct Encoding {
 }
 
 impl Encoding {
-    fn new(mut run: ClosedRun) -> Self {
+    fn new(mut run: ClosedRun, build: &Build) -> Self {
         let sorted = run.dictionary.sort();
-        let (next, at, expected) = (0, 0, 0);
-        Self { run, sorted, next, encoder: ListEncoder::new(), bytes: Vec::new(), at, expected }
+        let lengths = build.lengths.of_run(run.run, run.dictionary.take_lengths());
+        let (encoder, bytes) = (ListEncoder::new(), Vec::new());
+        Self { run, sorted, next: 0, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 
     fn chunk(&mut self, worker: usize) -> Result<Chunk, Cause> {
@@ -166,8 +170,9 @@ impl Encoding {
             while self.at < self.bytes.len() {
                 let (gap, tf) = folded::get(&self.bytes, &mut self.at)
                     .ok_or("postings of an open run do not decode: this is a bug")?;
-                self.encoder.push(self.expected + gap, tf);
-                self.expected += gap + 1;
+                let docid = self.expected + gap;
+                self.encoder.push(docid, tf, self.lengths[docid as usize]);
+                self.expected = docid + 1;
                 if self.encoder.payload().len() >= CHUNK_BYTES {
                     list.ends = self.at == self.bytes.len();
                     break;

@@ -96,7 +96,8 @@ struct Parser {
 
 impl Parser {
     fn new(build: &Build) -> Self {
-        let tally = Tally::new(build.analysis.clone(), build.owners.clone(), build.memo_bytes());
+        let tally =
+            Tally::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
         Self {
             tally,
             jsonl: JsonlParser::new(),

@@ -36,6 +36,8 @@ pub struct Group {
     pub owner: u32,
     /// The piece's counts, for the owner's sequencer.
     pub counts: Arc<PieceCounts>,
+    /// The codes of its documents' lengths (`score::bounds`).
+    pub lengths: Arc<[u8]>,
     /// Terms, by trie collection.
     pub terms: Vec<GroupTerm>,
     /// Their suffixes, end to end.

@@ -6,6 +6,7 @@
 
 pub mod group;
 pub mod hash;
+pub mod lengths;
 pub mod memo;
 pub mod names;
 pub mod run;

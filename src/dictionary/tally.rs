@@ -11,6 +11,7 @@ use super::memo::{Memo, NO_TERM};
 use super::short;
 use crate::codec::folded;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
+use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::for_each_token;
@@ -65,6 +66,8 @@ pub struct Tally {
     owners: Arc<Owners>,
     scanner: Scanner,
     counter: Counter,
+    /// Codes of the lengths of the piece's documents.
+    lengths: Vec<u8>,
     /// Scratch of the layout: terms in order, postings in order.
     ordered: Vec<u32>,
     starts: Vec<u32>,
@@ -178,8 +181,8 @@ impl Tally {
             document: 0,
             tokens: 0,
         };
-        let (ordered, starts, sorted) = Default::default();
-        Self { owners, scanner: Scanner::new(), counter, ordered, starts, sorted }
+        let (lengths, ordered, starts, sorted) = Default::default();
+        Self { owners, scanner: Scanner::new(), counter, lengths, ordered, starts, sorted }
     }
 
     /// Counts the next document of the piece; returns its length: its indexed tokens.
@@ -188,6 +191,7 @@ impl Tally {
         self.counter.tokens = 0;
         self.scanner.scan(text, &mut self.counter);
         self.counter.count_waiting();
+        self.lengths.push(code_below(self.counter.tokens));
         self.counter.tokens
     }
 
@@ -207,9 +211,9 @@ impl Tally {
             ..PieceCounts::default()
         };
         let mut parts = self.encode(&mut counts);
-        let counts = Arc::new(counts);
+        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.lengths));
         for part in &mut parts {
-            part.counts = counts.clone();
+            (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
         self.reset();
         parts
@@ -259,6 +263,7 @@ impl Tally {
             .map(|owner| Group {
                 owner: owner as u32,
                 counts: Arc::default(),
+                lengths: Arc::default(),
                 terms: Vec::new(),
                 suffixes: Vec::new(),
                 lists: Vec::new(),
@@ -315,6 +320,7 @@ impl Tally {
         counter.touched.clear();
         counter.postings.clear();
         counter.document = 0;
+        self.lengths.clear();
         if counter.memo.forget_if_full() {
             counter.states = Vec::new();
         }
@@ -381,7 +387,7 @@ mod tests {
             let mut tally = Tally::new(Analysis::default(), owners.clone(), memo_bytes);
             let analysis = Analysis::default();
             for texts in pieces {
-                let mut expected = Lists::new();
+                let (mut expected, mut lengths) = (Lists::new(), Vec::new());
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
                     analysis.terms(text.as_bytes(), |term| {
@@ -393,9 +399,11 @@ mod tests {
                         }
                     });
                     prop_assert_eq!(tally.document(text.as_bytes()), length);
+                    lengths.push(code_below(length));
                 }
                 let groups = tally.finish();
                 prop_assert_eq!(groups.len(), workers);
+                prop_assert!(groups.iter().all(|group| *group.lengths == *lengths));
                 prop_assert_eq!(groups[0].counts.documents as usize, texts.len());
                 let postings: usize = expected.values().map(Vec::len).sum();
                 prop_assert_eq!(groups[0].counts.postings, postings as u64);

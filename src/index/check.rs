@@ -199,7 +199,7 @@ impl Check<'_> {
             let found = format!("{} in the manifest", statistics.empty_documents);
             self.damaged(LENGTHS, BODY, format!("{empty} empty documents"), found);
         }
-        self.zeros(LENGTHS, BODY + 4 * u64::from(documents.len()));
+        self.zeros(LENGTHS, BODY + 2 * u64::from(documents.len()));
         self.zeros(NAMES, BODY + documents.name_section().len() as u64);
         if ends.is_some() {
             self.names(&documents);

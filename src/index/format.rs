@@ -8,7 +8,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The format version that this program writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"MILLRACE";
 /// Bytes of a header.
@@ -22,6 +22,9 @@ pub const LEXICON_BLOCK: usize = 16;
 pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
 /// The longest term, in bytes.
 pub const MAX_TERM_BYTES: usize = 255;
+/// Stands for the length of a document that has at least so many tokens.
+pub const LONG: u16 = u16::MAX;
+
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
 pub const POSTINGS_SLACK: u64 = 64;
 
@@ -263,7 +266,7 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 1"));
+        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 2"));
         let foreign = [b'%'; 64];
         assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }

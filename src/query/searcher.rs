@@ -339,7 +339,10 @@ impl Searcher {
 }
 
 /// The analysis that the index was made with.
-fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
+///
+/// # Errors
+/// When it is not known to this program.
+pub fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
     let settings = &generation.manifest().settings;
     let path = generation.path().join(MANIFEST);
     let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
@@ -367,7 +370,7 @@ fn blame<'t>(
             Ok(None) => continue,
             Err(error) => return error,
         };
-        match run.list(term).map(|list| list.check(run.documents(), |_, _| ())) {
+        match run.list(term).map(|list| list.check(run.documents(), None, |_, _| ())) {
             Ok(Ok(())) => {}
             Ok(Err(source)) => return list_error(term.offset, source),
             Err(error) => return error,
