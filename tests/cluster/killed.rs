@@ -68,6 +68,36 @@ fn a_signal_to_one_ends_all() {
     }
 }
 
+/// An operator that fails in one process ends all with its reason.
+#[test]
+fn what_fails_in_one_process_is_told_by_all() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    let index = scratch.path("index");
+    together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    let ask = args!["query", "--index", index, "-w", "2", queries];
+    for (fault, victim) in [
+        ("error:Score", 1),
+        ("error:Gather", 0),
+        ("panic:Look", 1),
+        ("panic:Score", 0),
+        ("error:Batch", 0),
+    ] {
+        let hosts = Hosts::new(&scratch, 2);
+        let jobs = (0..2).map(|process| {
+            let job = hosts.job(process, &ask);
+            if process == victim { job.env("MILLRACE_FAULT", fault) } else { job }
+        });
+        let start = Instant::now();
+        for outcome in Running::start(jobs).end() {
+            let (kind, operator) = fault.split_once(':').unwrap();
+            let outcome = outcome.expect_status(1);
+            outcome.says(format!("injected {kind} in {operator}"));
+        }
+        assert!(start.elapsed() < SOON, "{fault}");
+    }
+}
+
 #[test]
 fn process_0_at_any_step_of_a_build() {
     kill_everywhere(0, 2);
