@@ -108,25 +108,43 @@ impl ShardedManifest {
     pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
-        let sealed = Sealed::open(&path, &bytes)?;
+        let manifest = Self::decode(&path, &bytes)?;
+        match &manifest {
+            Some(manifest) if number_of(generation) != Some(manifest.generation) => {
+                let expected = "the number of the generation's folder";
+                Err(IndexError::damaged(&path, 0, expected, manifest.generation))
+            }
+            _ => Ok(manifest),
+        }
+    }
+
+    /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
+    /// whole generation.
+    ///
+    /// # Errors
+    /// `Damaged`, `Newer`.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
+        let sealed = Sealed::open(path, bytes)?;
         if sealed.shards == 0 {
             return Ok(None);
         }
         let manifest: Self = sealed.parse()?;
-        let damaged = |expected, found: String| IndexError::damaged(&path, 0, expected, found);
         if manifest.format != VERSION {
-            return Err(damaged("the format version of this program", manifest.format.to_string()));
-        }
-        if number_of(generation) != Some(manifest.generation) {
-            let found = manifest.generation.to_string();
-            return Err(damaged("the number of the generation's folder", found));
+            let expected = format!("format version {VERSION}");
+            return Err(IndexError::damaged(path, 0, expected, manifest.format));
         }
         let mut lined_up = manifest.clone();
-        lined_up.line_up(generation)?;
+        lined_up.line_up(path)?;
         if lined_up != manifest {
-            return Err(damaged("first docids that follow from the documents", "others".into()));
+            let expected = "first docids that follow from the documents";
+            return Err(IndexError::damaged(path, 0, expected, "others"));
         }
         Ok(Some(manifest))
+    }
+
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        seal(self)
     }
 
     /// Returns the number of the generation in a folder if it has shards, or may have some because
@@ -283,7 +301,7 @@ impl IndexLock {
     /// As [`publish`](Self::publish).
     pub fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
         let path = self.index().join(generation_name(manifest.generation));
-        storage::write_whole(&path.join(MANIFEST), seal(manifest).as_bytes())?;
+        storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
         storage::sync_dir(&path)?;
         self.switch(manifest.generation)
     }
