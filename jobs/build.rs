@@ -225,7 +225,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
         let run;
-        (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
+        (run, files) = merge::merge_in_place(&build.directory, &runs, memory, build.workers)?;
         runs = vec![run];
     } else {
         for run in &runs {
