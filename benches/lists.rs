@@ -20,6 +20,7 @@ use millrace::query::cursor::{RunTerm, Scratch};
 use millrace::query::top_k::TopK;
 use millrace::query::{and, exhaustive, max_score};
 use millrace::score::bm25::{Bm25, IdfKind, idf};
+use millrace::score::bounds::code_below;
 
 const DOCUMENTS: u32 = 206_916;
 
@@ -35,8 +36,13 @@ impl Random {
     }
 }
 
-fn norms(random: &mut Random) -> Vec<f32> {
-    let lengths: Vec<u32> = (0..DOCUMENTS).map(|_| 20 << (random.next() % 6)).collect();
+/// The length of a document.
+fn length(docid: u32) -> u32 {
+    20 << (Random(u64::from(docid) + 1).next() % 6)
+}
+
+fn norms() -> Vec<f32> {
+    let lengths: Vec<u32> = (0..DOCUMENTS).map(length).collect();
     let mean = lengths.iter().map(|&length| f64::from(length)).sum::<f64>() / f64::from(DOCUMENTS);
     let mut norms = Vec::new();
     Bm25::default().norms(&lengths, mean, &mut norms);
@@ -55,7 +61,7 @@ fn list(df: u32, random: &mut Random) -> (u32, u64, Vec<u8>) {
     let mut encoder = ListEncoder::new();
     for docid in docids {
         let tf = 1 + (random.next() | 1 << 24).trailing_zeros() / 2;
-        encoder.push(docid, tf);
+        encoder.push(docid, tf, code_below(length(docid)));
     }
     let (df, bytes) = encoder.finish();
     let mut data = std::mem::take(encoder.payload());
@@ -107,7 +113,7 @@ fn blocks(c: &mut Criterion) {
 
 fn queries(c: &mut Criterion) {
     let mut random = Random(7);
-    let norms = norms(&mut random);
+    let norms = norms();
     let shapes: [&[u32]; 9] = [
         &[100, 100],
         &[1_000, 1_000],

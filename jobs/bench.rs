@@ -1,9 +1,11 @@
 //! `millrace bench`: measurements, each as one JSON line on standard output.
 
+mod bounds;
 mod codecs;
 
 use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
+
 use millrace::query::output::Query;
 use millrace::query::searcher::Searcher;
 use std::io::Write;
@@ -22,6 +24,8 @@ pub(crate) struct Args {
 enum Experiment {
     /// Latency of queries, answered one at a time on one worker.
     Queries(Queries),
+    /// How tight the bounds of the blocks are.
+    Bounds(bounds::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
     /// Write a synthetic collection of any size, and queries for it.
@@ -44,6 +48,7 @@ struct Queries {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
+        Experiment::Bounds(args) => bounds::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::Generate(args) => generate::run(args),
     }

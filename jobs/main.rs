@@ -9,8 +9,10 @@ mod args;
 mod bench;
 mod build;
 mod check;
+mod cluster;
 mod demo;
 mod generate;
+mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -60,6 +62,7 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    heap::give_back_large_buffers();
     let result = match Cli::parse().job {
         Job::Build(args) => build::run(&args).map(drop),
         Job::Query(args) => query::run(&args),

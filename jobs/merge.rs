@@ -2,8 +2,10 @@
 
 use crate::args::{Common, size};
 use crate::signals;
+use anyhow::bail;
 use millrace::dataflow::control::Control;
 use millrace::index::merge::{Merged, merge_index};
+use millrace::index::shards::ShardedManifest;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,6 +28,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let control = Arc::new(Control::default());
     signals::watch(&control, None)?;
+    if let Some(manifest) = ShardedManifest::live(&args.index)? {
+        bail!(
+            "{}: this index has {} shards, which stay apart; to merge the runs of each, build it again without --no-merge",
+            args.index.display(),
+            manifest.shards.len()
+        );
+    }
     let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1);
     // A signal makes writes fail; it is the reason.
     let merged = merged.map_err(|error| {

@@ -3,6 +3,7 @@
 mod util;
 
 mod cli;
+mod cluster;
 mod effectiveness;
 mod equality;
 mod formats;

@@ -9,7 +9,7 @@ use millrace::index::format::{CURRENT, MANIFEST, RUNS};
 use millrace::index::generation::Generation;
 use millrace::index::manifest::Manifest;
 use millrace::index::merge::merge_runs;
-use millrace::query::searcher::{Mode, Searcher, Settings, Shared};
+use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
 use millrace::score::bm25::{Bm25, IdfKind};
 use millrace_fuzz::damage::{edit, edit_header, manifest_tail, seal_header};
 use millrace_fuzz::sample;
@@ -115,7 +115,13 @@ fn damage(take: &mut Take<'_>, sealed: bool) -> Damage {
 
 fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
     let documents = generation.documents().len();
-    let settings = Settings { k: 20, mode, bm25: Bm25::default(), idf: IdfKind::Lucene };
+    let settings = Settings {
+        k: 20,
+        mode,
+        algorithm: Algorithm::MaxScore,
+        bm25: Bm25::default(),
+        idf: IdfKind::Lucene,
+    };
     let mut searcher = Searcher::new(Shared::new(generation, settings)?);
     for query in QUERIES {
         let (hits, _) = searcher.search(query)?;

@@ -6,6 +6,7 @@ use millrace::index::list::{BLOCK, ListEncoder, ListError, ListView};
 use millrace::query::cursor::{RunTerm, Scratch};
 use millrace::query::top_k::{Hit, TopK};
 use millrace::query::{and, exhaustive};
+use millrace::score::bounds::code_below;
 use millrace_fuzz::damage::edit;
 use millrace_fuzz::take::Take;
 use std::cell::RefCell;
@@ -17,6 +18,11 @@ thread_local! {
     // Kept from input to input: nothing of a damaged list may stay behind.
     static SCRATCH: RefCell<(TopK, Scratch)> = RefCell::new((TopK::new(), Scratch::new()));
     static NORMS: Vec<f32> = (0..MOST_DOCUMENTS).map(|i| 0.3 + (i % 64) as f32 / 16.0).collect();
+}
+
+/// The length of a document.
+fn length(docid: u32) -> u32 {
+    docid.wrapping_mul(0x9e37_79b1) >> (12 + docid % 17)
 }
 
 /// df, bytes of the list, and data.
@@ -33,7 +39,7 @@ fn encode(take: &mut Take<'_>) -> Encoded {
         noise = noise.wrapping_mul(0x9e37_79b1).rotate_left(13) ^ 0x5bd1;
         docid += noise >> 8 & ((1 << gap_bits) - 1);
         let tf = noise.rotate_right(7) as u64 & ((1u64 << tf_bits) - 1);
-        encoder.push(docid, (tf as u32).saturating_add(1));
+        encoder.push(docid, (tf as u32).saturating_add(1), code_below(length(docid)));
         docid += 1;
     }
     let (df, bytes) = encoder.finish();
@@ -97,13 +103,19 @@ fn check_list((df, bytes, data): &Encoded, documents: u32) -> Option<Vec<(u32, u
     };
     let found = read(&view, documents);
     let mut checked = Vec::new();
-    let check = view.check(documents, |docids, tfs| {
+    // So many lengths are kept; with a greater bound the lists' bounds are not compared.
+    let lengths: Vec<u32> = (0..MOST_DOCUMENTS).map(length).collect();
+    let lengths = Some(&lengths[..]).filter(|lengths| lengths.len() >= documents as usize);
+    let check = view.check(documents, lengths, |docids, tfs| {
         checked.extend(docids.iter().copied().zip(tfs.iter().copied()));
     });
     if check.is_ok() {
         assert_eq!(found.as_ref(), Ok(&checked));
+    }
+    if check.is_ok() && lengths.is_some() {
         let mut encoder = ListEncoder::new();
-        checked.iter().for_each(|&(docid, tf)| encoder.push(docid, tf));
+        let mut push = |&(docid, tf)| encoder.push(docid, tf, code_below(length(docid)));
+        checked.iter().for_each(&mut push);
         let (df_again, bytes_again) = encoder.finish();
         assert_eq!((*df, *bytes), (df_again, bytes_again));
         assert!(encoder.payload()[..] == data[..*bytes as usize], "check accepts one form alone");

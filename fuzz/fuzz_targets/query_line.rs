@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use millrace::index::generation::Generation;
 use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Mode, Searcher, Settings, Shared};
+use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::{Bm25, IdfKind, idf, score};
 use millrace_fuzz::sample::{self, Collection};

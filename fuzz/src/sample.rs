@@ -5,6 +5,7 @@ use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
 use millrace::index::format::VERSION;
 use millrace::index::list::ListEncoder;
+use millrace::score::bounds::code_below;
 use millrace::index::manifest::{
     CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
 };
@@ -82,7 +83,10 @@ fn write_run(
     let mut writer = RunWriter::create(generation, number)?;
     let mut encoder = ListEncoder::new();
     for ((collection, suffix), list) in lists {
-        list.into_iter().for_each(|(docid, tf)| encoder.push(docid, tf));
+        for (docid, tf) in list {
+            let length = documents[docid as usize].values().sum();
+            encoder.push(docid, tf, code_below(length));
+        }
         let (df, bytes) = encoder.finish();
         writer.list_bytes(encoder.payload())?;
         encoder.payload().clear();

@@ -98,7 +98,7 @@ fn touched(generation: &Generation, queries: &[Query], most: usize) -> anyhow::R
                 let Some(list) = run.find(collection, suffix)? else { continue };
                 let class = &mut classes[list.df().ilog2() as usize];
                 if class.len() < most {
-                    class.add(|each| list.check(run.documents(), each))?;
+                    class.add(|each| list.check(run.documents(), None, each))?;
                 }
             }
             seen.insert(term);

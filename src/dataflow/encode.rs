@@ -2,9 +2,11 @@
 //!
 //! - In: this worker's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `MOST_UNWRITTEN` of each worker are under way.
-//! - Memory: those chunks, and one list as bytes.
-//! - Work per activation: one chunk.
+//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each worker are under way.
+//!   Of many owners it often needs the chunks of one, so that a few would make it wait.
+//! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
+//!   workers share.
+//! - Work per activation: as many chunks as may be under way.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
@@ -61,9 +63,7 @@ pub struct ChunkList {
 }
 
 /// A chunk goes out when it has this many bytes.
-const CHUNK_BYTES: usize = 256 << 10;
-/// Chunks of one worker that the writer has not written.
-const MOST_UNWRITTEN: u64 = 3;
+pub(super) const CHUNK_BYTES: usize = 256 << 10;
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// See the [module](self).
@@ -89,24 +89,26 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                         closed.push_back((cap.retain(0), run));
                     }
                 });
-                if open.is_none() {
-                    let Some((cap, run)) = closed.pop_front() else { return };
-                    let encoding = guard.work(|| Ok(Encoding::new(run)));
-                    open = encoding.map(|encoding| (cap, encoding));
-                }
-                let Some((cap, encoding)) = open.as_mut() else { return };
-                if sent - build.written_chunks[worker].load(Ordering::Acquire) >= MOST_UNWRITTEN {
-                    return activator.activate_after(PAUSE);
-                }
-                let Some(chunk) = guard.work(|| encoding.chunk(worker)) else { return };
-                let ends_run = chunk.ends_run;
-                sent += 1;
-                output.session(&*cap).give(Local(chunk));
-                if ends_run {
-                    open = None;
-                }
-                if open.is_some() || !closed.is_empty() {
-                    activator.activate();
+                while open.is_some() || !closed.is_empty() {
+                    if sent - build.written_chunks[worker].load(Ordering::Acquire)
+                        >= build.unwritten_chunks()
+                    {
+                        return activator.activate_after(PAUSE);
+                    }
+                    if open.is_none()
+                        && let Some((cap, run)) = closed.pop_front()
+                    {
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
+                        open = encoding.map(|encoding| (cap, encoding));
+                    }
+                    let Some((cap, encoding)) = open.as_mut() else { return };
+                    let Some(chunk) = guard.work(|| encoding.chunk(worker)) else { return };
+                    let ends_run = chunk.ends_run;
+                    sent += 1;
+                    output.session(&*cap).give(Local(chunk));
+                    if ends_run {
+                        open = None;
+                    }
                 }
             }
         })
@@ -120,6 +122,8 @@ struct Encoding {
     /// Terms that are done.
     next: usize,
     encoder: ListEncoder,
+    /// The codes of the documents' lengths.
+    lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`, and its last docid plus one.
     at: usize,
@@ -127,10 +131,11 @@ struct Encoding {
 }
 
 impl Encoding {
-    fn new(mut run: ClosedRun) -> Self {
+    fn new(mut run: ClosedRun, build: &Build) -> Self {
         let sorted = run.dictionary.sort();
-        let (next, at, expected) = (0, 0, 0);
-        Self { run, sorted, next, encoder: ListEncoder::new(), bytes: Vec::new(), at, expected }
+        let lengths = build.lengths.of_run(run.run, run.dictionary.take_lengths());
+        let (encoder, bytes) = (ListEncoder::new(), Vec::new());
+        Self { run, sorted, next: 0, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 
     fn chunk(&mut self, worker: usize) -> Result<Chunk, Cause> {
@@ -165,8 +170,9 @@ impl Encoding {
             while self.at < self.bytes.len() {
                 let (gap, tf) = folded::get(&self.bytes, &mut self.at)
                     .ok_or("postings of an open run do not decode: this is a bug")?;
-                self.encoder.push(self.expected + gap, tf);
-                self.expected += gap + 1;
+                let docid = self.expected + gap;
+                self.encoder.push(docid, tf, self.lengths[docid as usize]);
+                self.expected = docid + 1;
                 if self.encoder.payload().len() >= CHUNK_BYTES {
                     list.ends = self.at == self.bytes.len();
                     break;

@@ -6,8 +6,10 @@
 
 pub mod group;
 pub mod hash;
+pub mod lengths;
 pub mod memo;
 pub mod names;
 pub mod run;
+pub mod short;
 pub mod slices;
 pub mod tally;

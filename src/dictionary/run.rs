@@ -3,8 +3,10 @@
 
 use super::group::Group;
 use super::hash::{Found, HashTable};
+use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
+use std::sync::Arc;
 
 /// A term and its postings so far.
 #[derive(Clone, Copy)]
@@ -26,6 +28,8 @@ pub struct RunDictionary {
     suffixes: Vec<u8>,
     slices: Slices,
     postings: u64,
+    /// The codes of the documents' lengths, piece by piece.
+    lengths: Vec<Arc<[u8]>>,
 }
 
 /// A closed run's terms in the order of the lexicon, with what [`RunDictionary::postings`] needs.
@@ -47,6 +51,7 @@ impl RunDictionary {
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
     /// the run's first. Pieces come in the order of their docids.
     pub fn append(&mut self, group: &Group, first: u32) {
+        self.lengths.push(group.lengths.clone());
         // Look-ups miss the cache; the slots of a dozen terms are fetched ahead of their use.
         const AHEAD: usize = 12;
         for term in group.terms.iter().take(AHEAD) {
@@ -68,7 +73,10 @@ impl RunDictionary {
             let found = self.table.find_or_insert(term.hash, next, |n| {
                 let e = &entries[n as usize];
                 e.collection == term.collection
-                    && &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)] == suffix
+                    && short::equal(
+                        &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)],
+                        suffix,
+                    )
             });
             let docid = first + term.first;
             head.clear();
@@ -89,7 +97,7 @@ impl RunDictionary {
                         collection: term.collection,
                         suffix_bytes: term.suffix_bytes,
                     });
-                    self.suffixes.extend_from_slice(suffix);
+                    short::push(suffix, &mut self.suffixes);
                     self.entries.last_mut().expect("an entry was pushed")
                 }
             };
@@ -101,6 +109,11 @@ impl RunDictionary {
                 self.slices.append(&mut entry.chain, list);
             }
         }
+    }
+
+    /// The codes of the lengths of all documents, piece by piece. They are forgotten here.
+    pub fn take_lengths(&mut self) -> Vec<Arc<[u8]>> {
+        std::mem::take(&mut self.lengths)
     }
 
     fn suffix(&self, entry: &Entry) -> &[u8] {
@@ -147,11 +160,11 @@ impl RunDictionary {
 mod tests {
     use super::*;
     use crate::dictionary::tally::{Owners, Tally};
+    use crate::score::bounds::code_below;
     use crate::text::analysis::Analysis;
     use crate::text::trie_collection::trie_collection;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
-    use std::sync::Arc;
 
     /// Postings by trie collection and suffix.
     type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
@@ -163,11 +176,12 @@ mod tests {
             let mut tally = Tally::new(Analysis::default(), owners, 1 << 20);
             let mut run = RunDictionary::default();
             let mut expected: Lists = BTreeMap::new();
+            let mut expected_lengths = Vec::new();
             let mut docid = 0u32;
             for texts in &pieces {
                 let first = docid;
                 for text in texts {
-                    tally.document(text.as_bytes());
+                    expected_lengths.push(code_below(tally.document(text.as_bytes())));
                     Analysis::default().terms(text.as_bytes(), |term| {
                         let collection = trie_collection(term);
                         let prefix = crate::text::trie_collection::implied_prefix_len(collection);
@@ -182,6 +196,8 @@ mod tests {
                 }
                 run.append(&tally.finish()[0], first);
             }
+            let lengths: Vec<u8> = run.take_lengths().iter().flat_map(|l| l.iter().copied()).collect();
+            prop_assert_eq!(lengths, expected_lengths);
             let sorted = run.sort();
             let mut bytes = Vec::new();
             for (i, ((collection, suffix), list)) in expected.iter().enumerate() {

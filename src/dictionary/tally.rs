@@ -6,9 +6,12 @@
 //! term with one counting sort, for the number of each term's postings is known.
 
 use super::group::{Group, GroupTerm};
+use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM};
+use super::short;
 use crate::codec::folded;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
+use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::for_each_token;
@@ -63,14 +66,22 @@ pub struct Tally {
     owners: Arc<Owners>,
     scanner: Scanner,
     counter: Counter,
+    /// Codes of the lengths of the piece's documents.
+    lengths: Vec<u8>,
     /// Scratch of the layout: terms in order, postings in order.
     ordered: Vec<u32>,
     starts: Vec<u32>,
     sorted: Vec<(u32, u32)>,
 }
 
+/// Tokens that are looked up together: the cache misses of one overlap those of the others.
+const TOGETHER: usize = 32;
+
 /// The part of [`Tally`] that takes tokens.
 struct Counter {
+    /// Tokens that are not looked up yet; their slots of the memo are on the way to the cache.
+    keys: [Key; TOGETHER],
+    waiting: usize,
     memo: Memo,
     states: Vec<State>,
     postings: Vec<Posting>,
@@ -83,6 +94,22 @@ struct Counter {
 }
 
 impl Counter {
+    /// Looks up and counts the tokens that wait.
+    fn count_waiting(&mut self) {
+        let keys = self.keys;
+        let mut terms = [NO_TERM; TOGETHER];
+        for (term, &key) in terms.iter_mut().zip(&keys[..self.waiting]) {
+            *term = self.memo.term_of_key(key);
+            if let Some(state) = self.states.get(*term as usize) {
+                prefetch(state);
+            }
+        }
+        for &term in &terms[..self.waiting] {
+            self.count(term);
+        }
+        self.waiting = 0;
+    }
+
     #[inline(always)]
     fn count(&mut self, term: u32) {
         if term == NO_TERM {
@@ -110,11 +137,16 @@ impl Counter {
 impl Stretches for Counter {
     #[inline(always)]
     fn key(&mut self, key: Key) {
-        let term = self.memo.term_of_key(key);
-        self.count(term);
+        self.memo.prefetch(key);
+        self.keys[self.waiting] = key;
+        self.waiting += 1;
+        if self.waiting == TOGETHER {
+            self.count_waiting();
+        }
     }
 
     fn long(&mut self, token: &[u8]) {
+        self.count_waiting();
         let mut lower = [0u8; 255];
         if let Some(lower) = lower.get_mut(..token.len()) {
             lower.copy_from_slice(token);
@@ -128,6 +160,7 @@ impl Stretches for Counter {
     }
 
     fn mixed(&mut self, bytes: &[u8]) {
+        self.count_waiting();
         for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(term);
@@ -139,6 +172,8 @@ impl Tally {
     /// Makes a tally whose memo takes at most `memo_bytes` from piece to piece.
     pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter {
+            keys: [Key::default(); TOGETHER],
+            waiting: 0,
             memo: Memo::new(analysis, memo_bytes),
             states: Vec::new(),
             postings: Vec::new(),
@@ -146,8 +181,8 @@ impl Tally {
             document: 0,
             tokens: 0,
         };
-        let (ordered, starts, sorted) = Default::default();
-        Self { owners, scanner: Scanner::new(), counter, ordered, starts, sorted }
+        let (lengths, ordered, starts, sorted) = Default::default();
+        Self { owners, scanner: Scanner::new(), counter, lengths, ordered, starts, sorted }
     }
 
     /// Counts the next document of the piece; returns its length: its indexed tokens.
@@ -155,6 +190,8 @@ impl Tally {
         self.counter.document += 1;
         self.counter.tokens = 0;
         self.scanner.scan(text, &mut self.counter);
+        self.counter.count_waiting();
+        self.lengths.push(code_below(self.counter.tokens));
         self.counter.tokens
     }
 
@@ -174,9 +211,9 @@ impl Tally {
             ..PieceCounts::default()
         };
         let mut parts = self.encode(&mut counts);
-        let counts = Arc::new(counts);
+        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.lengths));
         for part in &mut parts {
-            part.counts = counts.clone();
+            (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
         self.reset();
         parts
@@ -226,6 +263,7 @@ impl Tally {
             .map(|owner| Group {
                 owner: owner as u32,
                 counts: Arc::default(),
+                lengths: Arc::default(),
                 terms: Vec::new(),
                 suffixes: Vec::new(),
                 lists: Vec::new(),
@@ -252,7 +290,7 @@ impl Tally {
                 folded::put(document - last - 1, tf, &mut group.lists);
                 last = document;
             }
-            group.suffixes.extend_from_slice(suffix);
+            short::push(suffix, &mut group.suffixes);
             group.terms.push(GroupTerm {
                 hash: term.hash,
                 first,
@@ -282,6 +320,7 @@ impl Tally {
         counter.touched.clear();
         counter.postings.clear();
         counter.document = 0;
+        self.lengths.clear();
         if counter.memo.forget_if_full() {
             counter.states = Vec::new();
         }
@@ -348,7 +387,7 @@ mod tests {
             let mut tally = Tally::new(Analysis::default(), owners.clone(), memo_bytes);
             let analysis = Analysis::default();
             for texts in pieces {
-                let mut expected = Lists::new();
+                let (mut expected, mut lengths) = (Lists::new(), Vec::new());
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
                     analysis.terms(text.as_bytes(), |term| {
@@ -360,9 +399,11 @@ mod tests {
                         }
                     });
                     prop_assert_eq!(tally.document(text.as_bytes()), length);
+                    lengths.push(code_below(length));
                 }
                 let groups = tally.finish();
                 prop_assert_eq!(groups.len(), workers);
+                prop_assert!(groups.iter().all(|group| *group.lengths == *lengths));
                 prop_assert_eq!(groups[0].counts.documents as usize, texts.len());
                 let postings: usize = expected.values().map(Vec::len).sum();
                 prop_assert_eq!(groups[0].counts.postings, postings as u64);

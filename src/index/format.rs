@@ -8,7 +8,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The format version that this program writes, and the newest that it reads.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"MILLRACE";
 /// Bytes of a header.
@@ -22,6 +22,9 @@ pub const LEXICON_BLOCK: usize = 16;
 pub const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;
 /// The longest term, in bytes.
 pub const MAX_TERM_BYTES: usize = 255;
+/// Stands for the length of a document that has at least so many tokens.
+pub const LONG: u16 = u16::MAX;
+
 /// Zero bytes behind the last list and its padding, so that wide loads stay inside the file.
 pub const POSTINGS_SLACK: u64 = 64;
 
@@ -56,6 +59,17 @@ pub fn generation_name(number: u32) -> String {
 pub fn generation_number(name: &str) -> Option<u32> {
     let number = name.strip_prefix("gen-")?.parse().ok()?;
     (generation_name(number) == name).then_some(number)
+}
+
+/// Names the folder of a shard: `shard-0`.
+pub fn shard_name(shard: usize) -> String {
+    format!("shard-{shard}")
+}
+
+/// Reads the number of a shard from the name of its folder, if it is one.
+pub fn shard_number(name: &str) -> Option<usize> {
+    let shard = name.strip_prefix("shard-")?.parse().ok()?;
+    (shard_name(shard) == name).then_some(shard)
 }
 
 /// Names a run: `000000`.
@@ -252,7 +266,7 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 1"));
+        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 2"));
         let foreign = [b'%'; 64];
         assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }
@@ -264,6 +278,7 @@ mod tests {
         for name in ["gen-12", "gen-+00012", "gen-0000012", "gen-", "x", "gen-99999999999"] {
             assert_eq!(generation_number(name), None, "{name}");
         }
+        assert_eq!((shard_number("shard-12"), shard_number("shard-012")), (Some(12), None));
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
     }

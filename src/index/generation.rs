@@ -136,7 +136,7 @@ mod tests {
             let suffix = &term.as_bytes()[implied_prefix_len(trie_collection)..];
             for run in generation.runs() {
                 let Some(list) = run.find(trie_collection, suffix).unwrap() else { continue };
-                list.check(run.documents(), |docids, tfs| {
+                list.check(run.documents(), None, |docids, tfs| {
                     for (docid, tf) in docids.iter().zip(tfs) {
                         let document = &mut found[(run.first_docid() + docid) as usize];
                         document.insert(term.clone(), *tf);

@@ -1,7 +1,8 @@
 //! How does one postings list lie in bytes, and how is any part of it read?
 //!
-//! Blocks of 128 postings, a tail of single ones, then three arrays that say of each block its last
-//! docid, its place and its widths (`docs/FORMAT.md`, Postings). [`ListEncoder`] writes a list from
+//! Blocks of 128 postings, a tail of single ones, then four arrays that say of each block its last
+//! docid, its place, how it is packed and how much a posting of it may be worth (`docs/FORMAT.md`,
+//! Postings). [`ListEncoder`] writes a list from
 //! postings in docid order and lets finished blocks go at once; [`ListView`] reads a list in place;
 //! [`Layout`], [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
 //!
@@ -20,6 +21,8 @@ pub use error::ListError;
 pub use packed::{PackedBlock, decode_tail};
 
 use crate::codec::bp128;
+use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
+use packed::{ANCHOR_BLOCKS, HEAD_BYTES, Head, PLACE_UNIT};
 
 /// Postings in a block.
 pub const BLOCK: usize = bp128::BLOCK;
@@ -36,10 +39,12 @@ pub struct Layout {
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
     pub last_docids: u64,
-    /// Place of each block, u32, in units of 16 bytes.
+    /// Place of every 16th block, u32, in units of 16 bytes.
     pub places: u64,
-    /// Two widths of each block, u8 each.
-    pub widths: u64,
+    /// What the codec notes of each block.
+    pub heads: u64,
+    /// Bounds of the blocks, of the tail and of the list, as far as there are any.
+    pub bounds: u64,
     /// Bytes of the whole list.
     pub bytes: u64,
 }
@@ -55,14 +60,30 @@ impl Layout {
             return Err(ListError::Empty);
         }
         let (full, tail_len) = (df / BLOCK as u32, df % BLOCK as u32);
-        let arrays = 10 * u64::from(full);
+        let last_docids_bytes = 4 * u64::from(full);
+        let places_bytes = 4 * u64::from(full).div_ceil(ANCHOR_BLOCKS as u64);
+        let heads_bytes = HEAD_BYTES as u64 * u64::from(full);
+        let (blocks, list) = bounds_of(df);
+        let bounds_bytes = BOUND_BYTES as u64 * (u64::from(blocks) + u64::from(list));
+        let arrays = last_docids_bytes + places_bytes + heads_bytes + bounds_bytes;
         let Some(last_docids) = bytes.checked_sub(arrays) else {
             return Err(ListError::CutShort { offset: 0, expected: arrays, found: bytes });
         };
-        let places = last_docids + 4 * u64::from(full);
-        let widths = places + 4 * u64::from(full);
-        Ok(Layout { full, tail_len, last_docids, places, widths, bytes })
+        let places = last_docids + last_docids_bytes;
+        let heads = places + places_bytes;
+        let bounds = heads + heads_bytes;
+        Ok(Layout { full, tail_len, last_docids, places, heads, bounds, bytes })
     }
+}
+
+/// A list of so many blocks has a bound of its own: that of fewer is soon found.
+const BOUND_FROM: u32 = 8;
+
+/// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
+/// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.
+fn bounds_of(df: u32) -> (u32, bool) {
+    let blocks = if df < BLOCK as u32 { 0 } else { df.div_ceil(BLOCK as u32) };
+    (blocks, blocks >= BOUND_FROM)
 }
 
 /// A list, read in place. Copying it copies no postings.
@@ -72,12 +93,14 @@ pub struct ListView<'a> {
     data: &'a [u8],
     last_docids: &'a [[u8; 4]],
     places: &'a [[u8; 4]],
-    widths: &'a [[u8; 2]],
+    heads: &'a [Head],
+    bounds: &'a [Bound],
     df: u32,
     /// Where the tail begins.
     tail: usize,
-    /// Where the last docids begin.
+    /// Where the last docids begin, and the heads.
     arrays: usize,
+    heads_at: usize,
 }
 
 impl<'a> ListView<'a> {
@@ -99,11 +122,13 @@ impl<'a> ListView<'a> {
         let mut view = ListView {
             data,
             last_docids: part(layout.last_docids, layout.places).as_chunks().0,
-            places: part(layout.places, layout.widths).as_chunks().0,
-            widths: part(layout.widths, layout.bytes).as_chunks().0,
+            places: part(layout.places, layout.heads).as_chunks().0,
+            heads: part(layout.heads, layout.bounds).as_chunks().0,
+            bounds: part(layout.bounds, layout.bytes).as_chunks().0,
             df,
             tail: 0,
             arrays: layout.last_docids as usize,
+            heads_at: layout.heads as usize,
         };
         if layout.full > 0 {
             let last = view.block(layout.full as usize - 1)?;
@@ -147,6 +172,39 @@ impl<'a> ListView<'a> {
         u32::from_le_bytes(self.last_docids[block])
     }
 
+    /// The bounds of the scores of each block and of the tail, if it has postings; nothing if the
+    /// list is a tail alone. Only [`check`](Self::check) finds out whether they are right.
+    #[inline]
+    pub fn bounds(&self) -> &'a [Bound] {
+        &self.bounds[..bounds_of(self.df).0 as usize]
+    }
+
+    /// No posting of the list is worth more than the greatest of these bounds; there are a few at
+    /// most, and none if the list is a tail alone.
+    #[inline]
+    pub fn list_bounds(&self) -> &'a [Bound] {
+        match bounds_of(self.df) {
+            (blocks, true) => &self.bounds[blocks as usize..],
+            _ => self.bounds,
+        }
+    }
+
+    /// The first docid of a block, which is the least: it stands alone at the beginning of the
+    /// block, behind the last docid of the block before.
+    ///
+    /// # Errors
+    ///
+    /// If the block does not lie in the list.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such block.
+    #[inline]
+    pub fn first_docid(&self, block: usize) -> Result<u32, ListError> {
+        let line = self.block(block)?;
+        line.first_docid(self.bytes_of(&line))
+    }
+
     /// The line of a block in the arrays; it says where the block lies and how it is packed.
     ///
     /// # Errors
@@ -158,19 +216,18 @@ impl<'a> ListView<'a> {
     /// If there is no such block.
     #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
-        let [gap_bits, tf_bits] = self.widths[block];
-        let line = PackedBlock {
-            offset: u64::from(u32::from_le_bytes(self.places[block])) * 16,
-            gap_bits,
-            tf_bits,
-            previous: match block {
-                0 => BEFORE_FIRST,
-                _ => self.last_docid(block - 1),
-            },
-            last: self.last_docid(block),
+        let anchor = block / ANCHOR_BLOCKS;
+        let place = u64::from(u32::from_le_bytes(self.places[anchor]));
+        let first = anchor * ANCHOR_BLOCKS;
+        let window = &self.data[self.heads_at + HEAD_BYTES * first..];
+        let offset = (place + u64::from(packed::units(window, block - first))) * PLACE_UNIT;
+        let previous = match block {
+            0 => BEFORE_FIRST,
+            _ => self.last_docid(block - 1),
         };
+        let line = PackedBlock::new(offset, self.heads[block], previous, self.last_docid(block));
         // Only damage puts a block behind docid -1 that is not the first.
-        if gap_bits.max(tf_bits) > bp128::MAX_WIDTH
+        if line.is_impossible()
             || line.offset + line.bytes() as u64 > self.arrays as u64
             || (block > 0 && line.previous == BEFORE_FIRST)
         {
@@ -182,9 +239,8 @@ impl<'a> ListView<'a> {
     /// What is wrong with a line.
     #[cold]
     fn damaged(&self, block: usize, line: &PackedBlock) -> ListError {
-        let found = line.gap_bits.max(line.tf_bits);
-        if found > bp128::MAX_WIDTH {
-            let offset = (self.arrays + 8 * self.full_blocks() + 2 * block) as u64;
+        if let Some(found) = line.wrong_width() {
+            let offset = (self.heads_at + HEAD_BYTES * block) as u64;
             return ListError::Width { offset, found };
         }
         let (offset, expected) = (line.offset, line.bytes() as u64);
@@ -281,36 +337,72 @@ impl<'a> ListView<'a> {
     }
 
     /// Reads the whole list and looks at what reading it in part leaves alone: that the blocks lie
-    /// end to end and are as narrow as they can be. `each` gets docids and term frequencies of each
-    /// part in turn.
+    /// end to end and are as narrow as they can be, and, if the `lengths` of all documents are
+    /// given, that the bounds are those of the postings. `each` gets docids and term frequencies of
+    /// each part in turn.
     ///
     /// # Errors
     ///
-    /// If the list is not byte for byte what [`ListEncoder`] writes for some postings.
+    /// If the list is not byte for byte what [`ListEncoder`] writes for some postings, and with
+    /// `lengths` for some postings of documents of these lengths.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer lengths than `documents`.
     pub fn check(
         &self,
         documents: u32,
+        lengths: Option<&[u32]>,
         mut each: impl FnMut(&[u32], &[u32]),
     ) -> Result<(), ListError> {
         let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let (mut front, mut list_front) = (Front::new(), Front::new());
+        let (blocks, has_own) = bounds_of(self.df);
+        let mut check_bound = |block: usize, docids: &[u32], tfs: &[u32]| {
+            let (Some(lengths), true) = (lengths, blocks > 0) else { return Ok(()) };
+            for (&docid, &tf) in docids.iter().zip(tfs) {
+                front.add(tf, code_below(lengths[docid as usize]));
+            }
+            let bound = front.take();
+            list_front.add_bound(bound);
+            self.check_bound(block, bound)?;
+            if has_own && block + 1 == blocks as usize {
+                self.check_bound(block + 1, list_front.take())?;
+            }
+            Ok(())
+        };
         let mut end = 0;
         for block in 0..self.full_blocks() {
             let line = self.block(block)?;
+            // Between them, blocks begin where the one before ends.
             if line.offset != end {
-                let offset = (self.arrays + 4 * self.full_blocks() + 4 * block) as u64;
-                let (expected, found) = (end / 16, line.offset / 16);
+                let anchor = block / ANCHOR_BLOCKS;
+                let offset = (self.arrays + 4 * self.full_blocks() + 4 * anchor) as u64;
+                let (expected, found) = (end / PLACE_UNIT, line.offset / PLACE_UNIT);
                 return Err(ListError::Place { offset, expected, found });
             }
             end += line.bytes() as u64;
             line.docids(self.bytes_of(&line), documents, &mut docids)?;
             line.tfs(self.bytes_of(&line), &mut tfs)?;
             line.check_widths(&docids, &tfs)?;
+            check_bound(block, &docids, &tfs)?;
             each(&docids, &tfs);
         }
         let count = self.decode_tail(documents, &mut docids, &mut tfs)?;
         if count > 0 {
+            check_bound(self.full_blocks(), &docids[..count], &tfs[..count])?;
             each(&docids[..count], &tfs[..count]);
         }
         Ok(())
+    }
+
+    /// Compares a bound with what it has to be.
+    fn check_bound(&self, number: usize, expected: Bound) -> Result<(), ListError> {
+        let found = self.bounds[number];
+        if found == expected {
+            return Ok(());
+        }
+        let before = HEAD_BYTES * self.full_blocks() + BOUND_BYTES * number;
+        Err(ListError::Bound { offset: (self.heads_at + before) as u64, expected, found })
     }
 }

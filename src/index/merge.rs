@@ -2,12 +2,14 @@
 //! order, and the lists of a term are decoded and encoded again, end to end.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for the 10 bytes of each block that
-//! the encoder keeps. When the windows would become too small to be of use, neighbouring runs are
+//! used, and of a list never more than a window is held, but for the 13 bytes of each block that
+//! the encoder keeps. The lengths of the documents, which the lists' bounds are made of, come from
+//! the documents' table. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 
 #![forbid(unsafe_code)]
 
+mod lengths;
 mod published;
 mod source;
 mod terms;
@@ -23,6 +25,7 @@ use crate::index::list::ListEncoder;
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
+use lengths::Lengths;
 use source::ListSource;
 use std::path::{Path, PathBuf};
 use terms::TermMerge;
@@ -35,6 +38,8 @@ const LEAST_RUN_BYTES: u64 = 64 << 10;
 const MOST_RUN_BYTES: u64 = 4 << 20;
 /// The part of a run's memory that goes to its lexicon.
 const LEXICON_SHARE: u64 = 8;
+/// The part of the memory that the documents' lengths may take.
+const LENGTHS_SHARE: u64 = 4;
 /// What a run takes beside its windows.
 const RUN_OVERHEAD_BYTES: u64 = 6 << 10;
 /// The encoder's payload is written when it is this long, in bytes.
@@ -50,9 +55,10 @@ struct Input {
 }
 
 /// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
-/// 0. Returns its entry and those of its files. The runs are in docid order without gaps.
+/// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
+/// documents' table is there.
 ///
-/// Memory: about `memory_bytes`, or 4 MB if that is less, and 20 bytes for every 128 postings of the
+/// Memory: about `memory_bytes`, or 4 MB if that is less, and 26 bytes for every 128 postings of the
 /// longest list.
 ///
 /// # Errors
@@ -65,7 +71,7 @@ pub fn merge_in_place(
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) = merge(inputs, generation, free, memory_bytes)?;
+    let (mut run, mut files) = merge(generation, inputs, generation, free, memory_bytes)?;
     if free != 0 {
         run.name = run_name(0);
         let names = [lexicon_name(&run.name), postings_name(&run.name)];
@@ -89,7 +95,7 @@ pub fn merge_runs(
     number: u32,
     memory_bytes: u64,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(from, runs, false), to, number, memory_bytes)
+    merge(from, inputs(from, runs, false), to, number, memory_bytes)
 }
 
 /// Counts the different terms of the runs of a generation.
@@ -125,8 +131,9 @@ fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Vec<Input> {
     runs.iter().map(input).collect()
 }
 
-/// Merges in passes.
+/// Merges in passes. `from` has the lengths of the documents.
 fn merge(
+    from: &Path,
     mut inputs: Vec<Input>,
     to: &Path,
     number: u32,
@@ -134,6 +141,8 @@ fn merge(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
+    let mut lengths = Lengths::open(from, windows / LENGTHS_SHARE)?;
+    let windows = windows.saturating_sub(lengths.memory_bytes());
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = usize::try_from(windows / LEAST_RUN_BYTES).unwrap_or(usize::MAX).max(2);
     let mut scratch = number;
@@ -147,18 +156,20 @@ fn merge(
                 continue;
             }
             scratch += 1;
-            let (run, _) = merge_once(group, to, scratch, Durability::Scratch, windows)?;
+            let (run, _) =
+                merge_once(group, &mut lengths, to, scratch, Durability::Scratch, windows)?;
             merged.push(Input { generation: to.to_path_buf(), run, remove: true });
         }
         inputs = merged;
     }
-    merge_once(&inputs, to, number, Durability::Lasting, windows)
+    merge_once(&inputs, &mut lengths, to, number, Durability::Lasting, windows)
 }
 
 /// Merges all of `inputs` to run `number` in the folder of a generation, with `memory_bytes` for all
 /// windows.
 fn merge_once(
     inputs: &[Input],
+    lengths: &mut Lengths,
     to: &Path,
     number: u32,
     durability: Durability,
@@ -169,6 +180,7 @@ fn merge_once(
     let first_docid = inputs.first().map_or(0, |input| input.run.first_docid);
     let (mut streams, mut lists, mut documents) = (Vec::new(), Vec::new(), 0u32);
     for Input { generation, run, .. } in inputs {
+        let base = (first_docid, documents);
         let joined = documents.checked_add(run.documents);
         let end = joined.and_then(|documents| first_docid.checked_add(documents));
         let (Some(joined), Some(_)) = (joined, end) else {
@@ -182,12 +194,12 @@ fn merge_once(
         let postings_window = (share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES) as usize;
         let path = generation.join(lexicon_name(&run.name));
         let stream = LexiconStream::open(&path, lexicon_window)?;
-        lists.push(ListSource::open(generation, run, &stream, documents, postings_window)?);
+        lists.push(ListSource::open(generation, run, &stream, base, postings_window)?);
         streams.push(stream);
         documents = joined;
     }
     let mut writer = RunWriter::create_with(to, number, durability)?;
-    write_merged(&mut TermMerge::new(streams)?, &mut lists, &mut writer)?;
+    write_merged(&mut TermMerge::new(streams)?, &mut lists, lengths, &mut writer)?;
     let merged = writer.finish(first_docid, documents)?;
     for Input { generation, run, remove } in inputs {
         if *remove {
@@ -201,12 +213,13 @@ fn merge_once(
 fn write_merged(
     terms: &mut TermMerge,
     lists: &mut [ListSource],
+    lengths: &mut Lengths,
     writer: &mut RunWriter,
 ) -> Result<(), IndexError> {
     let mut encoder = ListEncoder::new();
     while terms.take_term() {
         while let Some((source, list)) = terms.source_of_term() {
-            lists[source].append(list, &mut encoder, |payload| {
+            lists[source].append(list, lengths, &mut encoder, |payload| {
                 if payload.len() >= PAYLOAD_BYTES {
                     writer.list_bytes(payload)?;
                     payload.clear();

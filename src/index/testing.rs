@@ -10,6 +10,7 @@ use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, St
 use crate::index::publish::IndexLock;
 use crate::index::run::RunWriter;
 use crate::index::storage::FileEntry;
+use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -84,7 +85,8 @@ pub(crate) fn write_run(
     let mut encoder = ListEncoder::new();
     for ((collection, suffix), list) in lists {
         for (docid, tf) in list {
-            encoder.push(docid, tf);
+            let length = documents[docid as usize].values().sum();
+            encoder.push(docid, tf, code_below(length));
         }
         let (df, bytes) = encoder.finish();
         writer.list_bytes(encoder.payload()).unwrap();
@@ -121,6 +123,19 @@ pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Ma
     manifest
 }
 
+/// Writes the documents' table. Returns the tokens of all documents, and the files.
+pub(crate) fn write_documents(
+    generation: &Path,
+    collection: &[BTreeMap<String, u32>],
+) -> (u64, Vec<FileEntry>) {
+    let mut documents = DocumentsWriter::create(generation).unwrap();
+    for (docid, terms) in (0u32..).zip(collection) {
+        let location = Location { offset: u64::from(docid) * 10, bytes: 10, input: 0 };
+        documents.push(format!("doc-{docid}").as_bytes(), terms.values().sum(), location).unwrap();
+    }
+    (documents.tokens(), documents.finish().unwrap())
+}
+
 /// Writes generation `number` into its folder.
 pub(crate) fn write_generation(
     generation: &Path,
@@ -128,13 +143,7 @@ pub(crate) fn write_generation(
     collection: &Collection,
     cuts: &[usize],
 ) -> Manifest {
-    let mut documents = DocumentsWriter::create(generation).unwrap();
-    for (docid, terms) in (0u32..).zip(collection) {
-        let location = Location { offset: u64::from(docid) * 10, bytes: 10, input: 0 };
-        documents.push(format!("doc-{docid}").as_bytes(), terms.values().sum(), location).unwrap();
-    }
-    let tokens = documents.tokens();
-    let mut files = documents.finish().unwrap();
+    let (tokens, mut files) = write_documents(generation, collection);
     let (runs, more) = write_runs(generation, collection, cuts);
     files.extend(more);
     let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();

@@ -155,6 +155,56 @@ impl Plan {
         self.inputs.iter().map(|input| input.bytes).sum()
     }
 
+    /// Whether standard input is a part of it.
+    pub fn reads_stdin(&self) -> bool {
+        self.inputs.iter().any(|input| input.path.is_none())
+    }
+
+    /// A hash of what the plan depends on: name, size and format of every input.
+    pub fn digest(&self) -> u64 {
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        for Input { name, bytes, format, .. } in &self.inputs {
+            hash.update(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
+        }
+        hash.digest()
+    }
+
+    /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
+    /// process. Which those are depends on the plan and the number of processes alone; inputs are
+    /// numbered anew. Files that were ignored count for process 0.
+    pub fn share(mut self, process: usize, processes: usize) -> Self {
+        // A split without bytes, such as a pipe, counts too.
+        let weight = |split: &Split| {
+            let inputs = &self.inputs[split.inputs.start as usize..split.inputs.end as usize];
+            1 + inputs.iter().map(|input| u128::from(input.bytes)).sum::<u128>()
+        };
+        let total: u128 = self.splits.iter().map(weight).sum();
+        let mut before = 0;
+        let mut owners = Vec::with_capacity(self.splits.len());
+        for split in &self.splits {
+            // Twice its middle; it is below twice the total, so the owner is one of the processes.
+            let middle = 2 * before + weight(split);
+            owners.push((middle * processes as u128 / (2 * total)) as usize);
+            before += weight(split);
+        }
+        let mut own = owners.iter().map(|&owner| owner == process);
+        self.splits.retain(|_| own.next() == Some(true));
+        let start = self.splits.first().map_or(0, |split| split.inputs.start);
+        let end = self.splits.last().map_or(0, |split| split.inputs.end);
+        self.inputs = self.inputs.drain(start as usize..end as usize).collect();
+        for split in &mut self.splits {
+            split.inputs = split.inputs.start - start..split.inputs.end - start;
+        }
+        let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let own =
+            std::mem::take(pipes).into_iter().filter(|(input, _)| (start..end).contains(input));
+        *pipes = own.map(|(input, pipe)| (input - start, pipe)).collect();
+        if process > 0 {
+            self.ignored = 0;
+        }
+        self
+    }
+
     fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {
         if self.inputs.iter().any(|input| input.path.is_none()) {
             return Err(InputError::StdinTwice);
@@ -357,6 +407,31 @@ mod tests {
         let plan = Plan::new(&[dir.path().into()], None).unwrap();
         let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
         assert_eq!(inputs, [0..2, 2..4]);
+    }
+
+    #[test]
+    fn shares_are_neighbours_and_cover_the_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes = [10, 3000, 0, 700, 700, 1, 90, 2000];
+        for (number, bytes) in sizes.iter().enumerate() {
+            std::fs::write(dir.path().join(format!("{number}.jsonl")), vec![b' '; *bytes]).unwrap();
+        }
+        let plan = || Plan::new(&[dir.path().into()], None).unwrap();
+        for processes in [1, 2, 3, 20] {
+            let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
+            let found: Vec<_> = shares.iter().flat_map(names).map(str::to_string).collect();
+            assert_eq!(found, names(&plan()));
+            for share in &shares {
+                let inputs = share.splits.iter().flat_map(|split| split.inputs.clone());
+                assert!(inputs.eq(0..share.inputs.len() as u32));
+                let most = 6501 / processes as u64 + 3000;
+                assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
+            }
+        }
+        assert_eq!(plan().share(0, 2).bytes(), 3010);
+        assert_eq!(plan().digest(), plan().digest());
+        std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
+        assert_ne!(plan().digest(), plan().share(0, 2).digest());
     }
 
     #[test]

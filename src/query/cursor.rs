@@ -151,7 +151,7 @@ pub(super) struct Cursor {
 
 impl Default for Cursor {
     fn default() -> Self {
-        let line = PackedBlock { offset: 0, gap_bits: 0, tf_bits: 0, previous: 0, last: 0 };
+        let line = PackedBlock::new(0, [0; 2], 0, 0);
         Cursor {
             docids: [NO_DOCID; BLOCK + 16],
             positions: [0; BLOCK + 16],

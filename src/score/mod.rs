@@ -1,3 +1,4 @@
-//! How much is a posting worth?
+//! How much is a posting worth, and how much can any posting of a block be worth?
 
 pub mod bm25;
+pub mod bounds;

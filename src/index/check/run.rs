@@ -51,7 +51,7 @@ impl Check<'_> {
         });
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
         let mut tokens = Tokens { left, overdrawn: None };
-        let all_read = self.lists(&run, &mut tokens);
+        let all_read = self.lists(&run, lengths, &mut tokens);
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
             && all_read
@@ -61,7 +61,7 @@ impl Check<'_> {
     }
 
     /// Reads all terms and their lists; tells whether that was possible.
-    fn lists(&mut self, run: &Run, tokens: &mut Tokens) -> bool {
+    fn lists(&mut self, run: &Run, lengths: Option<&[u32]>, tokens: &mut Tokens) -> bool {
         let path = run.lexicon().path();
         let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
             return false;
@@ -82,7 +82,7 @@ impl Check<'_> {
             }
             let start = BODY + term.list.offset;
             let read = run.list(term.list).and_then(|list| {
-                list.check(run.documents(), |docids, tfs| tokens.take(docids, tfs))
+                list.check(run.documents(), lengths, |docids, tfs| tokens.take(docids, tfs))
                     .map_err(IndexError::list(run.postings_path(), start))
             });
             all_read &= self.note(read).is_some();
@@ -94,7 +94,7 @@ impl Check<'_> {
 
     /// Compares the lengths of the run's documents with what the lists have left of them.
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
-        let place = |docid: usize| BODY + 4 * (u64::from(entry.first_docid) + docid as u64);
+        let place = |docid: usize| BODY + 2 * (u64::from(entry.first_docid) + docid as u64);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);

@@ -214,7 +214,7 @@ fn documents_that_lie_are_found() {
         (NAMES, BODY, 0xff, "a name in UTF-8"),
         (LOCATIONS, BODY + 12, 1, "an input below 1"),
         (LENGTHS, 24, 0xff, "found"),
-        (LENGTHS, BODY + 40, 0xff, "tokens"),
+        (LENGTHS, BODY + 20, 0xff, "tokens"),
         (ENDS, BODY, 0xff, "an end"),
     ];
     for (name, at, value, expected) in changes {

@@ -5,7 +5,7 @@
 use super::Location;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    ENDS, HEADER_BYTES, Header, Kind, LENGTHS, LOCATIONS, NAMES, check_length, padding,
+    ENDS, HEADER_BYTES, Header, Kind, LENGTHS, LOCATIONS, LONG, NAMES, check_length, padding,
 };
 use crate::index::manifest::find_file;
 use crate::index::map::Map;
@@ -15,9 +15,12 @@ use std::path::Path;
 const BODY: u64 = HEADER_BYTES as u64;
 
 /// The documents' table, mapped.
+///
+/// Memory: 4 bytes a document, beside what is mapped.
 #[derive(Debug)]
 pub struct Documents {
-    lengths: Map,
+    lengths: Vec<u32>,
+    lengths_file: Map,
     names: Map,
     ends: Map,
     locations: Map,
@@ -35,7 +38,7 @@ impl Documents {
     pub fn open(generation: &Path, files: &[FileEntry]) -> Result<Self, IndexError> {
         let documents = Self::open_unverified(generation)?;
         for (map, name) in [
-            (&documents.lengths, LENGTHS),
+            (&documents.lengths_file, LENGTHS),
             (&documents.names, NAMES),
             (&documents.ends, ENDS),
             (&documents.locations, LOCATIONS),
@@ -47,7 +50,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Maps the table and reads no more than the headers.
+    /// Maps the table and reads no more than the headers and the lengths.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
@@ -58,7 +61,7 @@ impl Documents {
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))
         };
-        let (lengths, [count, tokens, ..]) = open(LENGTHS, Kind::Lengths, 2)?;
+        let (lengths, [count, tokens, long, ..]) = open(LENGTHS, Kind::Lengths, 3)?;
         let (names, [names_count, name_bytes, ..]) = open(NAMES, Kind::Names, 2)?;
         let (ends, [ends_count, ends_bytes, ..]) = open(ENDS, Kind::Ends, 2)?;
         let (locations, [locations_count, ..]) = open(LOCATIONS, Kind::Locations, 1)?;
@@ -75,14 +78,18 @@ impl Documents {
                 return Err(IndexError::damaged(map.path(), at, expected, found));
             }
         }
-        for (map, size) in [(&lengths, 4), (&ends, 8), (&locations, 16)] {
-            let bytes = size * count;
-            let expected = Some(BODY + bytes + padding(bytes));
+        for (map, size, more) in [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0)] {
+            let bytes = BODY + size * count + padding(size * count);
+            let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
             check_length(map.path(), map.bytes().len() as u64, expected)?;
         }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
-        Ok(Self { lengths, names, ends, locations, documents, tokens, name_bytes })
+        let lengths_file = lengths;
+        let lengths = read_lengths(&lengths_file, documents, long)?;
+        let table =
+            Self { lengths, lengths_file, names, ends, locations, documents, tokens, name_bytes };
+        Ok(table)
     }
 
     /// Checks that the ends of the names never fall and stay among the names.
@@ -124,7 +131,7 @@ impl Documents {
     /// Returns the tokens of every document, by docid.
     #[inline]
     pub fn lengths(&self) -> &[u32] {
-        self.lengths.array(BODY, self.documents.into()).unwrap_or(&[])
+        &self.lengths
     }
 
     /// Returns the tokens of a document.
@@ -165,5 +172,37 @@ impl Documents {
     fn ends(&self) -> &[u64] {
         // `open_unverified` has compared every length with the file's, so none of these fails.
         self.ends.array(BODY, self.documents.into()).unwrap_or(&[])
+    }
+}
+
+/// Reads the lengths of all documents, of which `long` have 65,535 tokens or more.
+fn read_lengths(map: &Map, documents: u32, long: u64) -> Result<Vec<u32>, IndexError> {
+    let short: &[u16] = map.array(BODY, documents.into())?;
+    let mut lengths: Vec<u32> = short.iter().map(|&tokens| tokens.into()).collect();
+    let first = BODY + 2 * u64::from(documents) + padding(2 * u64::from(documents));
+    let mut left = short.iter().zip(&mut lengths).enumerate().filter(|(_, (s, _))| **s == LONG);
+    for (number, &[docid, tokens]) in (0..).zip(map.array::<[u32; 2]>(first, long)?) {
+        let offset = first + 8 * number;
+        match left.next() {
+            Some((next, (_, length))) if next == docid as usize && tokens >= LONG.into() => {
+                *length = tokens;
+            }
+            next => {
+                let expected = match next {
+                    Some((next, _)) => format!("at least {LONG} tokens of document {next}"),
+                    None => "no more long documents".to_owned(),
+                };
+                let found = format!("{tokens} of {docid}");
+                return Err(IndexError::damaged(map.path(), offset, expected, found));
+            }
+        }
+    }
+    match left.next() {
+        None => Ok(lengths),
+        Some((docid, _)) => {
+            let expected = format!("{long} long documents");
+            let found = format!("one more, document {docid}");
+            Err(IndexError::damaged(map.path(), BODY + 2 * docid as u64, expected, found))
+        }
     }
 }

@@ -1,19 +1,23 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
-use super::{BEFORE_FIRST, BLOCK};
-use crate::codec::{bp128, folded};
+use super::{BEFORE_FIRST, BLOCK, bounds_of, packed};
+use crate::codec::folded;
+use crate::score::bounds::Front;
+use packed::{ANCHOR_BLOCKS, HEAD_BYTES};
 
 /// Writes lists, one after another.
 ///
-/// Between calls the caller may take any number of bytes from the front of [`payload`]; only 10
+/// Between calls the caller may take any number of bytes from the front of [`payload`]; only 13
 /// bytes for each block stay here until the list ends.
 ///
 /// ```
 /// use millrace::index::list::{BLOCK, ListEncoder, ListView};
+/// use millrace::score::bounds::code_below;
 ///
 /// let mut encoder = ListEncoder::new();
+/// let length = code_below(100);
 /// for docid in [2, 3, 10] {
-///     encoder.push(docid, docid + 1);
+///     encoder.push(docid, docid + 1, length);
 /// }
 /// let (df, bytes) = encoder.finish();
 /// let list = ListView::new(df, bytes, encoder.payload())?;
@@ -26,9 +30,10 @@ use crate::codec::{bp128, folded};
 /// [`payload`]: Self::payload
 #[derive(Debug)]
 pub struct ListEncoder {
-    /// Postings of the block that is filling: `gap_minus_one` and tf - 1.
+    /// Postings of the block that is filling: `gap_minus_one`, tf - 1, and length code.
     gaps: [u32; BLOCK],
     tfs: [u32; BLOCK],
+    lengths: [u8; BLOCK],
     filled: usize,
     /// Docid of the last posting.
     previous: u32,
@@ -38,7 +43,11 @@ pub struct ListEncoder {
     payload: Vec<u8>,
     last_docids: Vec<u8>,
     places: Vec<u8>,
-    widths: Vec<u8>,
+    heads: Vec<u8>,
+    bounds: Vec<u8>,
+    /// Of the block, and of the list up to it.
+    front: Front,
+    list_front: Front,
 }
 
 impl Default for ListEncoder {
@@ -53,6 +62,7 @@ impl ListEncoder {
         ListEncoder {
             gaps: [0; BLOCK],
             tfs: [0; BLOCK],
+            lengths: [0; BLOCK],
             filled: 0,
             previous: BEFORE_FIRST,
             df: 0,
@@ -60,17 +70,22 @@ impl ListEncoder {
             payload: Vec::new(),
             last_docids: Vec::new(),
             places: Vec::new(),
-            widths: Vec::new(),
+            heads: Vec::new(),
+            bounds: Vec::new(),
+            front: Front::new(),
+            list_front: Front::new(),
         }
     }
 
-    /// Adds a posting. Docids rise and are below `u32::MAX`; `tf` is at least 1.
+    /// Adds a posting. Docids rise and are below `u32::MAX`; `tf` is at least 1; `length` is the
+    /// [code](crate::score::bounds::code_below) of the document's length.
     #[inline]
-    pub fn push(&mut self, docid: u32, tf: u32) {
+    pub fn push(&mut self, docid: u32, tf: u32, length: u8) {
         debug_assert!(docid < u32::MAX && tf > 0, "docid {docid}, tf {tf}");
         debug_assert!(self.df == 0 || docid > self.previous, "{docid} after {}", self.previous);
         self.gaps[self.filled] = docid.wrapping_sub(self.previous).wrapping_sub(1);
         self.tfs[self.filled] = tf.wrapping_sub(1);
+        self.lengths[self.filled] = length;
         self.previous = docid;
         self.df += 1;
         self.filled += 1;
@@ -99,7 +114,17 @@ impl ListEncoder {
         for (&gap, &tf) in self.gaps[..self.filled].iter().zip(&self.tfs) {
             folded::put(gap, tf + 1, &mut self.payload);
         }
-        for array in [&mut self.last_docids, &mut self.places, &mut self.widths] {
+        if !self.heads.is_empty() {
+            if self.filled > 0 {
+                self.bound();
+            }
+            let bound = self.list_front.take();
+            if bounds_of(self.df).1 {
+                self.bounds.extend_from_slice(&bound);
+            }
+        }
+        let arrays = [&mut self.last_docids, &mut self.places, &mut self.heads, &mut self.bounds];
+        for array in arrays {
             self.payload.append(array);
         }
         let ended = (self.df, self.written + (self.payload.len() - before) as u64);
@@ -111,15 +136,26 @@ impl ListEncoder {
     }
 
     fn close_block(&mut self) {
-        let (gap_bits, tf_bits) = (bp128::width(&self.gaps), bp128::width(&self.tfs));
-        // At most 2^32 postings of 8 bytes are 2^31 units of 16 bytes.
-        let place = (self.written / 16) as u32;
+        if self.heads.len().is_multiple_of(HEAD_BYTES * ANCHOR_BLOCKS) {
+            let place = packed::place_of(self.written);
+            self.places.extend_from_slice(&place.to_le_bytes());
+        }
         self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
-        self.places.extend_from_slice(&place.to_le_bytes());
-        self.widths.extend_from_slice(&[gap_bits, tf_bits]);
-        bp128::pack(&self.gaps, gap_bits, &mut self.payload);
-        bp128::pack(&self.tfs, tf_bits, &mut self.payload);
-        self.written += (bp128::bytes(gap_bits) + bp128::bytes(tf_bits)) as u64;
+        let before = self.payload.len();
+        let head = packed::pack(&self.gaps, &self.tfs, &mut self.payload);
+        self.heads.extend_from_slice(&head);
+        self.written += (self.payload.len() - before) as u64;
+        self.bound();
         self.filled = 0;
+    }
+
+    /// Adds the bound of the postings at hand.
+    fn bound(&mut self) {
+        for (&tf, &length) in self.tfs[..self.filled].iter().zip(&self.lengths) {
+            self.front.add(tf.wrapping_add(1), length);
+        }
+        let bound = self.front.take();
+        self.list_front.add_bound(bound);
+        self.bounds.extend_from_slice(&bound);
     }
 }

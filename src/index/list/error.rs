@@ -1,5 +1,6 @@
 //! What can be wrong with the bytes of a list?
 
+use crate::score::bounds::Bound;
 use thiserror::Error;
 
 /// Why the bytes are not a postings list. Offsets count from the list's first byte.
@@ -36,6 +37,16 @@ pub enum ListError {
         expected: u8,
         /// The width.
         found: u8,
+    },
+    /// A bound of scores that is not that of its postings.
+    #[error("byte {offset} of the list: expected a bound of {expected:?}, found {found:?}")]
+    Bound {
+        /// Where the bound stands.
+        offset: u64,
+        /// The codes of its pairs.
+        expected: Bound,
+        /// The codes that stand there.
+        found: Bound,
     },
     /// A block that does not begin where the one before it ends.
     #[error("byte {offset} of the list: expected place {expected}, found {found}")]

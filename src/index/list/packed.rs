@@ -8,15 +8,63 @@ use crate::codec::{bp128, vbyte};
 /// Widest gaps that cannot overflow a docid more than once: 128 x 2^24 is below 2^32.
 const SAFE_GAP_BITS: u8 = 24;
 
+/// What a codec notes of each block, beside its place: the bits of a gap and those of a term
+/// frequency.
+pub(super) type Head = [u8; HEAD_BYTES];
+
+/// Bytes of a [`Head`].
+pub(super) const HEAD_BYTES: usize = 2;
+
+/// The place of every so many blocks is kept; that of others follows from the heads between.
+pub(super) const ANCHOR_BLOCKS: usize = 16;
+
+/// Places count in units of so many bytes.
+pub(super) const PLACE_UNIT: u64 = 16;
+
+/// The place of a block that begins `offset` bytes behind the first of its list.
+pub(super) fn place_of(offset: u64) -> u32 {
+    // At most 2^32 postings of 8 bytes are 2^31 units.
+    (offset / PLACE_UNIT) as u32
+}
+
+/// How many units the first `count` blocks take, of which `heads` begins with the heads and may be
+/// longer; `count` is below 16. A unit of bp128 holds 128 values of a bit, so this is the sum of all
+/// widths.
+#[inline(always)]
+pub(super) fn units(heads: &[u8], count: usize) -> u32 {
+    let Some(words) = heads.first_chunk::<{ HEAD_BYTES * ANCHOR_BLOCKS }>() else {
+        return heads[..HEAD_BYTES * count].iter().map(|&bits| u32::from(bits)).sum();
+    };
+    // Sums of pairs of bytes, so that none overflows.
+    let low = 0x00ff_00ff_00ff_00ff;
+    let mut sums = 0;
+    let mut bits = 8 * (HEAD_BYTES * count) as u32;
+    for &word in words.as_chunks().0 {
+        let kept = 1u64.checked_shl(bits).map_or(u64::MAX, |end| end - 1);
+        let word = u64::from_le_bytes(word) & kept;
+        sums += (word & low) + (word >> 8 & low);
+        bits = bits.saturating_sub(64);
+    }
+    (sums.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
+}
+
+/// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
+pub(super) fn pack(gaps: &[u32; BLOCK], tfs: &[u32; BLOCK], out: &mut Vec<u8>) -> Head {
+    let (gap_bits, tf_bits) = (bp128::width(gaps), bp128::width(tfs));
+    bp128::pack(gaps, gap_bits, out);
+    bp128::pack(tfs, tf_bits, out);
+    [gap_bits, tf_bits]
+}
+
 /// What is needed to read one block: its line of the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedBlock {
     /// Where the block begins, in bytes from the list's first.
     pub offset: u64,
     /// Bits of a gap, 0 to 32.
-    pub gap_bits: u8,
+    gap_bits: u8,
     /// Bits of a term frequency, 0 to 32.
-    pub tf_bits: u8,
+    tf_bits: u8,
     /// Last docid of the block before, or [`BEFORE_FIRST`].
     pub previous: u32,
     /// Last docid of this block.
@@ -24,6 +72,41 @@ pub struct PackedBlock {
 }
 
 impl PackedBlock {
+    /// The block that begins `offset` bytes behind the first of its list.
+    #[inline(always)]
+    pub fn new(
+        offset: u64,
+        [gap_bits, tf_bits]: [u8; HEAD_BYTES],
+        previous: u32,
+        last: u32,
+    ) -> Self {
+        PackedBlock { offset, gap_bits, tf_bits, previous, last }
+    }
+
+    /// Whether no block can have this head.
+    #[inline(always)]
+    pub(super) fn is_impossible(&self) -> bool {
+        self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH
+    }
+
+    /// The wrong width of an impossible head.
+    pub(super) fn wrong_width(&self) -> Option<u8> {
+        Some(self.gap_bits.max(self.tf_bits)).filter(|bits| *bits > bp128::MAX_WIDTH)
+    }
+
+    /// The first docid of the block, read alone from its bytes: the least that it holds. It has
+    /// meaning only if the block is sound.
+    ///
+    /// # Errors
+    ///
+    /// If the block is cut short.
+    #[inline]
+    pub fn first_docid(&self, block: &[u8]) -> Result<u32, ListError> {
+        self.check_extent(block)?;
+        let gap = bp128::get(block, self.gap_bits, 0);
+        Ok(self.previous.wrapping_add(1).wrapping_add(gap))
+    }
+
     /// Bytes of the block.
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -95,7 +178,11 @@ impl PackedBlock {
     /// # Errors
     ///
     /// If one of them could be less.
-    pub fn check_widths(&self, docids: &[u32; BLOCK], tfs: &[u32; BLOCK]) -> Result<(), ListError> {
+    pub(super) fn check_widths(
+        &self,
+        docids: &[u32; BLOCK],
+        tfs: &[u32; BLOCK],
+    ) -> Result<(), ListError> {
         let mut before = self.previous;
         let gaps = docids.map(|docid| {
             let gap = docid.wrapping_sub(before).wrapping_sub(1);
@@ -113,7 +200,7 @@ impl PackedBlock {
 
     #[inline]
     fn check_extent(&self, block: &[u8]) -> Result<(), ListError> {
-        if self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH || block.len() < self.bytes() {
+        if self.is_impossible() || block.len() < self.bytes() {
             return Err(self.wrong_extent(block));
         }
         Ok(())
@@ -121,8 +208,8 @@ impl PackedBlock {
 
     #[cold]
     fn wrong_extent(&self, block: &[u8]) -> ListError {
-        let (offset, found) = (self.offset, self.gap_bits.max(self.tf_bits));
-        if found > bp128::MAX_WIDTH {
+        let offset = self.offset;
+        if let Some(found) = self.wrong_width() {
             return ListError::Width { offset, found };
         }
         ListError::CutShort { offset, expected: self.bytes() as u64, found: block.len() as u64 }

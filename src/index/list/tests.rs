@@ -1,15 +1,29 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::score::bm25::{Bm25, score};
+use crate::score::bounds::BoundNorms;
 
 type Postings = Vec<(u32, u32)>;
+
+/// The length of a document.
+fn length(docid: u32) -> u32 {
+    docid.wrapping_mul(0x9e37_79b1) >> (12 + docid % 20)
+}
+
+/// Documents of which lengths are kept.
+const KEPT: u32 = 1 << 16;
+
+fn lengths() -> Vec<u32> {
+    (0..KEPT).map(length).collect()
+}
 
 /// Writes a list and takes the bytes that are ready after every `drain` postings.
 fn encode(postings: &[(u32, u32)], drain: usize) -> (u32, u64, Vec<u8>) {
     let mut encoder = ListEncoder::new();
     let mut bytes = Vec::new();
     for (count, &(docid, tf)) in postings.iter().enumerate() {
-        encoder.push(docid, tf);
+        encoder.push(docid, tf, code_below(length(docid)));
         if count % drain == 0 {
             bytes.append(encoder.payload());
         }
@@ -32,6 +46,7 @@ fn decode(df: u32, size: u64, data: &[u8], documents: u32) -> Result<Postings, L
             assert_eq!(list.tf(block, i)?, tfs[i]);
         }
         assert_eq!(docids[BLOCK - 1], list.last_docid(block));
+        assert_eq!(docids[0], list.first_docid(block)?);
         postings.extend(docids.into_iter().zip(tfs));
     }
     let count = list.decode_tail(documents, &mut docids, &mut tfs)?;
@@ -69,8 +84,13 @@ fn the_bytes_are_as_specified() {
     assert_eq!((df, size), (3, 7));
     assert_eq!(bytes, [6, 1, 0, 0xcf, 0x04, 0xaa, 0x02]);
 
-    let dense: Postings = (10..139).map(|docid| (docid, 2)).collect();
-    let (df, size, bytes) = encode(&dense, 1);
+    let mut encoder = ListEncoder::new();
+    for docid in 10..139 {
+        let length = if docid < 138 { 100 + docid } else { 9 };
+        encoder.push(docid, 2, code_below(length));
+    }
+    let (df, size) = encoder.finish();
+    let bytes = std::mem::take(encoder.payload());
     assert_eq!(df, 129);
     let mut expected = vec![0; 64 + 16];
     expected[0] = 10; // gaps: the first docid in 4 bits, then zeros
@@ -79,6 +99,8 @@ fn the_bytes_are_as_specified() {
     expected.extend(137u32.to_le_bytes());
     expected.extend(0u32.to_le_bytes());
     expected.extend([4, 1]);
+    expected.extend([2, 59, 2, 59, 2, 59]); // 110 is at least 108: (16 + 11) << 2
+    expected.extend([2, 9, 2, 9, 2, 9]); // the tail
     assert_eq!(bytes, expected);
     assert_eq!(size, expected.len() as u64);
 }
@@ -107,7 +129,7 @@ fn an_encoder_keeps_lists_apart() {
         .collect();
     let mut sizes = Vec::new();
     for list in &lists {
-        list.iter().for_each(|&(docid, tf)| encoder.push(docid, tf));
+        list.iter().for_each(|&(docid, tf)| encoder.push(docid, tf, 0));
         sizes.push(encoder.finish());
     }
     let mut rest = &encoder.payload()[..];
@@ -122,11 +144,23 @@ fn an_encoder_keeps_lists_apart() {
 fn sizes_that_cannot_be_are_refused() {
     assert_eq!(ListView::new(0, 0, &[]).unwrap_err(), ListError::Empty);
     let cut = |offset, expected, found| ListError::CutShort { offset, expected, found };
-    assert_eq!(ListView::new(128, 9, &[0; 9]).unwrap_err(), cut(0, 10, 9));
+    assert_eq!(ListView::new(128, 15, &[0; 15]).unwrap_err(), cut(0, 16, 15));
     assert_eq!(ListView::new(3, 9, &[0; 8]).unwrap_err(), cut(0, 9, 8));
     assert_eq!(ListView::new(u32::MAX, 1 << 20, &[0; 1 << 20]).unwrap_err(), {
-        cut(0, 335_544_310, 1 << 20)
+        cut(0, 411_041_792, 1 << 20)
     });
+}
+
+#[test]
+fn heads_are_summed_up_whatever_follows_them() {
+    let heads: Vec<u8> = (0..64u32).map(|i| ((i * 37 + 11) % 33) as u8).chain([255; 8]).collect();
+    for count in 0..16 {
+        let expected: u32 = heads[..2 * count].iter().map(|&bits| u32::from(bits)).sum();
+        for length in 2 * count..heads.len() {
+            assert_eq!(packed::units(&heads[..length], count), expected);
+        }
+    }
+    assert_eq!(packed::units(&[255; 32], 15), 30 * 255);
 }
 
 #[test]
@@ -138,7 +172,7 @@ fn a_wrap_around_is_found_at_every_width() {
         let mut docids = [0; BLOCK];
         bp128::unpack_docids(&block, gap_bits, previous, &mut docids);
         let last = docids[BLOCK - 1];
-        let line = PackedBlock { offset: 0, gap_bits, tf_bits: 0, previous, last };
+        let line = PackedBlock::new(0, [gap_bits, 0], previous, last);
         let error = line.docids(&block, u32::MAX, &mut docids).unwrap_err();
         assert_eq!(error, ListError::Order { offset: 0, expected: last, found: last });
     }
@@ -146,12 +180,12 @@ fn a_wrap_around_is_found_at_every_width() {
 
 #[test]
 fn check_finds_what_reading_leaves_alone() {
-    let list: Postings = (0..300).map(|i| (i * 3, 1)).collect();
+    let list: Postings = (0..1020).map(|i| (i * 3, 1)).collect();
     let (df, size, bytes) = encode(&list, 1);
     let check = |bytes: &[u8]| {
         let mut all = Postings::new();
         let view = ListView::new(df, size, bytes)?;
-        view.check(1000, |docids, tfs| {
+        view.check(3100, Some(&lengths()), |docids, tfs| {
             all.extend(docids.iter().copied().zip(tfs.iter().copied()));
         })?;
         Ok::<_, ListError>(all)
@@ -159,12 +193,22 @@ fn check_finds_what_reading_leaves_alone() {
     assert_eq!(check(&bytes), Ok(list));
     let places = Layout::new(df, size).unwrap().places as usize;
     let mut moved = bytes.clone();
-    moved[places + 4] = 1;
+    moved[places] = 1;
     let found = check(&moved).unwrap_err();
-    assert_eq!(found, ListError::Place { offset: places as u64 + 4, expected: 2, found: 1 });
+    assert_eq!(found, ListError::Place { offset: places as u64, expected: 0, found: 1 });
 
-    let line =
-        PackedBlock { offset: 0, gap_bits: 3, tf_bits: 0, previous: BEFORE_FIRST, last: 127 };
+    let bounds = Layout::new(df, size).unwrap().bounds as usize;
+    for (number, byte) in [(0, 0), (1, 5), (7, 1), (8, 3)] {
+        let at = bounds + BOUND_BYTES * number + byte;
+        let mut loose = bytes.clone();
+        loose[at] ^= 1;
+        let found = check(&loose).unwrap_err();
+        let ListError::Bound { offset, expected, found } = found else { panic!("{found}") };
+        assert_eq!(offset as usize, bounds + BOUND_BYTES * number);
+        assert_eq!(expected[byte] ^ 1, found[byte]);
+    }
+
+    let line = PackedBlock::new(0, [3, 0], BEFORE_FIRST, 127);
     let docids = std::array::from_fn(|i| i as u32);
     let found = line.check_widths(&docids, &[1; BLOCK]).unwrap_err();
     assert_eq!(found, ListError::Wasteful { offset: 0, expected: 0, found: 3 });
@@ -184,11 +228,39 @@ proptest! {
         prop_assert_eq!(decode(df, size, &bytes, u32::MAX), Ok(list.clone()));
         let view = ListView::new(df, size, &bytes).unwrap();
         let mut all = Postings::new();
-        let checked = view.check(u32::MAX, |docids, tfs| {
+        let kept = list.iter().all(|&(docid, _)| docid < KEPT);
+        let (documents, lengths) = (if kept { KEPT } else { u32::MAX }, lengths());
+        let lengths = kept.then_some(&lengths[..]);
+        let checked = view.check(documents, lengths, |docids, tfs| {
             all.extend(docids.iter().copied().zip(tfs.iter().copied()));
         });
         prop_assert_eq!(checked, Ok(()));
         prop_assert_eq!(all, list);
+    }
+
+    #[test]
+    fn law_no_posting_scores_above_the_bounds_of_its_block_and_list(
+        list in postings(),
+        k1 in prop::sample::select(vec![0.0, 0.9, 1.2, 1e9]),
+        b in prop::sample::select(vec![0.0, 0.75, 1.0]),
+        mean in prop::sample::select(vec![0.7, 300.0, 4e9]),
+    ) {
+        let (df, size, bytes) = encode(&list, 1);
+        let view = ListView::new(df, size, &bytes).unwrap();
+        let bm25 = Bm25::new(k1, b).unwrap();
+        let norms = BoundNorms::new(&bm25, mean);
+        let blocks = if df < BLOCK as u32 { 0 } else { list.len().div_ceil(BLOCK) };
+        prop_assert_eq!(view.bounds().len(), blocks);
+        prop_assert_eq!(view.list_bounds().len(), if blocks < 8 { blocks } else { 1 });
+        let of_list = view.list_bounds().iter().map(|bound| norms.most(3.7, bound));
+        let of_list = of_list.fold(0.0, f32::max);
+        for (block, bound) in list.chunks(BLOCK).zip(view.bounds()) {
+            let most = norms.most(3.7, bound);
+            let most = most.min(of_list);
+            for &(docid, tf) in block {
+                prop_assert!(score(3.7, tf, bm25.norm(length(docid), mean)) <= most);
+            }
+        }
     }
 
     #[test]

@@ -81,8 +81,8 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 
 #[test]
 fn foreign_and_newer_files_have_their_messages() {
-    let newer = decode("{\"format\": 2, \"generation\": 1, \"new\": []}").unwrap_err();
-    assert!(newer.to_string().contains("version 2 is newer than 1"), "{newer}");
+    let newer = decode("{\"format\": 3, \"generation\": 1, \"new\": []}").unwrap_err();
+    assert!(newer.to_string().contains("version 3 is newer than 2"), "{newer}");
     let foreign = decode("{\"name\": \"something else\", \"and\": \"so on\"}\n\n\n").unwrap_err();
     assert!(foreign.to_string().contains("expected \\\"checksum\\\": "), "{foreign}");
     let empty = decode("").unwrap_err();

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::lengths::Lengths;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
 use crate::index::lexicon::{LexiconStream, TermEntry};
@@ -26,22 +27,23 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 pub(super) struct ListSource {
     payload: Window,
     header: PostingsHeader,
-    /// Documents of the run, and of the runs before it.
     documents: u32,
-    base: u32,
+    base: Base,
     docids: [u32; BLOCK],
     tfs: [u32; BLOCK],
 }
 
 impl ListSource {
-    /// Opens the postings of a run whose docids are to grow by `base`.
+    /// Opens the postings of a run. `first` is the docid of the merged run's first document, and
+    /// `documents` are how many that has before those of this run.
     pub(super) fn open(
         generation: &Path,
         run: &RunEntry,
         lexicon: &LexiconStream,
-        base: u32,
+        (first, documents): (u32, u32),
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
+        let base = Base { first, documents, codes: [0; BLOCK] };
         let path = generation.join(postings_name(&run.name));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = Window::open(&path, window_bytes)?;
@@ -57,6 +59,7 @@ impl ListSource {
     pub(super) fn append(
         &mut self,
         list: TermEntry,
+        lengths: &mut Lengths,
         encoder: &mut ListEncoder,
         drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
@@ -68,9 +71,9 @@ impl ListSource {
         }
         let start = HEADER_BYTES as u64 + list.offset;
         if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
-            self.append_short(start, list, encoder)
+            self.append_short(start, list, lengths, encoder)
         } else {
-            self.append_long(start, list, encoder, drain)
+            self.append_long(start, list, lengths, encoder, drain)
         }
     }
 
@@ -79,23 +82,21 @@ impl ListSource {
         &mut self,
         start: u64,
         list: TermEntry,
+        lengths: &mut Lengths,
         encoder: &mut ListEncoder,
     ) -> Result<(), IndexError> {
-        let (documents, base) = (self.documents, self.base);
-        let (docids, tfs) = (&mut self.docids, &mut self.tfs);
-        let bytes = self.payload.read(start, list.bytes as usize + SLACK)?;
-        let mut all = || {
-            let view = ListView::new(list.df, list.bytes, bytes)?;
-            for block in 0..view.full_blocks() {
-                view.decode_block(block, documents, docids)?;
-                view.decode_tfs(block, tfs)?;
-                push(base, docids, tfs, encoder);
-            }
-            let count = view.decode_tail(documents, docids, tfs)?;
-            push(base, &docids[..count], &tfs[..count], encoder);
-            Ok(())
-        };
-        all().map_err(IndexError::list(self.payload.path(), start))
+        let Self { payload, documents, base, docids, tfs, .. } = self;
+        let path = payload.path().to_path_buf();
+        let wrong = |error| IndexError::list(&path, start)(error);
+        let bytes = payload.read(start, list.bytes as usize + SLACK)?;
+        let view = ListView::new(list.df, list.bytes, bytes).map_err(wrong)?;
+        for block in 0..view.full_blocks() {
+            view.decode_block(block, *documents, docids).map_err(wrong)?;
+            view.decode_tfs(block, tfs).map_err(wrong)?;
+            base.push(docids, tfs, lengths, encoder)?;
+        }
+        let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
+        base.push(&docids[..count], &tfs[..count], lengths, encoder)
     }
 
     /// Reads a list through the window, block by block.
@@ -103,6 +104,7 @@ impl ListSource {
         &mut self,
         start: u64,
         list: TermEntry,
+        lengths: &mut Lengths,
         encoder: &mut ListEncoder,
         mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
@@ -110,16 +112,15 @@ impl ListSource {
         let wrong = |error| IndexError::list(&path, start)(error);
         let layout = Layout::new(list.df, list.bytes).map_err(wrong)?;
         let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
-        let mut widths = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let mut heads = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let (mut offset, mut previous) = (0, BEFORE_FIRST);
         for block in 0..u64::from(layout.full) {
             let at = start + layout.last_docids + 4 * block;
             let last = last_docids.read(at, 4)?;
             let last = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
-            let at = start + layout.widths + 2 * block;
-            let widths = widths.read(at, 2)?;
-            let (gap_bits, tf_bits) = (widths[0], widths[1]);
-            let line = PackedBlock { offset, gap_bits, tf_bits, previous, last };
+            let at = start + layout.heads + 2 * block;
+            let head = heads.read(at, 2)?;
+            let line = PackedBlock::new(offset, [head[0], head[1]], previous, last);
             // `docids` below refuses widths above 32; until then they must not lead astray.
             let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
             if offset + bytes as u64 > layout.last_docids {
@@ -129,7 +130,7 @@ impl ListSource {
             let packed = self.payload.read(start + offset, bytes + SLACK)?;
             line.docids(packed, self.documents, &mut self.docids).map_err(wrong)?;
             line.tfs(packed, &mut self.tfs).map_err(wrong)?;
-            push(self.base, &self.docids, &self.tfs, encoder);
+            self.base.push(&self.docids, &self.tfs, lengths, encoder)?;
             drain(encoder.payload())?;
             offset += bytes as u64;
             previous = last;
@@ -142,15 +143,37 @@ impl ListSource {
         let bytes = self.payload.read(start + offset, tail as usize)?;
         let (docids, tfs) = (&mut self.docids, &mut self.tfs);
         decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
-        push(self.base, &docids[..count], &tfs[..count], encoder);
+        self.base.push(&docids[..count], &tfs[..count], lengths, encoder)?;
         drain(encoder.payload())
     }
 }
 
-#[inline]
-fn push(base: u32, docids: &[u32], tfs: &[u32], encoder: &mut ListEncoder) {
-    for (docid, tf) in docids.iter().zip(tfs) {
-        // Both are below the documents of all runs together, which fit a u32.
-        encoder.push(base + docid, *tf);
+/// Where the documents of a run stand.
+#[derive(Debug)]
+struct Base {
+    /// Docid of the first document of the merged run.
+    first: u32,
+    /// Documents of the merged run before those of this run.
+    documents: u32,
+    /// Room for the codes of lengths.
+    codes: [u8; BLOCK],
+}
+
+impl Base {
+    #[inline]
+    fn push(
+        &mut self,
+        docids: &[u32],
+        tfs: &[u32],
+        lengths: &mut Lengths,
+        encoder: &mut ListEncoder,
+    ) -> Result<(), IndexError> {
+        let first = u64::from(self.first) + u64::from(self.documents);
+        lengths.read(first, docids, &mut self.codes)?;
+        for ((docid, tf), code) in docids.iter().zip(tfs).zip(&self.codes) {
+            // Both are below the documents of all runs together, which fit a u32.
+            encoder.push(self.documents + docid, *tf, *code);
+        }
+        Ok(())
     }
 }

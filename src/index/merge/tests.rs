@@ -1,8 +1,10 @@
 use super::*;
+use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::generation::Generation;
 use crate::index::lexicon::LexiconWriter;
 use crate::index::publish::current;
-use crate::index::testing::{Noise, build, collection, write_run, write_runs};
+use crate::index::testing::{Noise, build, collection, write_documents, write_run, write_runs};
+use crate::score::bounds::code_below;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -48,6 +50,7 @@ proptest! {
         let collection = collection(seed, documents, vocabulary);
         let (one, many) = (generation(), generation());
         let (expected, _) = write_run(one.path(), 0, 0, &collection);
+        write_documents(many.path(), &collection);
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
         let distinct: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
@@ -63,7 +66,7 @@ proptest! {
         let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes).unwrap();
         prop_assert_eq!(merged, expected);
         let written = files(many.path());
-        prop_assert!(written == files(one.path()));
+        prop_assert!(files(&many.path().join("runs")) == files(&one.path().join("runs")));
         for entry in entries {
             let bytes = &written[Path::new(&entry.name)];
             prop_assert_eq!(entry.bytes, bytes.len() as u64);
@@ -117,6 +120,7 @@ proptest! {
         base in 0..1000u32,
     ) {
         let mut noise = Noise::new(seed);
+        let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> 18;
         let mut docid = 0;
         let mut postings = Vec::new();
         for _ in 0..df {
@@ -129,7 +133,7 @@ proptest! {
         let mut encoder = ListEncoder::new();
         let mut write = |base: u32| {
             for (docid, tf) in &postings {
-                encoder.push(base + docid, *tf);
+                encoder.push(base + docid, *tf, code_below(length(*docid)));
             }
             let (df, bytes) = encoder.finish();
             (df, bytes, std::mem::take(encoder.payload()))
@@ -139,13 +143,23 @@ proptest! {
         writer.list_bytes(&payload).unwrap();
         writer.end_list(0, b"x", df, bytes).unwrap();
         let (run, _) = writer.finish(0, docid).unwrap();
+        // Documents before those of the merged run, those of runs before, and those of this run.
+        let mut table = DocumentsWriter::create(folder.path()).unwrap();
+        for _ in 0..7 + base {
+            table.push(b"", 1, Location::default()).unwrap();
+        }
+        for docid in 0..docid {
+            table.push(b"", length(docid), Location::default()).unwrap();
+        }
+        table.finish().unwrap();
+        let mut lengths = Lengths::open(folder.path(), 0).unwrap();
 
         let path = folder.path().join(lexicon_name(&run.name));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
-        let mut source = ListSource::open(folder.path(), &run, &lexicon, base, 0).unwrap();
+        let mut source = ListSource::open(folder.path(), &run, &lexicon, (7, base), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        source.append(lexicon.term().list, &mut encoder, |payload| {
+        source.append(lexicon.term().list, &mut lengths, &mut encoder, |payload| {
             found.append(payload);
             Ok(())
         }).unwrap();
@@ -159,6 +173,7 @@ proptest! {
 fn runs_must_follow_each_other() {
     let folder = generation();
     let collection = collection(1, 30, 50);
+    write_documents(folder.path(), &collection);
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     runs.swap(0, 1);
     let error = merge_in_place(folder.path(), &runs, 1 << 20).unwrap_err();
@@ -176,6 +191,7 @@ fn damaged_runs_give_errors_and_no_panic() {
     for terms in &mut documents {
         terms.insert("common".into(), 100_000);
     }
+    write_documents(from.path(), &documents);
     let (runs, _) = write_runs(from.path(), &documents, &[300]);
     let mut errors = 0;
     for name in ["runs/000000.lexicon", "runs/000001.postings"] {

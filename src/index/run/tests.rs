@@ -9,7 +9,7 @@ fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     let mut encoder = ListEncoder::new();
     for (collection, suffix, df) in [(0u16, "x", 300u32), (11, "", 1), (11, "b", 128)] {
         for docid in 0..df {
-            encoder.push(docid, 1 + docid % 3);
+            encoder.push(docid, 1 + docid % 3, 5);
         }
         let (df, bytes) = encoder.finish();
         // In two parts, as a merge writes long lists.
@@ -33,7 +33,7 @@ fn lists_are_found() {
     for (collection, suffix, expected) in [(0u16, "x", 300u32), (11, "", 1), (11, "b", 128)] {
         let list = run.find(collection, suffix.as_bytes()).unwrap().unwrap();
         let mut found = Vec::new();
-        list.check(300, |docids, tfs| {
+        list.check(300, Some(&[5; 300]), |docids, tfs| {
             found.extend(docids.iter().copied().zip(tfs.iter().copied()));
         })
         .unwrap();

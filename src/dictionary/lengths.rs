@@ -1,0 +1,47 @@
+//! How do the owners of a run come by the lengths of its documents, which bounds are made of, with
+//! one copy for all of them?
+
+use std::sync::{Arc, Mutex, Weak};
+
+/// The codes of the lengths (`score::bounds`) of the documents of runs that are being encoded.
+///
+/// Memory: a byte a document, as long as an owner needs it.
+#[derive(Debug, Default)]
+pub struct RunLengths {
+    /// By number of the run. Owners may be at different runs.
+    runs: Mutex<Vec<(u32, Weak<Vec<u8>>)>>,
+}
+
+impl RunLengths {
+    /// The codes of all documents of a run, by docid counted from its first. The first owner to
+    /// come joins those of the `pieces`, which all owners have alike.
+    pub fn of_run(&self, run: u32, pieces: Vec<Arc<[u8]>>) -> Arc<Vec<u8>> {
+        let mut runs = self.runs.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        runs.retain(|(_, codes)| codes.strong_count() > 0);
+        let known = runs.iter().find(|(number, _)| *number == run);
+        if let Some(codes) = known.and_then(|(_, codes)| codes.upgrade()) {
+            return codes;
+        }
+        let codes = Arc::new(pieces.concat());
+        runs.push((run, Arc::downgrade(&codes)));
+        codes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owners_share_a_copy_while_they_need_it() {
+        let lengths = RunLengths::default();
+        let pieces = |codes: &[&[u8]]| codes.iter().map(|&piece| Arc::from(piece)).collect();
+        let first = lengths.of_run(0, pieces(&[&[1, 2], &[], &[3]]));
+        let next = lengths.of_run(1, pieces(&[&[9]]));
+        assert_eq!((&first[..], &next[..]), (&[1, 2, 3][..], &[9][..]));
+        assert!(Arc::ptr_eq(&first, &lengths.of_run(0, pieces(&[&[1, 2, 3]]))));
+        drop(first);
+        assert_eq!(lengths.of_run(0, pieces(&[&[1], &[2, 3]])).len(), 3);
+        assert!(Arc::ptr_eq(&next, &lengths.of_run(1, Vec::new())));
+    }
+}

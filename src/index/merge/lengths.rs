@@ -1,0 +1,157 @@
+//! How do the documents' lengths, which bounds are made of, reach the encoder without being held
+//! whole? As codes, a byte each, in pages that are read when they are asked for.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::format::{HEADER_BYTES, Header, Kind, LENGTHS, LONG, padding};
+use crate::index::list::BLOCK;
+use crate::index::window::Window;
+use crate::score::bounds::code_below;
+use std::path::Path;
+
+/// Documents of a page: 8 KiB are read for it.
+const PAGE: usize = 1 << 12;
+/// The least memory that pages may be given: there is always one.
+const LEAST_BYTES: u64 = 8 * PAGE as u64;
+
+/// The codes of the documents' lengths (`score::bounds`) of one generation.
+///
+/// Memory: a byte for each document, or what it was given; a window of a page; and 8 bytes for each
+/// document of 65,535 tokens or more.
+#[derive(Debug)]
+pub(super) struct Lengths {
+    window: Window,
+    documents: u64,
+    /// The long documents and their codes.
+    long: Vec<(u32, u8)>,
+    /// Each page has one place, its number modulo the places.
+    codes: Vec<u8>,
+    /// Which page is at each place.
+    pages: Vec<Option<u32>>,
+}
+
+impl Lengths {
+    /// Opens the lengths of a generation; about `memory_bytes` are used, if there are so many
+    /// documents.
+    pub(super) fn open(generation: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
+        let path = generation.join(LENGTHS);
+        let mut window = Window::open(&path, 2 * PAGE)?;
+        let first = window.length().min(HEADER_BYTES as u64) as usize;
+        let header = Header::parse(&path, Kind::Lengths, window.read(0, first)?)?;
+        let [documents, _, long, ..] = header.values;
+        // A file of other length is found when a read meets its end.
+        let bytes = documents.saturating_mul(2).min(window.length());
+        let first = HEADER_BYTES as u64 + bytes + padding(bytes);
+        let mut long_documents = Vec::new();
+        for number in 0..long {
+            let pair = window.read(first.saturating_add(8 * number), 8)?;
+            let number = |at: usize| {
+                u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
+            };
+            let (docid, length) = (number(0), number(4));
+            long_documents.push((docid, code_below(length)));
+        }
+        let long = long_documents;
+        let pages = documents.div_ceil(PAGE as u64).max(1);
+        let places = pages.min(memory_bytes.max(LEAST_BYTES) / PAGE as u64) as usize;
+        // Pages are made when they are first filled.
+        Ok(Self { window, documents, long, codes: Vec::new(), pages: vec![None; places] })
+    }
+
+    /// Bytes that the pages take when all places are filled.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.pages.len() * PAGE) as u64
+    }
+
+    /// Reads the codes of documents, which rise, counted from document `base`.
+    ///
+    /// # Errors
+    /// `Damaged` if there is no such document; `Storage`.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        base: u64,
+        docids: &[u32],
+        codes: &mut [u8; BLOCK],
+    ) -> Result<(), IndexError> {
+        for (code, &docid) in codes.iter_mut().zip(docids) {
+            let docid = base + u64::from(docid);
+            let (page, at) = (docid / PAGE as u64, docid as usize % PAGE);
+            let place = (page % self.pages.len() as u64) as usize;
+            if self.pages[place].map(u64::from) != Some(page) {
+                self.fill(page, place)?;
+            }
+            *code = self.codes[place * PAGE + at];
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn fill(&mut self, page: u64, place: usize) -> Result<(), IndexError> {
+        let first = page * PAGE as u64;
+        let Some(count) = self.documents.checked_sub(first).filter(|count| *count > 0) else {
+            let expected = format!("more than {first} documents, as the runs have them");
+            return Err(IndexError::damaged(self.window.path(), 16, expected, self.documents));
+        };
+        let bytes = 2 * count.min(PAGE as u64) as usize;
+        let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, bytes)?;
+        if self.codes.len() < (place + 1) * PAGE {
+            self.codes.resize((place + 1) * PAGE, 0);
+        }
+        let codes = &mut self.codes[place * PAGE..][..PAGE];
+        for (docid, (code, &length)) in (first..).zip(codes.iter_mut().zip(lengths.as_chunks().0)) {
+            *code = match u16::from_le_bytes(length) {
+                LONG => match self.long.binary_search_by_key(&docid, |long| long.0.into()) {
+                    Ok(at) => self.long[at].1,
+                    Err(_) => {
+                        let (path, at) = (self.window.path(), HEADER_BYTES as u64 + 2 * docid);
+                        let expected = format!("document {docid} among the long ones");
+                        return Err(IndexError::damaged(path, at, expected, "none"));
+                    }
+                },
+                length => code_below(length.into()),
+            };
+        }
+        self.pages[place] = Some(page as u32);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::documents::{DocumentsWriter, Location};
+
+    #[test]
+    fn lengths_are_read_with_any_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut table = DocumentsWriter::create(folder.path()).unwrap();
+        let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> (docid % 32);
+        let documents = 12 * PAGE as u32 + 7;
+        for docid in 0..documents {
+            table.push(b"", length(docid), Location::default()).unwrap();
+        }
+        table.finish().unwrap();
+        for memory_bytes in [0, 10 * PAGE as u64, 1 << 30] {
+            let mut lengths = Lengths::open(folder.path(), memory_bytes).unwrap();
+            let mut codes = [0; BLOCK];
+            for step in [1usize, 1000, PAGE + 1] {
+                for base in [0, 5, PAGE as u32] {
+                    let docids: Vec<u32> = (0..documents - base).step_by(step).collect();
+                    for docids in docids.chunks(BLOCK) {
+                        lengths.read(base.into(), docids, &mut codes).unwrap();
+                        for (&docid, &code) in docids.iter().zip(&codes) {
+                            assert_eq!(code, code_below(length(base + docid)));
+                        }
+                    }
+                }
+            }
+            let places = memory_bytes.max(LEAST_BYTES).min(13 * PAGE as u64);
+            assert_eq!(lengths.memory_bytes(), places / PAGE as u64 * PAGE as u64);
+            assert!(lengths.codes.len() as u64 <= places);
+            let error = lengths.read(u64::from(documents) + PAGE as u64, &[0], &mut codes);
+            assert!(error.unwrap_err().to_string().contains("documents.lengths"));
+        }
+    }
+}

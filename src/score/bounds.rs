@@ -1,0 +1,306 @@
+//! How much can any posting of a block add to a score, whatever k1, b and the collection are?
+//!
+//! A posting's score grows with its tf and falls with the length of its document, for every k1 and
+//! b and every mean length. So no posting of a block scores more than the best of its *undominated*
+//! ones: those for which no other posting has both a greater tf (or the same) and a shorter document
+//! (or as long). Only their (tf, length) pairs have to be kept.
+//!
+//! They are kept rounded outward, which leaves the bound safe: the tf up and the length down to the
+//! next value of a scale of 256 *codes*. If there are more than [`PAIRS`], neighbours are merged to
+//! the greater tf and the shorter length, again and again those that differ least in what they have
+//! most alike: for a posting of like tf, or of like length, is not far from the corner that both
+//! span.
+//!
+//! ```text
+//! code  0 to 31     the value itself
+//! code 32 to 255    (16 + c % 16) << (c / 16 - 1): 32, 34, 36, ..., 62, 64, 68, ..., 507,904
+//! tf code 255       any tf
+//! ```
+//!
+//! Everything is integer arithmetic on the postings alone, so that a block has one bound, whoever
+//! writes it. Ding and Suel (Faster top-k document retrieval using block-max indexes, 2011) keep
+//! the greatest score instead, which fixes k1, b and the statistics when the index is built.
+
+use super::bm25::{Bm25, score};
+
+/// Pairs of a bound.
+pub const PAIRS: usize = 3;
+
+/// Bytes of a bound.
+pub const BOUND_BYTES: usize = 2 * PAIRS;
+
+/// The pairs of a block: tf code and length code of each, by falling tf; the last is repeated where
+/// there are fewer.
+pub type Bound = [u8; BOUND_BYTES];
+
+/// Codes up to this one are the values themselves.
+const EXACT: u32 = 32;
+
+/// The code of the greatest value of the scale that is not above `value`.
+#[inline]
+pub const fn code_below(value: u32) -> u8 {
+    if value < EXACT {
+        return value as u8;
+    }
+    let exponent = value.ilog2();
+    let code = 16 * (exponent - 3) + (value >> (exponent - 4) & 15);
+    if code > 255 { 255 } else { code as u8 }
+}
+
+/// The code of the least value of the scale that is not below `tf`, if the greatest code stands for
+/// any tf.
+#[inline]
+pub const fn code_above(tf: u32) -> u8 {
+    let code = code_below(tf);
+    if value(code) == tf || code == 255 { code } else { code + 1 }
+}
+
+/// The value of a code.
+#[inline]
+pub const fn value(code: u8) -> u32 {
+    let code = code as u32;
+    if code < EXACT { code } else { (16 + code % 16) << (code / 16 - 1) }
+}
+
+/// The greatest tf that a code stands for.
+#[inline]
+pub const fn greatest_tf(code: u8) -> u32 {
+    if code == 255 { u32::MAX } else { value(code) }
+}
+
+/// About 16 times the binary logarithm of a code's value, plus 16: how far apart two codes are.
+const fn magnitude(code: u8) -> u16 {
+    match code {
+        0 => 0,
+        1..32 => {
+            let exponent = code.ilog2() as u16;
+            16 * exponent + ((code as u16) << 4 >> exponent)
+        }
+        // Codes go on in sixteenths of a doubling.
+        _ => code as u16 + 64,
+    }
+}
+
+/// The undominated pairs of the postings that were added.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// For each tf code the least length code that came with it; 255 where none came.
+    lengths: [u8; 256],
+    /// The tf codes that came, a bit each.
+    tfs: [u64; 4],
+}
+
+impl Default for Front {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Front {
+    /// No postings.
+    pub const fn new() -> Self {
+        Self { lengths: [255; 256], tfs: [0; 4] }
+    }
+
+    /// Adds a posting by its tf and the [code](code_below) of its document's length.
+    #[inline]
+    pub fn add(&mut self, tf: u32, length: u8) {
+        self.add_codes(code_above(tf), length);
+    }
+
+    /// Adds the pairs of a bound.
+    #[inline]
+    pub fn add_bound(&mut self, bound: Bound) {
+        bound.as_chunks().0.iter().for_each(|&[tf, length]| self.add_codes(tf, length));
+    }
+
+    #[inline]
+    fn add_codes(&mut self, tf: u8, length: u8) {
+        let least = &mut self.lengths[usize::from(tf)];
+        *least = length.min(*least);
+        self.tfs[usize::from(tf / 64)] |= 1 << (tf % 64);
+    }
+
+    /// The bound of what was added, which is forgotten; zeros if that was nothing.
+    pub fn take(&mut self) -> Bound {
+        let mut pairs = [[0; 2]; 256];
+        let mut count = 0;
+        let mut least = None;
+        for (word, tfs) in self.tfs.iter_mut().enumerate().rev() {
+            while *tfs != 0 {
+                let bit = 63 - tfs.leading_zeros();
+                *tfs ^= 1 << bit;
+                let tf = 64 * word + bit as usize;
+                let length = std::mem::replace(&mut self.lengths[tf], 255);
+                if least.is_none_or(|least| length < least) {
+                    least = Some(length);
+                    pairs[count] = [tf as u8, length];
+                    count += 1;
+                }
+            }
+        }
+        while count > PAIRS {
+            let at = closest(&pairs[..count]);
+            // The greater tf stays; the shorter length comes from the next.
+            pairs[at][1] = pairs[at + 1][1];
+            pairs.copy_within(at + 2..count, at + 1);
+            count -= 1;
+        }
+        let last = count.saturating_sub(1);
+        let mut bound = [0; BOUND_BYTES];
+        for (i, pair) in bound.as_chunks_mut().0.iter_mut().enumerate() {
+            *pair = pairs[i.min(last)];
+        }
+        bound
+    }
+}
+
+/// The first of the two neighbours that lose least when they are merged.
+fn closest(pairs: &[[u8; 2]]) -> usize {
+    let loss = |at: &usize| {
+        let ([tf, length], [next_tf, next_length]) = (pairs[*at], pairs[at + 1]);
+        let apart = |a, b| magnitude(a) - magnitude(b);
+        apart(tf, next_tf).min(apart(length, next_length))
+    };
+    (0..pairs.len() - 1).min_by_key(loss).expect("two or more are merged")
+}
+
+/// How much rounding may lift a score above that of another posting that dominates it, as a factor:
+/// each has four roundings of one part in 2^24.
+const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
+
+/// What bounds are worth with one k1, b and mean length.
+#[derive(Clone, Debug)]
+pub struct BoundNorms {
+    /// The norm of the least length of each code.
+    norms: Box<[f32; 256]>,
+}
+
+impl BoundNorms {
+    /// For documents whose mean length is `mean`.
+    pub fn new(bm25: &Bm25, mean: f64) -> Self {
+        let norms = std::array::from_fn(|code| bm25.norm(value(code as u8), mean));
+        Self { norms: Box::new(norms) }
+    }
+
+    /// The norms by length code.
+    #[inline]
+    pub fn norms(&self) -> &[f32; 256] {
+        &self.norms
+    }
+
+    /// No posting of the bound's block adds more than this to a score, rounding included. `weight`
+    /// is that of the term.
+    #[inline]
+    pub fn most(&self, weight: f32, bound: &Bound) -> f32 {
+        let of_pair = |&[tf, length]: &[u8; 2]| {
+            score(weight, greatest_tf(tf), self.norms[usize::from(length)])
+        };
+        bound.as_chunks().0.iter().map(of_pair).fold(0.0, f32::max) * ROUNDING
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bound(postings: &[(u32, u32)]) -> Bound {
+        let mut front = Front::new();
+        postings.iter().for_each(|&(tf, length)| front.add(tf, code_below(length)));
+        front.take()
+    }
+
+    #[test]
+    fn codes_are_a_rising_scale() {
+        assert_eq!((0..32).map(value).collect::<Vec<_>>(), (0..32).collect::<Vec<_>>());
+        assert_eq!([32, 33, 47, 48, 255].map(value), [32, 34, 62, 64, 507_904]);
+        for code in 0..=255 {
+            assert_eq!(code_below(value(code)), code);
+            assert_eq!(code_above(value(code)), code);
+        }
+        assert!((0..255).all(|code| value(code) < value(code + 1)));
+        assert!((0..255).all(|code| magnitude(code) < magnitude(code + 1)));
+        assert_eq!((code_below(u32::MAX), code_above(u32::MAX)), (255, 255));
+        assert_eq!((code_below(33), code_above(33)), (32, 33));
+        assert_eq!((code_below(507_903), code_above(507_905)), (254, 255));
+        assert_eq!((greatest_tf(254), greatest_tf(255)), (value(254), u32::MAX));
+    }
+
+    #[test]
+    fn dominated_postings_are_left_out() {
+        assert_eq!(bound(&[]), [0; BOUND_BYTES]);
+        assert_eq!(bound(&[(1, 0)]), [1, 0, 1, 0, 1, 0]);
+        let found = bound(&[(1, 10), (1, 20), (3, 9), (2, 9), (7, 31), (5, 30)]);
+        assert_eq!(found, [7, 31, 5, 30, 3, 9]);
+        assert_eq!(bound(&[(2, 4), (9, 6)]), [9, 6, 2, 4, 2, 4]);
+    }
+
+    #[test]
+    fn too_many_are_merged_where_least_is_lost() {
+        let [tf_40, tf_36, length_200, length_60] = [40, 36, 200, 60].map(code_below);
+        let found = bound(&[(40, 200), (36, 60), (8, 30), (4, 29)]);
+        // 36 and 40 are close, 29 and 30 are closer.
+        assert_eq!(found, [tf_40, length_200, tf_36, length_60, 8, 29]);
+        let found = bound(&[(40, 200), (36, 60), (8, 30), (4, 29), (1, 2)]);
+        assert_eq!(found, [tf_40, length_60, 8, 29, 1, 2]);
+    }
+
+    #[test]
+    fn a_front_forgets_what_was_taken() {
+        let mut front = Front::new();
+        front.add(500, 3);
+        front.take();
+        front.add_bound([4, 9, 2, 5, 1, 1]);
+        front.add(4, 10);
+        assert_eq!(front.take(), [4, 9, 2, 5, 1, 1]);
+        assert_eq!(front.take(), [0; BOUND_BYTES]);
+    }
+
+    proptest! {
+        #[test]
+        fn law_no_posting_scores_above_its_bound(
+            postings in prop::collection::vec((1..=u32::MAX, any::<u32>(), 0..32u32, 0..32u32), 1..200),
+            k1 in prop::sample::select(vec![0.0, 1e-30, 0.9, 1.2, 1e9]),
+            b in prop::sample::select(vec![0.0, 0.3, 0.75, 1.0]),
+            weight in 0..1_000_000u32,
+            mean in prop::sample::select(vec![0.0, 1e-9, 0.7, 300.0, 4e9]),
+        ) {
+            let postings: Vec<(u32, u32)> = postings
+                .into_iter()
+                .map(|(tf, length, a, b)| ((tf >> a).max(1), length >> b))
+                .collect();
+            let bm25 = Bm25::new(k1, b).unwrap();
+            let norms = BoundNorms::new(&bm25, mean);
+            let weight = weight as f32 / 1e4;
+            let mut whole = Front::new();
+            for block in postings.chunks(128) {
+                let bound = bound(block);
+                whole.add_bound(bound);
+                for &(tf, length) in block {
+                    let score = score(weight, tf, bm25.norm(length, mean));
+                    prop_assert!(score <= norms.most(weight, &bound), "{} {}", tf, length);
+                }
+            }
+            let whole = norms.most(weight, &whole.take());
+            for &(tf, length) in &postings {
+                prop_assert!(score(weight, tf, bm25.norm(length, mean)) <= whole);
+            }
+        }
+
+        #[test]
+        fn law_the_order_of_postings_does_not_matter(
+            postings in prop::collection::vec((1..300u32, 0..3000u32), 0..100),
+            turn in any::<prop::sample::Index>(),
+        ) {
+            let expected = bound(&postings);
+            let mut turned = postings.clone();
+            if !turned.is_empty() {
+                let by = turn.index(turned.len());
+                turned.rotate_left(by);
+            }
+            prop_assert_eq!(bound(&turned), expected);
+        }
+    }
+}
