@@ -81,6 +81,9 @@ fn choose(values: &[u32]) -> Choice {
         let cost = 8 * (slots + 2 + places + bytes) + EXCEPTION_BITS * count;
         if cost < best.cost {
             best = Choice { cost, width, overflow_width };
+        } else if cost > best.cost + values.len() {
+            // The cost falls with the width while exceptions are few, and rises when they are many.
+            break;
         }
     }
     best
@@ -218,16 +221,18 @@ impl<'a> Parts<'a> {
 fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
     let wrong = |found| CodecError::Place { values: len as u64, found };
     if count < len.div_ceil(8) {
-        let (mut words, mut least, mut rises) = ([0u64; 2], 0, true);
+        let (mut low, mut high, mut least, mut rises) = (0u64, 0u64, 0, true);
         for &place in places {
+            let bit = 1 << (place % 64);
+            low |= if place < 64 { bit } else { 0 };
+            high |= if place < 64 { 0 } else { bit };
             rises &= place >= least;
-            words[usize::from(place / 64 % 2)] |= 1 << (place % 64);
             least = place.saturating_add(1);
         }
         if !rises || usize::from(least) > len {
             return Err(wrong(u64::from(least)));
         }
-        return Ok(u128::from(words[1]) << 64 | u128::from(words[0]));
+        return Ok(u128::from(high) << 64 | u128::from(low));
     }
     let bytes = match places.first_chunk() {
         Some(whole) => *whole,
