@@ -1,8 +1,13 @@
 //! Options that several jobs have.
 
 use crate::Usage;
+use millrace::cluster::hosts::Hosts;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The most processes of a job.
+const MOST_PROCESSES: usize = 256;
 
 /// Options of every job that runs a dataflow.
 #[derive(clap::Args, Clone, Debug)]
@@ -10,15 +15,18 @@ pub(crate) struct Workers {
     /// Worker threads (default: all cores).
     #[arg(short, long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
-    /// Processes of this job; this version runs in one.
+    /// Processes of this job, each with a shard of the index: docs/cluster.md.
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     processes: NonZeroUsize,
     /// Number of this process among them, from 0.
     #[arg(short = 'p', long, value_name = "I", default_value = "0")]
     process: usize,
-    /// File with the host and port of every process, a line each.
+    /// File with `host:port` of every process, a line each (default: localhost, ports from 2101).
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
+    /// How long to wait for the other processes to come, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    wait: u64,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -35,20 +43,32 @@ pub(crate) struct Common {
 }
 
 impl Workers {
-    /// The number of worker threads, checked against the number of processes.
+    /// Where the processes of this job are; none if there is only this one.
+    pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
+        let (n, process) = (self.processes.get(), self.process);
+        if process >= n {
+            return Err(Usage(format!("--process {process} is not below --processes {n}")).into());
+        }
+        if n > MOST_PROCESSES {
+            return Err(Usage(format!("--processes {n} is over {MOST_PROCESSES}")).into());
+        }
+        match &self.hostfile {
+            Some(_) if n == 1 => {
+                Err(Usage("--hostfile goes with two --processes or more".into()).into())
+            }
+            _ if n == 1 => Ok(None),
+            Some(path) => Ok(Some(Hosts::read(path, n, process)?)),
+            None => Ok(Some(Hosts::local(n, process))),
+        }
+    }
+
+    /// How long to wait for the other processes.
+    pub(crate) fn wait(&self) -> Duration {
+        Duration::from_secs(self.wait)
+    }
+
+    /// The number of worker threads.
     pub(crate) fn count(&self) -> Result<usize, Usage> {
-        if self.process >= self.processes.get() {
-            return Err(Usage(format!(
-                "--process {} is not below --processes {}",
-                self.process, self.processes
-            )));
-        }
-        if self.processes.get() > 1 {
-            return Err(Usage("this version runs in one process: leave out --processes".into()));
-        }
-        if self.hostfile.is_some() {
-            return Err(Usage("--hostfile goes with --processes, which this version lacks".into()));
-        }
         Ok(match self.workers {
             Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
             Some(n) => n.get(),

@@ -1,12 +1,16 @@
 //! `millrace bench`: measurements, each as one JSON line on standard output.
 
+mod bounds;
+mod codecs;
+
+use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
-use crate::{bounds, generate};
+
 use millrace::query::output::Query;
 use millrace::query::searcher::Searcher;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Arguments of the job.
@@ -22,6 +26,8 @@ enum Experiment {
     Queries(Queries),
     /// How tight the bounds of the blocks are.
     Bounds(bounds::Args),
+    /// Size and decoding speed of every codec, on the lists that queries touch.
+    Codecs(codecs::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -43,27 +49,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
+        Experiment::Codecs(args) => codecs::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }
 
 /// Times every query; a query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &Queries) -> anyhow::Result<()> {
-    let mut queries: Vec<Query> = Vec::new();
-    let mut failed = None;
-    each_query(open_queries(args.queries.as_deref())?, |query| {
-        match query {
-            Ok(query) => queries.push(query),
-            Err(error) => failed = Some(error),
-        }
-        true
-    });
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    if queries.is_empty() {
-        anyhow::bail!("there are no queries");
-    }
+    let queries = all_queries(args.queries.as_deref())?;
     let mut searcher = Searcher::new(args.ranking.open()?);
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
@@ -94,6 +87,24 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
     });
     writeln!(std::io::stdout(), "{line}")?;
     Ok(())
+}
+
+/// The queries of a file or of standard input; there is at least one.
+fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
+    let mut queries: Vec<Query> = Vec::new();
+    let mut failed = None;
+    each_query(open_queries(path)?, |query| {
+        match query {
+            Ok(query) => queries.push(query),
+            Err(error) => failed = Some(error),
+        }
+        true
+    });
+    match failed {
+        Some(error) => Err(error),
+        None if queries.is_empty() => anyhow::bail!("there are no queries"),
+        None => Ok(queries),
+    }
 }
 
 fn median(values: &mut [f64]) -> f64 {

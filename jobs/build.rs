@@ -2,11 +2,13 @@
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
-use crate::{Usage, report, signals};
+use crate::{Usage, heap, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
+use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
+use millrace::dictionary::names::Duplicates;
 use millrace::dictionary::tally::Owners;
 use millrace::index::format::VERSION;
 use millrace::index::manifest::{self, Manifest};
@@ -20,9 +22,13 @@ use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+
+mod names;
+mod shard;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -81,11 +87,47 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
     }
 }
 
-/// Runs the job; returns the manifest of the new generation.
+/// Runs the job; returns the manifest of the new generation, or of this process's shard of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
     check_gpus(&args.gpus)?;
+    let hosts = args.workers.hosts()?;
+    if let Some(hosts) = hosts {
+        return shard::run(args, &hosts, start);
+    }
+    let input = prepare(args)?;
+
+    // From here on a signal leaves nothing behind.
+    let control = Arc::new(Control::default());
+    signals::watch(&control, None)?;
+    let lock = IndexLock::acquire(&args.index)?;
+    lock.remove_debris()?;
+    let before = current(&args.index)?;
+    let result = build_and_publish(args, input, &lock, &control);
+    if result.is_err() {
+        // What cannot be removed now is removed by the next job.
+        _ = lock.abandon(before.as_deref());
+    }
+    // A signal also makes writes fail; it is the reason.
+    let (build, manifest) =
+        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
+    totals(args, &build, &manifest, None, start)?;
+    Ok(manifest)
+}
+
+/// What a build reads and how, checked before anything is written.
+struct Prepared {
+    workers: usize,
+    budget: Budget,
+    analysis: Analysis,
+    plan: Plan,
+    /// Whether this is all of the input, or the share of one of several processes.
+    whole: bool,
+}
+
+fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
     let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
     budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {
@@ -94,37 +136,31 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-
-    // From here on a signal leaves nothing behind.
-    let control = Arc::new(Control::default());
-    signals::watch(&control, None)?;
-    let lock = IndexLock::acquire(&args.index)?;
-    lock.remove_debris()?;
-    let before = current(&args.index)?;
-    let result = build_generation(args, workers, budget, analysis, plan, &lock, &control);
-    if result.is_err() {
-        // What cannot be removed now is removed by the next job.
-        _ = lock.abandon(before.as_deref());
-    }
-    // A signal also makes writes fail; it is the reason.
-    let (build, manifest) =
-        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
-    let seconds = start.elapsed().as_secs_f64();
-    totals(args, &build, &manifest, seconds)?;
-    Ok(manifest)
+    Ok(Prepared { workers, budget, analysis, plan, whole: true })
 }
 
 /// Builds and publishes the next generation.
-fn build_generation(
+fn build_and_publish(
     args: &Args,
-    workers: usize,
-    budget: Budget,
-    analysis: Analysis,
-    plan: Plan,
+    input: Prepared,
     lock: &IndexLock,
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let (number, directory) = lock.next_generation()?;
+    let (build, manifest) = build_generation(args, input, number, directory, control)?;
+    lock.publish(number)?;
+    Ok((build, manifest))
+}
+
+/// Builds generation `number` in its empty folder and syncs it; publishes nothing.
+fn build_generation(
+    args: &Args,
+    input: Prepared,
+    number: u32,
+    directory: PathBuf,
+    control: &Arc<Control>,
+) -> anyhow::Result<(Arc<Build>, Manifest)> {
+    let Prepared { workers, budget, analysis, plan, whole } = input;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -136,7 +172,7 @@ fn build_generation(
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        parser_load: (0..workers).map(|_| Default::default()).collect(),
+        flow: Flow::new(budget.under_way() as usize * workers, workers),
         lengths: Default::default(),
         written_chunks: (0..workers).map(|_| Default::default()).collect(),
         progress: Default::default(),
@@ -145,12 +181,11 @@ fn build_generation(
     let progress = Progress::start(&build, args.workers.common.quiet);
     let shared = build.clone();
     control::run(workers, control, move |worker| assemble(&shared, worker))?;
-    let manifest = finish(args, &build, number)?;
+    let manifest = finish(args, &build, number, whole)?;
     manifest.write(&build.directory)?;
     if let Some(failure) = control.take_failure() {
         return Err(failure.into());
     }
-    lock.publish(number)?;
     drop(progress);
     Ok((build, manifest))
 }
@@ -166,31 +201,23 @@ fn check_gpus(gpus: &str) -> Result<(), Usage> {
 }
 
 /// Merges the runs and describes the generation.
-fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
+fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Result<Manifest> {
     let mut done = std::mem::take(&mut *build.done.lock().expect("no worker panicked"));
     let documents = done.documents.take().context("the dataflow left no documents' table")?;
     let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
-    if documents.documents == 0 && read > 0 {
+    if whole && documents.documents == 0 && read > 0 {
         for message in &documents.first_skipped {
             eprintln!("millrace: {message}");
         }
-        let reasons: Vec<String> =
-            documents.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        let reasons =
-            if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") };
         let inputs = match build.plan.inputs.len() {
             1 => build.plan.path(0),
             n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
         };
+        let reasons = reasons(&documents.skipped);
         bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
-    if args.strict
-        && let Some((docid, earlier)) = documents.duplicates.first
-    {
-        bail!(
-            "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
-            documents.duplicates.count
-        );
+    if whole {
+        accept_duplicates(args, &documents.duplicates)?;
     }
     done.runs.sort_by_key(|(run, _)| run.first_docid);
     let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
@@ -199,7 +226,7 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
     let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
         let run;
-        (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
+        (run, files) = merge::merge_in_place(&build.directory, &runs, memory, build.workers)?;
         runs = vec![run];
     } else {
         for run in &runs {
@@ -258,6 +285,23 @@ fn finish(args: &Args, build: &Build, number: u32) -> anyhow::Result<Manifest> {
     })
 }
 
+/// Duplicate names are an error if `--strict` is given.
+fn accept_duplicates(args: &Args, duplicates: &Duplicates) -> anyhow::Result<()> {
+    match duplicates.first {
+        Some((docid, earlier)) if args.strict => bail!(
+            "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
+            duplicates.count
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Why there are no documents.
+fn reasons(skipped: &BTreeMap<String, u64>) -> String {
+    let reasons: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") }
+}
+
 fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::InputEntry> {
     hashes.sort_unstable_by_key(|read| read.input);
     hashes
@@ -280,7 +324,15 @@ fn absolute(path: &str) -> String {
     std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }
 
-fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyhow::Result<()> {
+/// Prints and reports what this process has built: everything, or the `shard` of so many.
+fn totals(
+    args: &Args,
+    build: &Build,
+    manifest: &Manifest,
+    shard: Option<(usize, usize)>,
+    start: Instant,
+) -> anyhow::Result<()> {
+    let seconds = start.elapsed().as_secs_f64();
     let load = |n: &std::sync::atomic::AtomicU64| n.load(std::sync::atomic::Ordering::Relaxed);
     let (read, parsed) = (load(&build.progress.read_bytes), load(&build.progress.parsed_bytes));
     let s = &manifest.statistics;
@@ -290,8 +342,12 @@ fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyh
             1 => "1 run".to_string(),
             n => format!("{n} runs"),
         };
+        let of = match shard {
+            None => String::new(),
+            Some((process, processes)) => format!(" (shard {process} of {processes})"),
+        };
         let mut line = format!(
-            "{}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
+            "{}{of}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
             args.index.display(),
             show_count(s.documents),
             show_count(s.terms),
@@ -317,6 +373,8 @@ fn totals(args: &Args, build: &Build, manifest: &Manifest, seconds: f64) -> anyh
     let totals = json!({
         "job": "build",
         "index": args.index.display().to_string(),
+        "process": shard.map_or(0, |(process, _)| process),
+        "processes": shard.map_or(1, |(_, processes)| processes),
         "generation": manifest.generation,
         "documents": s.documents,
         "terms": s.terms,

@@ -49,8 +49,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 path.display()
             );
         }
+        let shards = match report.shards {
+            0 => String::new(),
+            n => format!(" in {n} shards"),
+        };
         eprintln!(
-            "{index}: sound: {} documents, {} terms, {} postings; {} checked in {seconds:.2} s",
+            "{index}: sound: {} documents, {} terms, {} postings{shards}; {} checked in {seconds:.2} s",
             show_count(report.documents),
             show_count(report.terms),
             show_count(report.postings),

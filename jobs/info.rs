@@ -1,7 +1,10 @@
 //! `millrace info`.
 
 use crate::args::{Common, show_bytes, show_count};
+use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
+use millrace::index::shards::ShardedManifest;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -21,6 +24,9 @@ pub(crate) struct Args {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(manifest) = ShardedManifest::live(&args.index)? {
+        return sharded(args, &manifest);
+    }
     let generation = Generation::open(&args.index, false)?;
     let m = generation.manifest();
     let s = &m.statistics;
@@ -70,6 +76,67 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         for file in &m.files {
             row("file", format!("{} ({})", file.name, show_bytes(file.bytes)))?;
+        }
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    let path = args.common.report.as_deref();
+    crate::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
+}
+
+/// Prints what the manifest of an index of several shards says. The shards may be on other disks, so
+/// nobody knows how many different terms they have together.
+fn sharded(args: &Args, m: &ShardedManifest) -> anyhow::Result<()> {
+    let mut skipped = BTreeMap::new();
+    for (reason, n) in m.shards.iter().flat_map(|shard| &shard.statistics.skipped) {
+        *skipped.entry(reason.as_str()).or_insert(0u64) += n;
+    }
+    let json = serde_json::json!({
+        "documents": m.documents(),
+        "terms": null,
+        "postings": m.sum(|s| s.postings),
+        "tokens": m.tokens(),
+        "codec": m.settings.codec,
+        "block_size": m.settings.block_size,
+        "runs": m.shards.iter().map(|shard| shard.runs).sum::<u64>(),
+        "generation": m.generation,
+        "settings": m.settings,
+        "empty_documents": m.sum(|s| s.empty_documents),
+        "duplicate_names": m.duplicate_names,
+        "skipped": skipped,
+        "inputs": m.shards.iter().map(|shard| shard.inputs).sum::<u64>(),
+        "bytes": m.shards.iter().map(|shard| shard.bytes).sum::<u64>(),
+        "shards": m.shards,
+    });
+    let mut text = String::new();
+    if args.json {
+        writeln!(text, "{json}")?;
+    } else {
+        let mut row = |name: &str, value: String| writeln!(text, "{name:<16} {value}");
+        row("documents", show_count(m.documents()))?;
+        row("postings", show_count(m.sum(|s| s.postings)))?;
+        row("tokens", show_count(m.tokens()))?;
+        row("empty documents", show_count(m.sum(|s| s.empty_documents)))?;
+        row("duplicate names", show_count(m.duplicate_names))?;
+        for (reason, n) in &skipped {
+            row("skipped", format!("{} {reason}", show_count(*n)))?;
+        }
+        row("stemmer", m.settings.stemmer.clone())?;
+        let words = &m.settings.stop_words;
+        row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
+        row("codec", format!("{}, blocks of {}", m.settings.codec, m.settings.block_size))?;
+        row("generation", m.generation.to_string())?;
+        row("made", format!("{} s after 1970 by `{}`", m.created, m.command))?;
+        for (number, shard) in m.shards.iter().enumerate() {
+            let s = &shard.statistics;
+            let value = format!(
+                "{} documents from docid {}, {} terms, {} runs, {}",
+                show_count(s.documents),
+                shard.first_docid,
+                show_count(s.terms),
+                shard.runs,
+                show_bytes(shard.bytes)
+            );
+            row(&shard_name(number), value)?;
         }
     }
     std::io::stdout().write_all(text.as_bytes())?;

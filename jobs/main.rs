@@ -7,11 +7,12 @@ use std::process::ExitCode;
 
 mod args;
 mod bench;
-mod bounds;
 mod build;
 mod check;
+mod cluster;
 mod demo;
 mod generate;
+mod heap;
 mod info;
 mod merge;
 mod progress;

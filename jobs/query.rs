@@ -1,14 +1,16 @@
 //! `millrace query`.
 
 use crate::args::{Workers, show_count};
+use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::{Usage, report, signals};
 use anyhow::Context;
 use millrace::dataflow::batch::Received;
 use millrace::dataflow::control::{self, Control};
-use millrace::dataflow::query::{QueryJob, assemble};
+use millrace::dataflow::query::{QueryJob, Shard, assemble};
 use millrace::index::generation::Generation;
+use millrace::index::shards::ShardedManifest;
 use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Algorithm, Mode, Settings, Shared};
+use millrace::query::searcher::{Algorithm, Mode, Settings, Shared, Whole};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
 use std::fs::File;
@@ -118,11 +120,35 @@ fn parse_form(text: &str) -> Result<Form, String> {
 impl Ranking {
     /// Opens the index for these settings.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
+        let settings = self.settings()?;
+        Ok(Shared::new(Generation::open(&self.index, self.verify)?, settings)?)
+    }
+
+    fn settings(&self) -> anyhow::Result<Settings> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
-        let generation = Generation::open(&self.index, self.verify)?;
-        let settings =
-            Settings { k: self.k, mode: self.mode, algorithm: self.algorithm, bm25, idf: self.idf };
-        Ok(Shared::new(generation, settings)?)
+        let Self { k, mode, algorithm, idf, .. } = *self;
+        Ok(Settings { k, mode, algorithm, bm25, idf })
+    }
+
+    /// Opens the shard of this process; process 0 says which generation is live.
+    fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Shared>, Shard)> {
+        let settings = self.settings()?;
+        let (process, processes) = (cluster.process, cluster.processes);
+        let manifest = if process == 0 {
+            let live = ShardedManifest::live_for(&self.index, processes)?;
+            cluster.tell_others(&live)?;
+            live
+        } else {
+            cluster.hear_first::<ShardedManifest>()?
+        };
+        let listed =
+            manifest.shards.get(process).context("the index has no shard for this process")?;
+        let shard = Shard { process, processes, first_docid: listed.first_docid };
+        let generation = manifest.open(&self.index, process, self.verify)?;
+        // The manifest has at most as many documents as there are docids.
+        let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
+        let whole = Whole { documents, tokens: manifest.tokens() };
+        Ok((Shared::of_shard(generation, settings, whole)?, shard))
     }
 }
 
@@ -130,19 +156,79 @@ impl Ranking {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = args.workers.count()?;
-    let queries = open_queries(args.queries.as_deref())?;
-    let shared = args.ranking.open()?;
+    args.ranking.settings()?;
     let control = Arc::new(Control::default());
-    // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
-    signals::watch(&control, Some(Duration::from_secs(1)))?;
-    let (sender, receiver) = sync_channel(1 << 14);
-    let job = Arc::new(QueryJob {
+    let Some(hosts) = args.workers.hosts()? else {
+        let queries = open_queries(args.queries.as_deref())?;
+        let job = new_job(args, workers, args.ranking.open()?, Shard::WHOLE, &control);
+        // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
+        signals::watch(&control, Some(Duration::from_secs(1)))?;
+        read_in_background(&job, queries)?;
+        let shared = job.clone();
+        control::run(workers, &control, move |worker| assemble(&shared, worker))?;
+        return totals(args, &job, start);
+    };
+    signals::watch(&control, Some(Duration::from_secs(3)))?;
+    let process = hosts.process();
+    let early = || -> anyhow::Result<_> {
+        if process > 0 {
+            return Ok(None);
+        }
+        // What is wrong here need not wait for the others.
+        ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
+        Ok(Some(open_queries(args.queries.as_deref())?))
+    };
+    let queries = match early() {
+        Ok(queries) => queries,
+        Err(error) => return Err(refuse((hosts, &args.workers), ("query", true), &control, error)),
+    };
+    together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
+        cluster.agree(&args.alike(workers))?;
+        let (shared, shard) = args.ranking.open_shard(cluster)?;
+        let job = new_job(args, workers, shared, shard, &control);
+        if let Some(queries) = queries {
+            read_in_background(&job, queries)?;
+        }
+        let shared = job.clone();
+        control::run_with_others(workers, process, sockets, &control, move |worker| {
+            assemble(&shared, worker);
+        })?;
+        totals(args, &job, start)
+    })
+}
+
+impl Args {
+    /// The settings that all processes have to have alike.
+    fn alike(&self, workers: usize) -> Vec<Setting> {
+        let Ranking { k, mode, algorithm, k1, b, idf, .. } = &self.ranking;
+        let rows: [(&str, String); 7] = [
+            ("--workers", workers.to_string()),
+            ("-k", k.to_string()),
+            ("--mode", format!("{mode:?}")),
+            ("--algorithm", format!("{algorithm:?}")),
+            ("--k1", k1.to_string()),
+            ("--b", b.to_string()),
+            ("--idf", format!("{idf:?}")),
+        ];
+        rows.map(|(name, value)| (name.to_string(), value)).into()
+    }
+}
+
+fn new_job(
+    args: &Args,
+    workers: usize,
+    shared: Arc<Shared>,
+    shard: Shard,
+    control: &Arc<Control>,
+) -> Arc<QueryJob> {
+    Arc::new(QueryJob {
         shared,
         form: args.format,
         batch: args.batch.get(),
         delay: Duration::from_millis(args.delay_ms),
         workers,
-        received: Mutex::new(Some(receiver)),
+        shard,
+        received: Mutex::default(),
         waker: Mutex::default(),
         output: Mutex::new(Some(Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout())))),
         control: control.clone(),
@@ -150,23 +236,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         unknown: Default::default(),
         hits: Default::default(),
         batches: Default::default(),
-    });
-    // The thread may stay in a read for ever; the process ends without it.
-    let reading = job.clone();
-    std::thread::Builder::new().name("queries".into()).spawn(move || {
-        read_queries(queries, &sender, &reading);
-        drop(sender);
-        wake(&reading);
-    })?;
-    let shared = job.clone();
-    control::run(workers, &control, move |worker| assemble(&shared, worker))?;
+    })
+}
 
+/// Starts the thread that reads queries. It may stay in a read for ever; the process ends without
+/// it.
+fn read_in_background(
+    job: &Arc<QueryJob>,
+    queries: impl Read + Send + 'static,
+) -> anyhow::Result<()> {
+    let (sender, receiver) = sync_channel(1 << 14);
+    *job.received.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(receiver);
+    let job = job.clone();
+    std::thread::Builder::new().name("queries".into()).spawn(move || {
+        read_queries(queries, &sender, &job);
+        drop(sender);
+        wake(&job);
+    })?;
+    Ok(())
+}
+
+/// Prints and reports what the job came to.
+fn totals(args: &Args, job: &QueryJob, start: Instant) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let load = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
     let (queries, unknown, hits) = (load(&job.queries), load(&job.unknown), load(&job.hits));
     if !args.workers.common.quiet {
+        let of = match job.shard {
+            Shard { process: 0, .. } => String::new(),
+            Shard { process, processes, .. } => format!(" (shard {process} of {processes})"),
+        };
         let mut line = format!(
-            "{}: {} queries, {} hits in {seconds:.3} s ({:.0} queries/s)",
+            "{}{of}: {} queries, {} hits in {seconds:.3} s ({:.0} queries/s)",
             args.ranking.index.display(),
             show_count(queries),
             show_count(hits),
@@ -180,14 +281,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = json!({
         "job": "query",
         "index": args.ranking.index.display().to_string(),
+        "process": job.shard.process,
+        "processes": job.shard.processes,
         "queries": queries,
         "queries_without_indexed_term": unknown,
         "hits": hits,
         "batches": load(&job.batches),
         "queries_per_s": queries as f64 / seconds,
     });
-    let shares = control.shares();
-    report::write(args.workers.common.report.as_deref(), totals, seconds, workers, &shares)
+    let (path, shares) = (args.workers.common.report.as_deref(), job.control.shares());
+    report::write(path, totals, seconds, job.workers, &shares)
 }
 
 /// Opens a file of queries, or standard input.

@@ -26,7 +26,8 @@ pub(crate) fn write(
             rows.sort_by_key(|share| share.worker);
             let by_worker: Vec<f64> = rows.iter().map(|share| share.seconds).collect();
             let total: f64 = by_worker.iter().sum();
-            json!({"operator": name, "seconds": total, "share": share_of(total),
+            let until = rows.iter().map(|share| share.until).fold(0.0, f64::max);
+            json!({"operator": name, "seconds": total, "share": share_of(total), "until_s": until,
                    "seconds_by_worker": by_worker})
         })
         .collect();

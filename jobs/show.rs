@@ -2,7 +2,9 @@
 
 use crate::args::Common;
 use anyhow::{Context, bail};
+use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
+use millrace::index::shards::ShardedManifest;
 use millrace::input::Compression;
 use millrace::input::decoder::Decoder;
 use std::fs::File;
@@ -27,22 +29,9 @@ pub(crate) struct Args {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let generation = Generation::open(&args.index, false)?;
-    let documents = generation.documents();
     let index = args.index.display();
-    let docid = match args.docid {
-        Some(docid) if docid < documents.len() => docid,
-        Some(docid) => {
-            bail!("{index}: there are {} documents, no docid {docid}", documents.len())
-        }
-        None => {
-            // The command line has a name when it has no docid.
-            let name = args.name.as_deref().unwrap_or_default();
-            documents
-                .find_name(name.as_bytes())
-                .with_context(|| format!("{index}: no document is named `{name}`"))?
-        }
-    };
+    let (generation, first_docid, docid) = find(args)?;
+    let documents = generation.documents();
     let at = |what| format!("{index}: document {docid} has no {what}");
     let location = documents.location(docid).with_context(|| at("place"))?;
     let name = documents.name(docid).with_context(|| at("name"))?;
@@ -54,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         )
     })?;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "docid     {docid}")?;
+    writeln!(out, "docid     {}", first_docid + docid)?;
     writeln!(out, "name      {}", String::from_utf8_lossy(name))?;
     writeln!(out, "tokens    {length}")?;
     writeln!(out, "input     {}", input.path)?;
@@ -70,8 +59,52 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !record.ends_with(b"\n") {
         writeln!(out)?;
     }
-    let totals = serde_json::json!({"job": "show", "docid": docid});
+    let totals = serde_json::json!({"job": "show", "docid": first_docid + docid});
     crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+}
+
+/// Finds the document: the generation, or the shard of it, that has it, the docid of the first one
+/// there, and its docid counted from that.
+fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
+    let index = args.index.display();
+    // The command line has a name when it has no docid.
+    let name = args.name.as_deref().unwrap_or_default();
+    let too_few = |docid, documents: u64| {
+        format!("{index}: there are {documents} documents, no docid {docid}")
+    };
+    let nobody = || format!("{index}: no document is named `{name}`");
+    let Some(manifest) = ShardedManifest::live(&args.index)? else {
+        let generation = Generation::open(&args.index, false)?;
+        let documents = generation.documents();
+        let docid = match args.docid {
+            Some(docid) if docid < documents.len() => docid,
+            Some(docid) => bail!(too_few(docid, documents.len().into())),
+            None => documents.find_name(name.as_bytes()).with_context(nobody)?,
+        };
+        return Ok((generation, 0, docid));
+    };
+    if let Some(docid) = args.docid {
+        let shard = manifest.shard_of(docid);
+        let shard = shard.with_context(|| too_few(docid, manifest.documents()))?;
+        let generation = manifest.open(&args.index, shard, false)?;
+        let first = manifest.shards[shard].first_docid;
+        return Ok((generation, first, docid - first));
+    }
+    let mut elsewhere = Vec::new();
+    for shard in 0..manifest.shards.len() {
+        if !manifest.folder(&args.index, shard).exists() {
+            elsewhere.push(shard_name(shard));
+            continue;
+        }
+        let generation = manifest.open(&args.index, shard, false)?;
+        if let Some(docid) = generation.documents().find_name(name.as_bytes()) {
+            return Ok((generation, manifest.shards[shard].first_docid, docid));
+        }
+    }
+    if elsewhere.is_empty() {
+        bail!(nobody());
+    }
+    bail!("{} in the shards on this disk; not here: {}", nobody(), elsewhere.join(", "))
 }
 
 /// Reads `bytes` at `offset` of a file's uncompressed stream.

@@ -21,9 +21,11 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`generate`] | how a collection of any size is made up |
 //! | [`fault`] | how tests make every step fail |
 
+pub mod cluster;
 pub mod codec;
 pub mod dataflow;
 pub mod dictionary;

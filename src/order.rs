@@ -266,7 +266,9 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// What a worker needs at least: two pieces, their parsed form, and a small memo table.
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
-const MOST_WORKER_BYTES: u64 = 96 << 20;
+const MOST_WORKER_BYTES: u64 = 192 << 20;
+/// What a parser needs besides for a piece in which no word occurs twice.
+const PARSER_BYTES: u64 = 6 << 20;
 /// What one more open compressed file takes at most: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
 
@@ -305,6 +307,17 @@ impl Budget {
     /// standard asks of every decoder, and more where the memory allows it.
     pub fn window_log(&self) -> u32 {
         (self.memory / 16).max(8 << 20).ilog2().min(27)
+    }
+
+    /// Bytes that a parser's memo may keep from piece to piece.
+    pub fn memo(&self) -> u64 {
+        self.worker / 6
+    }
+
+    /// Bytes of pieces, parsed or not, that may be under way for each worker.
+    pub fn under_way(&self) -> u64 {
+        let rest = self.worker - self.memo();
+        rest.saturating_sub(PARSER_BYTES).max(rest / 4)
     }
 
     /// Shares `memory` bytes among a run and `workers`.

@@ -3,6 +3,7 @@
 mod util;
 
 mod cli;
+mod cluster;
 mod effectiveness;
 mod engines;
 mod equality;

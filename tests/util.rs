@@ -98,6 +98,11 @@ impl Job {
         self
     }
 
+    /// The command, for messages.
+    pub(crate) fn command(&self) -> &Command {
+        &self.command
+    }
+
     /// Starts the job with pipes at all three streams.
     pub(crate) fn spawn(&mut self) -> Child {
         let piped = self.command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -160,6 +165,16 @@ fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8
 }
 
 impl Outcome {
+    /// What a run that was started by [`Job::spawn`] left.
+    pub(crate) fn new(
+        command: String,
+        status: Option<i32>,
+        stdout: Vec<u8>,
+        stderr: String,
+    ) -> Self {
+        Self { command, status, stdout, stderr }
+    }
+
     #[track_caller]
     pub(crate) fn expect_status(self, status: i32) -> Self {
         assert_eq!(self.status, Some(status), "{self:?}");

@@ -21,11 +21,14 @@
 //! ```
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
+pub(super) mod avx512;
+mod blocks;
 #[cfg(test)]
 mod tests;
+
+pub use blocks::Bp128;
 
 use super::level::{Level, level};
 
@@ -63,13 +66,14 @@ pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a block of 128 values of `width` bits from the beginning of `bytes`.
+/// Reads a block of 128 values of `width` bits from the beginning of `bytes`. Any smaller number N of
+/// values that is a multiple of 32 is read the same way, from N / 8 x `width` bytes.
 ///
 /// # Panics
 ///
-/// If `width` is above 32 or `bytes` is shorter than [`bytes`]`(width)`. Any contents are fine.
+/// If `width` is above 32 or `bytes` is shorter than that. Any contents are fine.
 #[inline]
-pub fn unpack(bytes: &[u8], width: u8, out: &mut [u32; BLOCK]) {
+pub fn unpack<const N: usize>(bytes: &[u8], width: u8, out: &mut [u32; N]) {
     unpack_plus(bytes, width, 0, out);
 }
 
@@ -79,8 +83,8 @@ pub fn unpack(bytes: &[u8], width: u8, out: &mut [u32; BLOCK]) {
 ///
 /// As [`unpack`].
 #[inline]
-pub fn unpack_plus(bytes: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
-    check(bytes, width);
+pub fn unpack_plus<const N: usize>(bytes: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
+    check::<N>(bytes, width);
     match level() {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
         #[cfg(target_arch = "x86_64")]
@@ -99,8 +103,8 @@ pub fn unpack_plus(bytes: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
 ///
 /// As [`unpack`].
 #[inline]
-pub fn unpack_docids(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
-    check(bytes, width);
+pub fn unpack_docids<const N: usize>(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; N]) {
+    check::<N>(bytes, width);
     match level() {
         // SAFETY: `level` found the instructions; `check` made sure of the width and the bytes.
         #[cfg(target_arch = "x86_64")]
@@ -119,7 +123,7 @@ pub fn unpack_docids(bytes: &[u8], width: u8, previous: u32, out: &mut [u32; BLO
 /// As [`unpack`], and if `i` is not below 128.
 #[inline]
 pub fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
-    check(bytes, width);
+    check::<BLOCK>(bytes, width);
     assert!(i < BLOCK, "value {i} of a block of 128");
     let bit = i * usize::from(width);
     let rest = &bytes[bit / 8..];
@@ -131,20 +135,22 @@ pub fn get(bytes: &[u8], width: u8, i: usize) -> u32 {
 }
 
 #[inline]
-fn check(block: &[u8], width: u8) {
+fn check<const N: usize>(block: &[u8], width: u8) {
+    const { assert!(N.is_multiple_of(32) && N <= BLOCK) }
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
-    assert!(block.len() >= bytes(width), "{} bytes of a block of {width} bits", block.len());
+    let needed = N / 8 * usize::from(width);
+    assert!(block.len() >= needed, "{} bytes of a block of {width} bits", block.len());
 }
 
 /// The low `width` bits set; `width` is 0 to 32.
 #[inline]
-const fn mask(width: u8) -> u32 {
+pub(in crate::codec) const fn mask(width: u8) -> u32 {
     ((1u64 << width) - 1) as u32
 }
 
 /// The paths that every machine has. They also say what the others must give.
 mod portable {
-    use super::{BLOCK, bytes, mask};
+    use super::{BLOCK, mask};
 
     pub(super) fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
         let (width, mask) = (u32::from(width), mask(width));
@@ -160,13 +166,13 @@ mod portable {
         }
     }
 
-    pub(super) fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
-        let mut words = block[..bytes(width)].chunks_exact(4);
+    pub(super) fn unpack<const N: usize>(block: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
+        let mut words = block[..N / 8 * usize::from(width)].chunks_exact(4);
         let (width, mask) = (u32::from(width), mask(width));
         let (mut held, mut bits) = (0u64, 0);
         for value in out {
             if bits < width {
-                // 128 values of w bits are exactly 4 x w words.
+                // 32 values of w bits are exactly w words.
                 if let Some(&[a, b, c, d]) = words.next() {
                     held |= u64::from(u32::from_le_bytes([a, b, c, d])) << bits;
                 }
@@ -178,7 +184,12 @@ mod portable {
         }
     }
 
-    pub(super) fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+    pub(super) fn unpack_docids<const N: usize>(
+        block: &[u8],
+        width: u8,
+        previous: u32,
+        out: &mut [u32; N],
+    ) {
         unpack(block, width, 1, out);
         let mut docid = previous;
         for value in out {

@@ -1,6 +1,53 @@
 //! How are integers written in few bits? One codec a file, its encoder beside its decoder.
+//!
+//! [`Codec`] is what the codecs of postings have in common. Bytes are laid out by each as its file
+//! says; all of them are little-endian and need no alignment.
+//!
+//! | codec | parameter | blocks | where it is good |
+//! | --- | --- | --- | --- |
+//! | [`bp128`] | a width a block | 128 (64, 512) | fastest |
+//! | [`newpfd`] | a width a block, exceptions apart | 128, 64 | smallest that is fast |
+//! | [`pfor`] | a width a list, exceptions of the whole list apart, coded again | 128, 512 (64) | one width for a GPU |
+//! | [`rice`] | a width a list, quotients in a bit vector | 128, 64, 512 | small |
+//! | [`vbyte`] | none | 128, 64, 512 | simple |
+//!
+//! [`bits`], [`unary`] and [`sums`] are what they are made of.
 
+pub mod bits;
 pub mod bp128;
+mod column;
+mod error;
 pub mod folded;
 pub(crate) mod level;
+pub mod newpfd;
+pub mod pfor;
+pub mod rice;
+pub mod sums;
+#[cfg(test)]
+mod tests;
+pub mod unary;
 pub mod vbyte;
+
+pub use column::{Block, Codec, Encoder, List, Opened, Survey, Widths};
+pub use error::CodecError;
+
+/// The codecs that an index may have, the default first.
+pub const ALL: [&dyn Codec; 5] =
+    [&bp128::Bp128, &newpfd::NewPfd, &pfor::Pfor::DEFAULT, &rice::Rice, &vbyte::VByte];
+
+/// The codec of this name.
+pub fn named(name: &str) -> Option<&'static dyn Codec> {
+    ALL.into_iter().find(|codec| codec.name() == name)
+}
+
+/// The number of values of a block, which must be one that the codec has: a power of two.
+fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {
+    assert!(codec.block_lens().contains(&block_len), "{}: blocks of {block_len}", codec.name());
+    block_len
+}
+
+/// The number of values of a block that is written, which must not be empty or too long.
+fn check_values(values: &[u32], block_len: usize) {
+    let len = values.len();
+    assert!((1..=block_len).contains(&len), "{len} values for a block of {block_len}");
+}

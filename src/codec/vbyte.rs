@@ -15,6 +15,10 @@
 //! assert_eq!(at, 2);
 //! ```
 
+mod blocks;
+
+pub use blocks::VByte;
+
 /// The most bytes that a value takes.
 pub const MAX_BYTES: usize = 10;
 

@@ -27,7 +27,7 @@ pub struct Answered {
 }
 
 /// An activation begins no further query after this time.
-const SLICE: Duration = Duration::from_millis(1);
+pub(super) const SLICE: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
 pub trait Answer<'scope> {
@@ -60,7 +60,11 @@ impl<'scope> Answer<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                         let took = began.elapsed();
                         let mut text = String::new();
                         let documents = job.shared.generation().documents();
-                        job.form.write(&query, hits, took, documents, &mut text);
+                        let name = |at: usize| {
+                            let name = documents.name(hits[at].docid).unwrap_or_default();
+                            String::from_utf8_lossy(name)
+                        };
+                        job.form.write(&query, hits, took, name, &mut text);
                         job.queries.fetch_add(1, Ordering::Relaxed);
                         job.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
                         job.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);

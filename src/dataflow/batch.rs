@@ -19,6 +19,7 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 pub type Received = Result<Query, Cause>;
 
 /// A query and its place in its batch.
+#[derive(Clone, Debug)]
 pub struct Numbered {
     /// Place in the batch, from 0.
     pub place: u32,

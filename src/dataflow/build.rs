@@ -5,15 +5,17 @@ use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::tally::Owners;
 use crate::input::Compression;
 use crate::input::splits::Plan;
+use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::decompress::Decompress;
 use super::documents::{DocumentsDone, write_documents};
-use super::encode::Encode;
+use super::encode::{CHUNK_BYTES, Encode};
+use super::flow::Flow;
 use super::flush::{Flush, RunDone};
 use super::index::Index;
 use super::parse::Parse;
@@ -21,6 +23,9 @@ use super::read::{Claims, read};
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::{Concat, Probe};
 use timely::worker::Worker;
+
+/// Blocks that wait for a decompressor, for each worker that is to be fed.
+const BLOCKS_BY_WORKER: usize = 8;
 
 /// Everything that the operators of one build job share.
 pub struct Build {
@@ -44,8 +49,8 @@ pub struct Build {
     pub control: Arc<Control>,
     /// Which split is next.
     pub claims: Claims,
-    /// Bytes of pieces that wait for each parser or are in its hands.
-    pub parser_load: Vec<AtomicUsize>,
+    /// What is under way.
+    pub flow: Flow,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
     /// Encoded chunks of each worker that are written.
@@ -100,16 +105,18 @@ impl Progress {
 }
 
 impl Build {
-    /// Bytes of pieces that the reader of one file may have under way.
-    pub(super) fn window(&self) -> usize {
-        // Parsed, a piece without a word that occurs twice takes eight times its bytes.
-        let share = self.budget.worker as usize / 12 * self.workers;
-        share / self.budget.open_files.min(self.plan.splits.len()).max(1)
+    /// Blocks that a reader may read ahead of its decompressor. The `first` split that is not done
+    /// feeds all parsers between two turns of its reader; the readers of the others share as much.
+    pub(super) fn blocks_ahead(&self, first: bool) -> usize {
+        let blocks = self.budget.worker as usize / 48 * self.workers / BLOCK_BYTES;
+        let readers = self.budget.open_files.min(self.plan.splits.len()).max(1);
+        let share = if first { blocks } else { blocks / readers };
+        share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
-    /// Bytes that a parser's memo may keep.
-    pub(super) fn memo_bytes(&self) -> usize {
-        self.budget.worker as usize / 6
+    /// Encoded chunks of one worker that the writer has not written, at most.
+    pub(super) fn unwritten_chunks(&self) -> u64 {
+        (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }
 }
 

@@ -4,16 +4,27 @@
 //! no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
 //! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
 //! dataflows as soon as there is one.
+//!
+//! Over several processes timely's threads panic when a connection breaks, and poison the queues of
+//! the workers. Then the process at the other end has gone, of which the watch over the control
+//! lines ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a job that
+//! failed are left where they are, for what they would drop is poisoned; the process ends.
 
+use crate::cluster::PeerFailure;
+use crate::cluster::links::SILENCE;
 use std::any::Any;
 use std::cell::Cell;
 use std::error::Error;
+use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
+use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
+use timely::communication::{Hooks, WorkerGuards};
 use timely::worker::Worker;
 
 /// Any error of an operator.
@@ -48,6 +59,9 @@ pub enum JobError {
     /// The reader of the output has gone: a quiet end.
     #[error("the reader of the output has gone")]
     OutputClosed,
+    /// Another process of the job failed or has gone.
+    #[error(transparent)]
+    Peer(#[from] PeerFailure),
     /// The workers could not be started.
     #[error("the workers could not be started: {0}")]
     Start(String),
@@ -62,14 +76,23 @@ pub struct Share {
     pub worker: usize,
     /// Its working time.
     pub seconds: f64,
+    /// When it last worked, in seconds from the beginning of the job.
+    pub until: f64,
 }
 
 /// What the workers of a job share: whether it goes on.
-#[derive(Default)]
 pub struct Control {
+    began: Instant,
     stopped: AtomicBool,
     failure: Mutex<Option<JobError>>,
     shares: Mutex<Vec<Share>>,
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        let (stopped, failure, shares) = Default::default();
+        Self { began: Instant::now(), stopped, failure, shares }
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -106,13 +129,15 @@ pub struct Guard {
     control: Arc<Control>,
     operator: &'static str,
     worker: usize,
-    worked: Rc<Cell<Duration>>,
+    worked: Cell<Duration>,
+    until: Cell<Instant>,
 }
 
 impl Guard {
     /// Makes the guard of an operator.
     pub fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
-        Self { control: control.clone(), operator, worker, worked: Rc::default() }
+        let until = Cell::new(control.began);
+        Self { control: control.clone(), operator, worker, worked: Cell::default(), until }
     }
 
     /// Does a part of the operator's work, unless the job has ended; a failure ends it.
@@ -123,7 +148,9 @@ impl Guard {
         let start = Instant::now();
         let result =
             crate::fault::operator(self.operator).map_err(Cause::from).and_then(|()| work());
-        self.worked.set(self.worked.get() + start.elapsed());
+        let end = Instant::now();
+        self.worked.set(self.worked.get() + (end - start));
+        self.until.set(end);
         match result {
             Ok(result) => Some(result),
             Err(source) => {
@@ -143,7 +170,8 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
-        let share = Share { operator: self.operator, worker: self.worker, seconds };
+        let until = (self.until.get() - self.control.began).as_secs_f64();
+        let share = Share { operator: self.operator, worker: self.worker, seconds, until };
         lock(&self.control.shares).push(share);
     }
 }
@@ -190,44 +218,135 @@ pub fn run(
     control: &Arc<Control>,
     build: impl Fn(&mut Worker) + Send + Sync + 'static,
 ) -> Result<(), JobError> {
-    keep_panic_messages();
+    let communication = match workers {
+        1 => timely::CommunicationConfig::Thread,
+        n => timely::CommunicationConfig::Process(n),
+    };
+    let (builders, _) = communication.try_build().map_err(JobError::Start)?;
     let shared = control.clone();
-    let work = move |worker: &mut Worker| {
-        let index = worker.index();
-        let panicked = |outcome: Result<(), Box<dyn Any + Send>>| {
-            if let Err(cause) = outcome {
-                let message = PANIC.take().unwrap_or_else(|| payload(&*cause).to_string());
-                shared.fail(JobError::Panic { worker: index, message });
-            }
-        };
-        panicked(catch_unwind(AssertUnwindSafe(|| {
-            build(worker);
-            while !shared.stopped() && worker.has_dataflows() {
-                worker.step_or_park(Some(PATIENCE));
-            }
-        })));
+    let guards = start(builders, move |worker| {
+        if let Err(failure) = step(worker, &shared, &build) {
+            shared.fail(failure);
+        }
         // timely steps what is left until it is complete, which it will never be: it goes.
-        panicked(catch_unwind(AssertUnwindSafe(|| {
+        let dropped = catch(worker.index(), || {
             for dataflow in worker.installed_dataflows() {
                 worker.drop_dataflow(dataflow);
             }
-        })));
-    };
-    let config = timely::Config {
-        communication: match workers {
-            1 => timely::CommunicationConfig::Thread,
-            n => timely::CommunicationConfig::Process(n),
-        },
-        worker: timely::WorkerConfig::default(),
-    };
-    let guards = timely::execute(config, work).map_err(JobError::Start)?;
+        });
+        if let Err(failure) = dropped {
+            shared.fail(failure);
+        }
+    })?;
+    join(guards, control)
+}
+
+/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others,
+/// by their numbers; that of this `process` has none.
+///
+/// # Errors
+/// The first failure of any worker of this process, or why another one made it end.
+pub fn run_with_others(
+    workers: usize,
+    process: usize,
+    sockets: Vec<Option<TcpStream>>,
+    control: &Arc<Control>,
+    build: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<(), JobError> {
+    let hooks = Hooks::default();
+    let inside = ProcessBuilder::new_typed_vector(workers, hooks.refill.clone(), None);
+    let (builders, lines) =
+        initialize_networking_from_sockets(inside, sockets, process, workers, hooks)
+            .map_err(|error| JobError::Start(error.to_string()))?;
+    let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
+    let (shared, (completed, completions)) = (control.clone(), channel());
+    let guards = start(builders, move |worker| {
+        match step(worker, &shared, &build) {
+            Err(JobError::Panic { worker, message }) if message.contains(POISONED) => {
+                let start = Instant::now();
+                while !shared.stopped() && start.elapsed() < SILENCE + PATIENCE {
+                    std::thread::sleep(PATIENCE);
+                }
+                shared.fail(JobError::Panic { worker, message });
+            }
+            Err(failure) => shared.fail(failure),
+            Ok(()) => {}
+        }
+        while shared.stopped() {
+            std::thread::park();
+        }
+        // The job ends without this worker when nobody receives.
+        _ = completed.send(());
+    })?;
+    let mut working = workers;
+    while working > 0 && !control.stopped() {
+        match completions.recv_timeout(PATIENCE) {
+            Ok(()) => working -= 1,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+    if control.stopped() {
+        std::mem::forget((guards, lines));
+        return control.take_failure().map_or(Ok(()), Err);
+    }
+    // Closing waits for the others, who may go at last; what timely's threads say of it is kept.
+    let closing = std::thread::Builder::new().name("timely:close".into()).spawn({
+        let control = control.clone();
+        move || {
+            let joined = join(guards, &control);
+            drop(lines);
+            joined
+        }
+    });
+    let closing = closing.map_err(|error| JobError::Start(error.to_string()))?;
+    while !closing.is_finished() && !control.stopped() {
+        std::thread::sleep(PATIENCE / 20);
+    }
+    if let Some(failure) = control.take_failure() {
+        return Err(failure);
+    }
+    closing.join().unwrap_or_else(|cause| Err(JobError::Start(payload(&*cause).to_string())))
+}
+
+/// What timely's queues say when the thread at their other end has panicked.
+const POISONED: &str = "MergeQueue poisoned";
+
+fn start(
+    builders: Vec<AllocatorBuilder>,
+    work: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<WorkerGuards<()>, JobError> {
+    keep_panic_messages();
+    let config = timely::WorkerConfig::default();
+    timely::execute::execute_from(builders, Box::new(()), config, work).map_err(JobError::Start)
+}
+
+/// Builds the dataflow of a worker and steps it until it is complete or the job ends.
+fn step(
+    worker: &mut Worker,
+    control: &Control,
+    build: &impl Fn(&mut Worker),
+) -> Result<(), JobError> {
+    catch(worker.index(), || {
+        build(worker);
+        while !control.stopped() && worker.has_dataflows() {
+            worker.step_or_park(Some(PATIENCE));
+        }
+    })
+}
+
+/// Turns a panic of a worker into an error.
+fn catch(worker: usize, work: impl FnOnce()) -> Result<(), JobError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
+        let message = PANIC.take().unwrap_or_else(|| payload(&*cause).to_string());
+        JobError::Panic { worker, message }
+    })
+}
+
+fn join(guards: WorkerGuards<()>, control: &Control) -> Result<(), JobError> {
     for outcome in guards.join() {
         if let Err(message) = outcome {
             control.fail(JobError::Start(message));
         }
     }
-    match control.take_failure() {
-        Some(failure) => Err(failure),
-        None => Ok(()),
-    }
+    control.take_failure().map_or(Ok(()), Err)
 }

@@ -2,11 +2,11 @@
 //!
 //! - In: blocks of the same worker, in order. Out: pieces at the position (split, block, piece),
 //!   each for the parser that has the least to do.
-//! - The job's window: while the pieces of this worker that the far end has not absorbed exceed
-//!   `Build::window`, nothing is decompressed; one piece may always be under way, so that the
-//!   least split, for which all others wait, is never stopped.
-//! - Memory: the window, a piece that grows, and a decoder.
-//! - Work per activation: pieces until every parser has two to do, at most [`MOST_AT_ONCE`]; this
+//! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
+//!   the first split that is not done, one piece may always be under way, for all others wait for
+//!   it.
+//! - Memory: a piece that grows, and a decoder.
+//! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`]; this
 //!   worker parses too, and while it does, the others must not run dry.
 
 use super::build::Build;
@@ -16,11 +16,10 @@ use crate::dictionary::group::Local;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::piece::Piece;
-use crate::order::{PIECE_BYTES, Position};
+use crate::order::Position;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
@@ -32,8 +31,6 @@ pub type Assigned = Local<(usize, Piece)>;
 
 /// Blocks or pieces that one activation is done with at most.
 pub const MOST_AT_ONCE: usize = 256;
-/// A parser with so many bytes to do needs no more now.
-const ENOUGH_BYTES: usize = 2 * PIECE_BYTES;
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
 
@@ -62,7 +59,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
             let guard = Guard::new(&build.control, "Decompress", worker);
             let activator = scope.activator_for(info.address);
             let mut blocks: VecDeque<(Capability<u64>, Block)> = VecDeque::new();
-            let mut window = Window { pieces: VecDeque::new(), bytes: 0, absorbed };
+            // Time of the last piece that went out.
+            let mut last = None;
             let mut stream: Option<SplitStream> = None;
             move |input, output| {
                 input.for_each(|cap, data| {
@@ -70,15 +68,17 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         blocks.push_back((cap.retain(0), block));
                     }
                 });
-                window.settle();
                 for _ in 0..MOST_AT_ONCE {
                     if blocks.is_empty() {
                         return;
                     }
-                    if window.bytes > 0 && window.bytes >= build.window() {
+                    let (cap, block) = blocks.front_mut().expect("there is a block");
+                    let first = is_first(&absorbed, block.split);
+                    feed.first.set(first);
+                    let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
+                    if !unblocked && !build.flow.has_room(first) {
                         return activator.activate_after(PAUSE);
                     }
-                    let (cap, block) = blocks.front_mut().expect("there is a block");
                     let step = guard.work(|| {
                         let stream = stream.get_or_insert_with(|| SplitStream::new(&build, block));
                         stream.step(&build, block)
@@ -86,11 +86,9 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                     let Some((piece, done)) = step else { return };
                     let mut busy = false;
                     if let Some(piece) = piece {
-                        let parser = least_loaded(&build, worker);
-                        let bytes = piece.bytes.len();
-                        let load = build.parser_load[parser].fetch_add(bytes, Ordering::Relaxed);
-                        busy = load >= ENOUGH_BYTES;
-                        window.push(*cap.time(), bytes);
+                        let parser;
+                        (parser, busy) = build.flow.assign(worker, piece.bytes.len());
+                        last = Some(*cap.time());
                         output.session(&*cap).give(Local((parser, piece)));
                         let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
                         let Some(next) = next else { return };
@@ -116,36 +114,10 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
     }
 }
 
-/// Picks the parser with the fewest bytes to do; among equals this worker's own is the last, for it
-/// parses between two looks at the loads and so seems to have little to do.
-fn least_loaded(build: &Build, own: usize) -> usize {
-    let load = |w: usize| build.parser_load[w].load(Ordering::Relaxed);
-    (0..build.workers).min_by_key(|&w| (load(w), w == own)).unwrap_or(own)
-}
-
-/// Pieces of this worker that the far end has not absorbed.
-struct Window {
-    pieces: VecDeque<(u64, usize)>,
-    bytes: usize,
-    absorbed: ProbeHandle<u64>,
-}
-
-impl Window {
-    fn push(&mut self, time: u64, bytes: usize) {
-        // An empty piece counts too: it is under way.
-        self.pieces.push_back((time, bytes.max(1)));
-        self.bytes += bytes.max(1);
-    }
-
-    fn settle(&mut self) {
-        while let Some(&(time, bytes)) = self.pieces.front() {
-            if self.absorbed.less_equal(&time) {
-                return;
-            }
-            self.bytes -= bytes;
-            self.pieces.pop_front();
-        }
-    }
+/// Whether nothing of an earlier split is under way.
+fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
+    // A split number that does not fit a position has not come this far.
+    Position::new(split as u64, 0, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
 }
 
 /// The stream of one split.

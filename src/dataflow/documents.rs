@@ -4,7 +4,7 @@
 //!   frontier tells which pieces are written.
 //! - Batches wait until every earlier piece is written, for docids are places in this order.
 //! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
-//! - Work per activation: one batch.
+//! - Work per activation: all batches whose turn it is.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
@@ -54,6 +54,11 @@ impl Batch {
         self.documents.push(Row { name_end: self.names.len(), line, length, location });
     }
 
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.names.capacity() + self.documents.capacity() * size_of::<Row>()
+    }
+
     /// Documents in the batch.
     pub fn documents(&self) -> u32 {
         self.documents.len() as u32
@@ -93,7 +98,6 @@ pub fn write_documents<'scope>(
     let mut input = builder.new_input(batches, Exchange::new(|_: &Local<Batch>| 0));
     let (output, written) = builder.new_output::<Vec<()>>();
     drop(output);
-    let activator = scope.activator_for(builder.operator_info().address);
     builder.build(move |_| {
         let guard = Guard::new(&build.control, "Documents", worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, Batch)> = BTreeMap::new();
@@ -106,13 +110,16 @@ pub fn write_documents<'scope>(
                 }
             });
             let frontier = &frontiers[0];
-            let ready = waiting.first_key_value().is_some_and(|(t, _)| !frontier.less_equal(t));
-            if ready && let Some((_, (_cap, batch))) = waiting.pop_first() {
+            while let Some(entry) = waiting.first_entry()
+                && !frontier.less_equal(entry.key())
+            {
+                let (_cap, batch) = entry.remove();
+                build.flow.absorbed(batch.bytes());
                 guard.work(|| {
                     table.as_mut().ok_or("documents go to worker 0")?.write(&build, &batch)
                 });
-                activator.activate();
-            } else if waiting.is_empty()
+            }
+            if waiting.is_empty()
                 && frontier.is_empty()
                 && let Some(table) = table.take()
             {
@@ -128,7 +135,7 @@ pub fn write_documents<'scope>(
 }
 
 /// The part of the memory that hashes of names may take: one of so many.
-const NAMES_SHARE: u64 = 64;
+pub const NAMES_SHARE: u64 = 64;
 
 /// The table that grows.
 struct Table {

@@ -2,10 +2,11 @@
 //!
 //! - In: this worker's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `MOST_UNWRITTEN` of each worker are under way.
+//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each worker are under way.
+//!   Of many owners it often needs the chunks of one, so that a few would make it wait.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   workers share.
-//! - Work per activation: one chunk.
+//! - Work per activation: as many chunks as may be under way.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
@@ -62,9 +63,7 @@ pub struct ChunkList {
 }
 
 /// A chunk goes out when it has this many bytes.
-const CHUNK_BYTES: usize = 256 << 10;
-/// Chunks of one worker that the writer has not written.
-const MOST_UNWRITTEN: u64 = 3;
+pub(super) const CHUNK_BYTES: usize = 256 << 10;
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// See the [module](self).
@@ -90,24 +89,26 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                         closed.push_back((cap.retain(0), run));
                     }
                 });
-                if open.is_none() {
-                    let Some((cap, run)) = closed.pop_front() else { return };
-                    let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
-                    open = encoding.map(|encoding| (cap, encoding));
-                }
-                let Some((cap, encoding)) = open.as_mut() else { return };
-                if sent - build.written_chunks[worker].load(Ordering::Acquire) >= MOST_UNWRITTEN {
-                    return activator.activate_after(PAUSE);
-                }
-                let Some(chunk) = guard.work(|| encoding.chunk(worker)) else { return };
-                let ends_run = chunk.ends_run;
-                sent += 1;
-                output.session(&*cap).give(Local(chunk));
-                if ends_run {
-                    open = None;
-                }
-                if open.is_some() || !closed.is_empty() {
-                    activator.activate();
+                while open.is_some() || !closed.is_empty() {
+                    if sent - build.written_chunks[worker].load(Ordering::Acquire)
+                        >= build.unwritten_chunks()
+                    {
+                        return activator.activate_after(PAUSE);
+                    }
+                    if open.is_none()
+                        && let Some((cap, run)) = closed.pop_front()
+                    {
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
+                        open = encoding.map(|encoding| (cap, encoding));
+                    }
+                    let Some((cap, encoding)) = open.as_mut() else { return };
+                    let Some(chunk) = guard.work(|| encoding.chunk(worker)) else { return };
+                    let ends_run = chunk.ends_run;
+                    sent += 1;
+                    output.session(&*cap).give(Local(chunk));
+                    if ends_run {
+                        open = None;
+                    }
                 }
             }
         })

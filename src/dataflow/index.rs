@@ -6,7 +6,8 @@
 //! - Groups wait until every earlier piece has been absorbed; the readers' windows bound them. From
 //!   the pieces' counts each owner knows docids and run borders without asking anybody.
 //! - A run that closes is encoded before the next one begins: there is memory for one.
-//! - Work per activation: one group.
+//! - Work per activation: at most [`MOST_AT_ONCE`] groups, or [`MOST_BYTES`] of them, for every
+//!   worker has a group of each piece while it parses a few of the pieces.
 
 use super::build::Build;
 use super::control::Guard;
@@ -36,6 +37,11 @@ pub struct ClosedRun {
     /// Set while the run is not encoded.
     pub busy: Rc<Cell<bool>>,
 }
+
+/// Groups that one activation appends at most.
+const MOST_AT_ONCE: usize = 256;
+/// Bytes of them.
+const MOST_BYTES: usize = 512 << 10;
 
 /// See the [module](self).
 pub trait Index<'scope> {
@@ -82,9 +88,9 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                 if busy.get() {
                     return activator.activate();
                 }
-                let ready =
-                    waiting.first_key_value().is_some_and(|(time, _)| !frontier.less_equal(time));
-                let mut close = |placement: Placement, dictionary: &mut RunDictionary, cap| {
+                let mut close = |placement: Placement,
+                                 dictionary: &mut RunDictionary,
+                                 cap: &Capability<u64>| {
                     busy.set(true);
                     let run = ClosedRun {
                         run: placement.run,
@@ -95,7 +101,15 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                     };
                     runs_out.activate().session(cap).give(run);
                 };
-                if ready && let Some((_, (runs_cap, _absorbed_cap, group))) = waiting.pop_first() {
+                let mut bytes = 0;
+                for _ in 0..MOST_AT_ONCE {
+                    let Some(entry) = waiting.first_entry() else { break };
+                    if frontier.less_equal(entry.key()) || busy.get() || bytes >= MOST_BYTES {
+                        break;
+                    }
+                    let (runs_cap, _absorbed_cap, group) = entry.remove();
+                    bytes += group.bytes();
+                    build.flow.absorbed(group.bytes());
                     guard.work(|| {
                         let placement = sequencer.place(&group.counts)?;
                         dictionary.append(&group, placement.first);
@@ -105,6 +119,8 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                         Ok(())
                     });
                     last = Some(runs_cap);
+                }
+                if waiting.first_key_value().is_some_and(|(time, _)| !frontier.less_equal(time)) {
                     activator.activate();
                 } else if waiting.is_empty()
                     && frontier.is_empty()

@@ -2,15 +2,22 @@
 //! of another module.
 
 pub mod answer;
+pub mod ask;
+pub mod asked;
 pub mod batch;
 pub mod build;
 pub mod collect;
 pub mod control;
+pub mod crossing;
 pub mod decompress;
 pub mod documents;
 pub mod encode;
+pub mod flow;
 pub mod flush;
+pub mod gather;
 pub mod index;
+pub mod look;
 pub mod parse;
 pub mod query;
 pub mod read;
+pub mod score;

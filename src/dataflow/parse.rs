@@ -23,7 +23,6 @@ use crate::input::warc::WarcParser;
 use crate::input::{Format, plain};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::OutputBuilder;
@@ -67,8 +66,9 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
                 let bytes = piece.bytes.len();
                 let parsed = guard.work(|| Ok(parser.parse(&build, piece)));
-                build.parser_load[worker].fetch_sub(bytes, Ordering::Relaxed);
                 let Some((groups, batch)) = parsed else { return };
+                let parsed = groups.iter().map(Group::bytes).sum::<usize>() + batch.bytes();
+                build.flow.parsed(worker, bytes, parsed);
                 Progress::add(&build.progress.parsed_bytes, bytes as u64);
                 Progress::add(&build.progress.documents, u64::from(batch.documents()));
                 let mut output = groups_out.activate();
@@ -96,7 +96,8 @@ struct Parser {
 
 impl Parser {
     fn new(build: &Build) -> Self {
-        let tally = Tally::new(build.analysis.clone(), build.owners.clone(), build.memo_bytes());
+        let tally =
+            Tally::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
         Self {
             tally,
             jsonl: JsonlParser::new(),

@@ -1,9 +1,13 @@
 //! What do the operators of the query job share, and how are they joined?
 
 use super::answer::Answer;
+use super::ask::Ask;
 use super::batch::{Received, batch};
 use super::collect::Collect;
 use super::control::Control;
+use super::gather::gather;
+use super::look::Look;
+use super::score::Score;
 use crate::query::output::Form;
 use crate::query::searcher::Shared;
 use std::io::Write;
@@ -26,8 +30,10 @@ pub struct QueryJob {
     pub batch: usize,
     /// A batch waits at most so long for more.
     pub delay: Duration,
-    /// Worker threads.
+    /// Worker threads of each process.
     pub workers: usize,
+    /// Which shard of the index this process has.
+    pub shard: Shard,
     /// Where queries come from; taken by worker 0.
     pub received: Mutex<Option<Receiver<Received>>>,
     /// Wakes the batch operator; made by worker 0, used by the thread that reads.
@@ -46,14 +52,51 @@ pub struct QueryJob {
     pub batches: AtomicU64,
 }
 
-/// Joins the operators on one worker:
+/// The part of an index that a process searches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// The number of this process.
+    pub process: usize,
+    /// Processes, and shards.
+    pub processes: usize,
+    /// Docid of the shard's first document in the whole index.
+    pub first_docid: u32,
+}
+
+impl Shard {
+    /// The only shard of an index that is whole.
+    pub const WHOLE: Self = Self { process: 0, processes: 1, first_docid: 0 };
+}
+
+impl QueryJob {
+    /// The worker of a process that has a query's turn, among the workers of all processes.
+    pub(super) fn worker_of(&self, process: usize, number: u64) -> u32 {
+        (process * self.workers + (number % self.workers as u64) as usize) as u32
+    }
+}
+
+/// Joins the operators on one worker. In one process:
 ///
 /// ```text
 /// batch -> (exchange) -> answer -> (exchange) -> collect
 /// ```
+///
+/// In several, where three exchanges cross processes:
+///
+/// ```text
+/// batch -> ask -> (exchange) -> look -> (exchange) -> score -> (exchange) -> gather -> collect
+///      `---------------------------------------------------------------------^
+/// ```
 pub fn assemble(job: &Arc<QueryJob>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("query", |scope| {
         let written = ProbeHandle::new();
-        batch(scope, job, written.clone()).answer(job).collect(job).probe_with(&written);
+        let queries = batch(scope, job, written.clone());
+        let answered = if job.shard.processes == 1 {
+            queries.answer(job)
+        } else {
+            let found = queries.clone().ask(job).look(job).score(job);
+            gather(queries, found, job)
+        };
+        answered.collect(job).probe_with(&written);
     });
 }

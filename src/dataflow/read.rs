@@ -5,7 +5,7 @@
 //! - Each worker claims the next split when it is done with its own, so that splits are opened in
 //!   order; at most [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that
 //!   waits holds a capability for the first unclaimed split only.
-//! - Memory: a quarter of the reader's window, for it waits until the decompressor has taken blocks.
+//! - Memory: `Build::blocks_ahead`, for it waits until the decompressor has taken blocks.
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
 use super::build::{Build, InputRead, Progress};
@@ -46,6 +46,8 @@ pub struct Block {
 pub struct Feed {
     /// Blocks that were read and not yet taken.
     pub queued: Cell<usize>,
+    /// The split is the first that is not done.
+    pub first: Cell<bool>,
     reader: RefCell<Option<Activator>>,
 }
 
@@ -59,8 +61,6 @@ impl Feed {
     }
 }
 
-/// Blocks that wait for a decompressor, for each worker that is to be fed.
-const QUEUED_BY_WORKER: usize = 8;
 /// How long a worker that found no split to open waits before it looks again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(1);
 
@@ -122,12 +122,10 @@ pub fn read<'scope>(
         let guard = Guard::new(&build.control, "Read", scope.index());
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
-        let quarter = build.window() / 4 / BLOCK_BYTES;
-        let most_queued = quarter.clamp(2, QUEUED_BY_WORKER * build.workers);
         let mut capability = Some(capability);
         let mut current: Option<Current> = None;
         move |output| {
-            while shared.queued.get() < most_queued {
+            while shared.queued.get() < build.blocks_ahead(shared.first.get()) {
                 let Some(cap) = capability.as_mut() else { return };
                 let step = guard.work(|| {
                     if current.is_none() {

@@ -60,15 +60,9 @@ impl HashTable {
     /// Brings the first slot for `hash` into the cache.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        #[cfg(target_arch = "x86_64")]
         if !self.slots.is_empty() {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            let slot = &self.slots[self.home(hash)];
-            // SAFETY: a prefetch of a valid reference reads nothing and has no effect.
-            unsafe { _mm_prefetch(std::ptr::from_ref(slot).cast(), _MM_HINT_T0) };
+            prefetch(&self.slots[self.home(hash)]);
         }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = hash;
     }
 
     /// Finds the number with this hash for which `same` holds, or inserts `number`.
@@ -114,6 +108,19 @@ impl HashTable {
             self.slots[at] = slot;
         }
     }
+}
+
+/// Brings what is referred to into the cache.
+#[inline(always)]
+pub fn prefetch<T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of a valid reference reads nothing and has no effect.
+        unsafe { _mm_prefetch(std::ptr::from_ref(what).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
 }
 
 #[cfg(test)]

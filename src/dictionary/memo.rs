@@ -1,7 +1,8 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
-use super::hash::{Found, HashTable, hash};
+use super::hash::{Found, HashTable, hash, prefetch};
+use super::short;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -111,6 +112,12 @@ impl Memo {
         mixed as usize & (self.slots.len() - 1)
     }
 
+    /// Brings the first slot for a key into the cache.
+    #[inline(always)]
+    pub fn prefetch(&self, key: Key) {
+        prefetch(&self.slots[self.home(key)]);
+    }
+
     /// The term of a token that has a key.
     #[inline(always)]
     pub fn term_of_key(&mut self, key: Key) -> u32 {
@@ -186,7 +193,8 @@ impl Memo {
         let (list, strings) = (&self.list, &self.strings);
         let found = self.terms.find_or_insert(hash, next, |n| {
             let t = &list[n as usize];
-            t.hash == hash && &strings[t.start as usize..][..usize::from(t.len)] == term.as_bytes()
+            t.hash == hash
+                && short::equal(&strings[t.start as usize..][..usize::from(t.len)], term.as_bytes())
         });
         match found {
             Found::Old(n) => n,

@@ -10,5 +10,6 @@ pub mod lengths;
 pub mod memo;
 pub mod names;
 pub mod run;
+pub mod short;
 pub mod slices;
 pub mod tally;

@@ -3,6 +3,7 @@
 
 use super::group::Group;
 use super::hash::{Found, HashTable};
+use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use std::sync::Arc;
@@ -72,7 +73,10 @@ impl RunDictionary {
             let found = self.table.find_or_insert(term.hash, next, |n| {
                 let e = &entries[n as usize];
                 e.collection == term.collection
-                    && &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)] == suffix
+                    && short::equal(
+                        &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)],
+                        suffix,
+                    )
             });
             let docid = first + term.first;
             head.clear();
@@ -93,7 +97,7 @@ impl RunDictionary {
                         collection: term.collection,
                         suffix_bytes: term.suffix_bytes,
                     });
-                    self.suffixes.extend_from_slice(suffix);
+                    short::push(suffix, &mut self.suffixes);
                     self.entries.last_mut().expect("an entry was pushed")
                 }
             };

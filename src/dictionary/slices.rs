@@ -1,6 +1,8 @@
 //! Where do the postings of an open run lie? One growing buffer, cut into slices that belong to one
 //! list each and double in size, so that a list of any length wastes less than it uses.
 
+use super::short;
+
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =
     [8, 8, 16, 16, 32, 32, 64, 64, 128, 128, 256, 256, 512, 512, 1024, 2048, 4096];
@@ -51,7 +53,7 @@ impl Slices {
         loop {
             let n = bytes.len().min(usize::from(chain.left));
             let at = chain.write as usize;
-            self.bytes[at..at + n].copy_from_slice(&bytes[..n]);
+            short::copy(&bytes[..n], &mut self.bytes[at..]);
             chain.write += n as u32;
             chain.left -= n as u16;
             bytes = &bytes[n..];

@@ -6,7 +6,9 @@
 //! term with one counting sort, for the number of each term's postings is known.
 
 use super::group::{Group, GroupTerm};
+use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM};
+use super::short;
 use crate::codec::folded;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
 use crate::score::bounds::code_below;
@@ -72,8 +74,14 @@ pub struct Tally {
     sorted: Vec<(u32, u32)>,
 }
 
+/// Tokens that are looked up together: the cache misses of one overlap those of the others.
+const TOGETHER: usize = 32;
+
 /// The part of [`Tally`] that takes tokens.
 struct Counter {
+    /// Tokens that are not looked up yet; their slots of the memo are on the way to the cache.
+    keys: [Key; TOGETHER],
+    waiting: usize,
     memo: Memo,
     states: Vec<State>,
     postings: Vec<Posting>,
@@ -86,6 +94,22 @@ struct Counter {
 }
 
 impl Counter {
+    /// Looks up and counts the tokens that wait.
+    fn count_waiting(&mut self) {
+        let keys = self.keys;
+        let mut terms = [NO_TERM; TOGETHER];
+        for (term, &key) in terms.iter_mut().zip(&keys[..self.waiting]) {
+            *term = self.memo.term_of_key(key);
+            if let Some(state) = self.states.get(*term as usize) {
+                prefetch(state);
+            }
+        }
+        for &term in &terms[..self.waiting] {
+            self.count(term);
+        }
+        self.waiting = 0;
+    }
+
     #[inline(always)]
     fn count(&mut self, term: u32) {
         if term == NO_TERM {
@@ -113,11 +137,16 @@ impl Counter {
 impl Stretches for Counter {
     #[inline(always)]
     fn key(&mut self, key: Key) {
-        let term = self.memo.term_of_key(key);
-        self.count(term);
+        self.memo.prefetch(key);
+        self.keys[self.waiting] = key;
+        self.waiting += 1;
+        if self.waiting == TOGETHER {
+            self.count_waiting();
+        }
     }
 
     fn long(&mut self, token: &[u8]) {
+        self.count_waiting();
         let mut lower = [0u8; 255];
         if let Some(lower) = lower.get_mut(..token.len()) {
             lower.copy_from_slice(token);
@@ -131,6 +160,7 @@ impl Stretches for Counter {
     }
 
     fn mixed(&mut self, bytes: &[u8]) {
+        self.count_waiting();
         for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(term);
@@ -142,6 +172,8 @@ impl Tally {
     /// Makes a tally whose memo takes at most `memo_bytes` from piece to piece.
     pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter {
+            keys: [Key::default(); TOGETHER],
+            waiting: 0,
             memo: Memo::new(analysis, memo_bytes),
             states: Vec::new(),
             postings: Vec::new(),
@@ -158,6 +190,7 @@ impl Tally {
         self.counter.document += 1;
         self.counter.tokens = 0;
         self.scanner.scan(text, &mut self.counter);
+        self.counter.count_waiting();
         self.lengths.push(code_below(self.counter.tokens));
         self.counter.tokens
     }
@@ -257,7 +290,7 @@ impl Tally {
                 folded::put(document - last - 1, tf, &mut group.lists);
                 last = document;
             }
-            group.suffixes.extend_from_slice(suffix);
+            short::push(suffix, &mut group.suffixes);
             group.terms.push(GroupTerm {
                 hash: term.hash,
                 first,

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod run;
+mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use crate::index::manifest::Manifest;
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris};
+use crate::index::shards::ShardedManifest;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,10 +48,12 @@ pub struct Report {
     pub bytes: u64,
     /// Documents.
     pub documents: u64,
-    /// Different terms.
+    /// Different terms; those of every shard count for themselves.
     pub terms: u64,
     /// Postings.
     pub postings: u64,
+    /// Shards; 0 of an index that is whole.
+    pub shards: u64,
     /// What jobs have left behind that did not end well; the next build or merge removes it.
     pub debris: Vec<PathBuf>,
 }
@@ -66,7 +70,15 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
         let live = current(index).map_err(|error| vec![error])?;
         let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
         let generation = live.ok_or_else(none)?;
-        let checked = check_generation(index, &generation);
+        let checked = match ShardedManifest::read(&generation) {
+            Ok(Some(manifest)) => shards::check(index, &generation, &manifest),
+            // What is wrong with the manifest is told where it is read as that of a whole index.
+            Ok(None) | Err(_) => check_generation(&generation),
+        };
+        let checked = checked.and_then(|mut report| {
+            report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
+            Ok(report)
+        });
         let replaced = || current(index).is_ok_and(|now| now.as_ref() != Some(&generation));
         if checked.is_ok() || attempt == ATTEMPTS || !replaced() {
             return checked;
@@ -75,10 +87,10 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
     }
 }
 
-fn check_generation(index: &Path, generation: &Path) -> Result<Report, Vec<IndexError>> {
+/// Checks the generation in a folder; does not look for debris.
+fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
     let manifest = read_manifest(generation).map_err(|error| vec![error])?;
     let mut check = Check { generation, manifest: &manifest, problems: Vec::new() };
-    let debris = check.note(debris(index, Some(generation))).unwrap_or_default();
     let bytes = check.files();
     check.unknown_files();
     let documents = check.documents();
@@ -96,7 +108,8 @@ fn check_generation(index: &Path, generation: &Path) -> Result<Report, Vec<Index
         documents: manifest.statistics.documents,
         terms: manifest.statistics.terms,
         postings: manifest.statistics.postings,
-        debris,
+        shards: 0,
+        debris: Vec::new(),
     })
 }
 

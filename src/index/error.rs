@@ -65,6 +65,24 @@ pub enum IndexError {
         /// The folder of the index.
         path: PathBuf,
     },
+    /// The index has shards, and the job asks for one that is whole.
+    #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes (-n {shards})", .path.display())]
+    Sharded {
+        /// The manifest.
+        path: PathBuf,
+        /// Its shards.
+        shards: usize,
+    },
+    /// The index does not have a shard for each process.
+    #[error("{}: this index has {shards} and this job runs in {processes} processes: start as many as it has shards (-n), or build it again", .path.display(), shards = shards_in_words(*.shards))]
+    Shards {
+        /// The manifest.
+        path: PathBuf,
+        /// Its shards; 1 if it is whole.
+        shards: usize,
+        /// Processes of the job.
+        processes: usize,
+    },
     /// The folder holds no live generation.
     #[error("{}: there is no index in this folder: make one with `millrace build`", .path.display())]
     NoIndex {
@@ -79,6 +97,13 @@ pub enum IndexError {
         /// The rule.
         reason: String,
     },
+}
+
+fn shards_in_words(shards: usize) -> String {
+    match shards {
+        1 => "1 shard".to_string(),
+        n => format!("{n} shards"),
+    }
 }
 
 impl IndexError {

@@ -61,6 +61,17 @@ pub fn generation_number(name: &str) -> Option<u32> {
     (generation_name(number) == name).then_some(number)
 }
 
+/// Names the folder of a shard: `shard-0`.
+pub fn shard_name(shard: usize) -> String {
+    format!("shard-{shard}")
+}
+
+/// Reads the number of a shard from the name of its folder, if it is one.
+pub fn shard_number(name: &str) -> Option<usize> {
+    let shard = name.strip_prefix("shard-")?.parse().ok()?;
+    (shard_name(shard) == name).then_some(shard)
+}
+
 /// Names a run: `000000`.
 pub fn run_name(number: u32) -> String {
     format!("{number:06}")
@@ -267,6 +278,7 @@ mod tests {
         for name in ["gen-12", "gen-+00012", "gen-0000012", "gen-", "x", "gen-99999999999"] {
             assert_eq!(generation_number(name), None, "{name}");
         }
+        assert_eq!((shard_number("shard-12"), shard_number("shard-012")), (Some(12), None));
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
     }

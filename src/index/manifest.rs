@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-mod read;
+pub(super) mod read;
 #[cfg(test)]
 mod tests;
 
@@ -137,14 +137,7 @@ impl Manifest {
 
     /// Lays the manifest out, its checksum last.
     pub fn encode(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self)
-            .expect("numbers, strings and lists of them are always JSON");
-        // Puts the checksum in the place of the closing brace.
-        text.truncate(text.len() - "\n}".len());
-        text.push_str(",\n  ");
-        let crc = crc32fast::hash(text.as_bytes());
-        text.push_str(&tail(crc));
-        text
+        seal(self)
     }
 
     /// Writes the manifest into the folder of its generation and syncs it.
@@ -222,6 +215,18 @@ pub fn find_file<'a>(
         let expected = format!("an entry for {name}");
         IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
     })
+}
+
+/// Lays a manifest of either kind out, its checksum last.
+pub(super) fn seal(manifest: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(manifest)
+        .expect("numbers, strings and lists of them are always JSON");
+    // Puts the checksum in the place of the closing brace.
+    text.truncate(text.len() - "\n}".len());
+    text.push_str(",\n  ");
+    let crc = crc32fast::hash(text.as_bytes());
+    text.push_str(&tail(crc));
+    text
 }
 
 /// The end of a manifest, from its checksum on.

@@ -13,6 +13,7 @@ pub mod map;
 pub mod merge;
 pub mod publish;
 pub mod run;
+pub mod shards;
 pub mod storage;
 #[cfg(test)]
 mod testing;

@@ -10,7 +10,7 @@
 use crate::index::error::IndexError;
 use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
 use crate::index::manifest::Manifest;
-use crate::index::storage;
+use crate::index::{shards, storage};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,11 +52,7 @@ impl IndexLock {
     /// # Errors
     /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
     pub fn remove_debris(&self) -> Result<(), IndexError> {
-        let live = current(&self.index)?;
-        for path in debris(&self.index, live.as_deref())? {
-            storage::remove_tree(&path)?;
-        }
-        Ok(())
+        self.abandon(None)
     }
 
     /// Removes what a job that failed has written; `before` was live when it began. That one stays
@@ -67,10 +63,9 @@ impl IndexLock {
     /// As [`remove_debris`](Self::remove_debris).
     pub fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
         let live = current(&self.index)?;
-        for path in debris(&self.index, live.as_deref())? {
-            if Some(path.as_path()) != before {
-                storage::remove_tree(&path)?;
-            }
+        let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
+        for path in debris(&self.index, &keep)? {
+            storage::remove_tree(&path)?;
         }
         Ok(())
     }
@@ -81,6 +76,17 @@ impl IndexLock {
     /// # Errors
     /// `Damaged` if `CURRENT` cannot be read; `Storage`.
     pub fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
+        let (number, path) = self.next_folder()?;
+        storage::create_dir(&path.join(RUNS))?;
+        Ok((number, path))
+    }
+
+    /// Makes the folder of the next generation, which will have shards elsewhere. Returns its number
+    /// and the folder.
+    ///
+    /// # Errors
+    /// As [`next_generation`](Self::next_generation).
+    pub fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
         let live = current(&self.index)?;
         let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
         let live = live.as_deref().and_then(number_of);
@@ -89,7 +95,6 @@ impl IndexLock {
         })?;
         let path = self.index.join(generation_name(number));
         storage::create_dir(&path)?;
-        storage::create_dir(&path.join(RUNS))?;
         Ok((number, path))
     }
 
@@ -110,13 +115,19 @@ impl IndexLock {
         }
         storage::sync_dir(&path.join(RUNS))?;
         storage::sync_dir(&path)?;
+        self.switch(number)?;
+        let _ = self.remove_debris();
+        Ok(())
+    }
+
+    /// Makes `CURRENT` name generation `number`.
+    pub(super) fn switch(&self, number: u32) -> Result<(), IndexError> {
+        let name = generation_name(number);
         let next = self.index.join(CURRENT_TMP);
         storage::write_whole(&next, format!("{name}\n").as_bytes())?;
         storage::sync_dir(&self.index)?;
         storage::rename(&next, &self.index.join(CURRENT))?;
-        storage::sync_dir(&self.index)?;
-        let _ = self.remove_debris();
-        Ok(())
+        storage::sync_dir(&self.index)
     }
 }
 
@@ -152,19 +163,20 @@ pub(crate) fn number_of(generation: &Path) -> Option<u32> {
     generation_number(generation.file_name()?.to_str()?)
 }
 
-/// Returns what [`IndexLock::remove_debris`] removes when `live` is the live generation.
-pub(crate) fn debris(index: &Path, live: Option<&Path>) -> Result<Vec<PathBuf>, IndexError> {
+/// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
+pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
-    debris.retain(|path| Some(path.as_path()) != live);
+    debris.retain(|path| !keep.contains(&path.as_path()));
     let next = index.join(CURRENT_TMP);
     if next.symlink_metadata().is_ok() {
         debris.push(next);
     }
+    debris.extend(shards::debris(index, keep)?);
     Ok(debris)
 }
 
 /// Returns all generations in the folder of an index, by number.
-fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
+pub(super) fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {
         let path = entry.map_err(IndexError::storage("read the folder", index))?.path();

@@ -139,7 +139,7 @@ impl Plan {
                 plan.add_folder(argument, format)?;
             } else {
                 let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let format = match format.or_else(|| Format::by_name(argument)) {
+                let format = match format.or_else(|| format_of_name(argument)) {
                     Some(format) => format,
                     None => format_of_content(argument)?,
                 };
@@ -153,6 +153,56 @@ impl Plan {
     /// Bytes of all inputs whose size is known.
     pub fn bytes(&self) -> u64 {
         self.inputs.iter().map(|input| input.bytes).sum()
+    }
+
+    /// Whether standard input is a part of it.
+    pub fn reads_stdin(&self) -> bool {
+        self.inputs.iter().any(|input| input.path.is_none())
+    }
+
+    /// A hash of what the plan depends on: name, size and format of every input.
+    pub fn digest(&self) -> u64 {
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        for Input { name, bytes, format, .. } in &self.inputs {
+            hash.update(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
+        }
+        hash.digest()
+    }
+
+    /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
+    /// process. Which those are depends on the plan and the number of processes alone; inputs are
+    /// numbered anew. Files that were ignored count for process 0.
+    pub fn share(mut self, process: usize, processes: usize) -> Self {
+        // A split without bytes, such as a pipe, counts too.
+        let weight = |split: &Split| {
+            let inputs = &self.inputs[split.inputs.start as usize..split.inputs.end as usize];
+            1 + inputs.iter().map(|input| u128::from(input.bytes)).sum::<u128>()
+        };
+        let total: u128 = self.splits.iter().map(weight).sum();
+        let mut before = 0;
+        let mut owners = Vec::with_capacity(self.splits.len());
+        for split in &self.splits {
+            // Twice its middle; it is below twice the total, so the owner is one of the processes.
+            let middle = 2 * before + weight(split);
+            owners.push((middle * processes as u128 / (2 * total)) as usize);
+            before += weight(split);
+        }
+        let mut own = owners.iter().map(|&owner| owner == process);
+        self.splits.retain(|_| own.next() == Some(true));
+        let start = self.splits.first().map_or(0, |split| split.inputs.start);
+        let end = self.splits.last().map_or(0, |split| split.inputs.end);
+        self.inputs = self.inputs.drain(start as usize..end as usize).collect();
+        for split in &mut self.splits {
+            split.inputs = split.inputs.start - start..split.inputs.end - start;
+        }
+        let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let own =
+            std::mem::take(pipes).into_iter().filter(|(input, _)| (start..end).contains(input));
+        *pipes = own.map(|(input, pipe)| (input - start, pipe)).collect();
+        if process > 0 {
+            self.ignored = 0;
+        }
+        self
     }
 
     fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {
@@ -193,7 +243,7 @@ impl Plan {
             if !entry.file_type().is_file() {
                 continue;
             }
-            let Some(format) = format.or_else(|| Format::by_name(entry.path())) else {
+            let Some(format) = format.or_else(|| format_of_name(entry.path())) else {
                 self.ignored += 1;
                 continue;
             };
@@ -313,6 +363,18 @@ fn format_of_content(path: &Path) -> Result<Format, InputError> {
     content_format(&shown, &head)
 }
 
+/// Finds the format from a file's name. The disks of TREC and many crawls are in files named as
+/// text, whose first bytes leave no doubt.
+fn format_of_name(path: &Path) -> Option<Format> {
+    let format = Format::by_name(path)?;
+    if format == Format::Text
+        && let Ok(records @ (Format::Trec | Format::Warc)) = format_of_content(path)
+    {
+        return Some(records);
+    }
+    Some(format)
+}
+
 /// Finds the format from the first bytes of a file, decompressed if need be.
 fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
     let mut text = Vec::with_capacity(HEAD_BYTES as usize);
@@ -329,6 +391,27 @@ mod tests {
 
     fn names(plan: &Plan) -> Vec<&str> {
         plan.inputs.iter().map(|i| i.name.as_str()).collect()
+    }
+
+    #[test]
+    fn records_in_files_named_as_text() {
+        use Format::{Text, Trec, Warc};
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text, expected) in [
+            ("a.txt", "<DOC>\n<DOCNO> a </DOCNO>\n<TEXT>mill</TEXT>\n</DOC>\n", Trec),
+            ("b.text", "WARC/1.0\r\nWARC-Type: warcinfo\r\n", Warc),
+            ("c.txt", "{\"a note\"}", Text),
+            ("d.txt", "A text about <DOC> and <DOCNO>", Text),
+            ("e.txt", "", Text),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let plan = Plan::new(&[path], None).unwrap();
+            assert_eq!(plan.inputs[0].format, expected, "{name}");
+        }
+        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+        let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
+        assert_eq!(formats, [Trec, Warc, Text, Text, Text]);
     }
 
     #[test]
@@ -357,6 +440,31 @@ mod tests {
         let plan = Plan::new(&[dir.path().into()], None).unwrap();
         let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
         assert_eq!(inputs, [0..2, 2..4]);
+    }
+
+    #[test]
+    fn shares_are_neighbours_and_cover_the_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let sizes = [10, 3000, 0, 700, 700, 1, 90, 2000];
+        for (number, bytes) in sizes.iter().enumerate() {
+            std::fs::write(dir.path().join(format!("{number}.jsonl")), vec![b' '; *bytes]).unwrap();
+        }
+        let plan = || Plan::new(&[dir.path().into()], None).unwrap();
+        for processes in [1, 2, 3, 20] {
+            let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
+            let found: Vec<_> = shares.iter().flat_map(names).map(str::to_string).collect();
+            assert_eq!(found, names(&plan()));
+            for share in &shares {
+                let inputs = share.splits.iter().flat_map(|split| split.inputs.clone());
+                assert!(inputs.eq(0..share.inputs.len() as u32));
+                let most = 6501 / processes as u64 + 3000;
+                assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
+            }
+        }
+        assert_eq!(plan().share(0, 2).bytes(), 3010);
+        assert_eq!(plan().digest(), plan().digest());
+        std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
+        assert_ne!(plan().digest(), plan().share(0, 2).digest());
     }
 
     #[test]

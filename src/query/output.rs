@@ -1,8 +1,8 @@
 //! How is the answer to a query written?
 
 use super::top_k::Hit;
-use crate::index::documents::Documents;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ struct JsonAnswer<'a> {
 #[derive(Serialize)]
 struct JsonHit<'a> {
     rank: usize,
-    name: std::borrow::Cow<'a, str>,
+    name: Cow<'a, str>,
     docid: u32,
     score: f32,
 }
@@ -67,21 +67,20 @@ fn one_word(text: &str, out: &mut String) {
 
 impl Form {
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
-    /// `f32`.
-    pub fn write(
+    /// `f32`. `name` gives the name of the hit at a place among the `hits`.
+    pub fn write<'a>(
         self,
         query: &Query,
         hits: &[Hit],
         took: Duration,
-        documents: &Documents,
+        name: impl Fn(usize) -> Cow<'a, str>,
         out: &mut String,
     ) {
-        let name = |docid| String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
         match self {
             Self::Jsonl => {
                 let hits = hits.iter().zip(1..).map(|(hit, rank)| JsonHit {
                     rank,
-                    name: name(hit.docid),
+                    name: name(rank - 1),
                     docid: hit.docid,
                     score: hit.score,
                 });
@@ -100,7 +99,7 @@ impl Form {
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
                     out.push_str(" Q0 ");
-                    one_word(&name(hit.docid), out);
+                    one_word(&name(rank - 1), out);
                     writeln!(out, " {rank} {} millrace", hit.score).expect("a string takes all");
                 }
             }
@@ -108,7 +107,7 @@ impl Form {
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
                     write!(out, "\t{rank}\t").expect("a string takes all");
-                    one_word(&name(hit.docid), out);
+                    one_word(&name(rank - 1), out);
                     writeln!(out, "\t{}\t{}", hit.docid, hit.score).expect("a string takes all");
                 }
             }

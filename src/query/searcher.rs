@@ -63,9 +63,19 @@ pub struct Settings {
     pub idf: IdfKind,
 }
 
+/// The collection that scores are about; a generation may be a shard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Documents.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+}
+
 /// What all searchers of one generation share.
 pub struct Shared {
     generation: Generation,
+    whole: Whole,
     analysis: Analysis,
     settings: Settings,
     /// The length norm of every document.
@@ -80,16 +90,39 @@ impl Shared {
     /// # Errors
     /// When its recorded analysis is not known to this program.
     pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
+        let documents = generation.documents().len();
+        let tokens = generation.manifest().statistics.tokens;
+        Self::of_shard(generation, settings, Whole { documents, tokens })
+    }
+
+    /// Prepares a generation that holds a shard of a collection.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn of_shard(
+        generation: Generation,
+        settings: Settings,
+        whole: Whole,
+    ) -> Result<Arc<Self>, IndexError> {
         let analysis = analysis_of(&generation)?;
-        let statistics = &generation.manifest().statistics;
-        let mean = match statistics.documents {
+        let mean = match whole.documents {
             0 => 0.0,
-            n => statistics.tokens as f64 / n as f64,
+            n => whole.tokens as f64 / f64::from(n),
         };
         let mut norms = Vec::new();
         settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
         let bounds = BoundNorms::new(&settings.bm25, mean);
-        Ok(Arc::new(Self { generation, analysis, settings, norms, bounds }))
+        Ok(Arc::new(Self { generation, whole, analysis, settings, norms, bounds }))
+    }
+
+    /// The collection that scores are about.
+    pub fn whole(&self) -> Whole {
+        self.whole
+    }
+
+    /// How queries are answered.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The generation that is searched.
@@ -112,6 +145,8 @@ pub struct Searcher {
     shared: Arc<Shared>,
     strings: String,
     terms: Vec<QueryTerm>,
+    /// Documents of the whole collection with each term, and its weight.
+    dfs: Vec<u32>,
     weights: Vec<f32>,
     /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
     lists: Vec<Option<ListView<'static>>>,
@@ -134,6 +169,7 @@ impl Searcher {
             shared,
             strings: String::new(),
             terms: Vec::new(),
+            dfs: Vec::new(),
             weights: Vec::new(),
             lists: Vec::new(),
             run_terms: Vec::new(),
@@ -153,29 +189,75 @@ impl Searcher {
     /// # Errors
     /// When the index is damaged.
     pub fn search(&mut self, text: &str) -> Result<(&[Hit], bool), IndexError> {
-        self.analyze(text);
-        self.hits.clear();
         let shared = self.shared.clone();
-        let mut lists = recycle(std::mem::take(&mut self.lists));
-        let known = self.weigh(&shared, &mut lists)?;
-        if known > 0 {
-            let all_known = known == self.terms.len();
-            match shared.settings.mode {
-                Mode::Or => self.run_all(&shared, &lists, Mode::Or)?,
-                Mode::And if all_known => self.run_all(&shared, &lists, Mode::And)?,
-                Mode::And => {}
-                Mode::AndOr => {
-                    if all_known {
-                        self.run_all(&shared, &lists, Mode::And)?;
-                    }
-                    if self.hits.len() < shared.settings.k {
-                        self.run_all(&shared, &lists, Mode::Or)?;
-                    }
+        let lists = self.look_up(&shared, text)?;
+        self.count(&lists);
+        self.answer(&shared, &lists, shared.settings.mode)?;
+        self.lists = recycle(lists);
+        Ok((&self.hits, self.dfs.iter().any(|&df| df > 0)))
+    }
+
+    /// Returns how many documents of this generation have each distinct term of `text`, by first
+    /// appearance.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn frequencies(&mut self, text: &str) -> Result<&[u32], IndexError> {
+        let shared = self.shared.clone();
+        let lists = self.look_up(&shared, text)?;
+        self.count(&lists);
+        self.lists = recycle(lists);
+        Ok(&self.dfs)
+    }
+
+    /// Returns the best hits of this shard for `text`, best first, with docids of the shard. `dfs`
+    /// are the [`frequencies`](Self::frequencies) added up over all shards.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn search_shard(
+        &mut self,
+        text: &str,
+        dfs: &[u32],
+        mode: Mode,
+    ) -> Result<&[Hit], IndexError> {
+        let shared = self.shared.clone();
+        let lists = self.look_up(&shared, text)?;
+        self.dfs.clear();
+        self.dfs.extend_from_slice(dfs);
+        self.dfs.resize(self.terms.len(), 0);
+        self.answer(&shared, &lists, mode)?;
+        self.lists = recycle(lists);
+        Ok(&self.hits)
+    }
+
+    /// Finds the hits of the analysed query, whose dfs are known.
+    fn answer<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &[Option<ListView<'a>>],
+        mode: Mode,
+    ) -> Result<(), IndexError> {
+        self.hits.clear();
+        self.weigh();
+        let all_known = self.dfs.iter().all(|&df| df > 0);
+        if self.dfs.iter().all(|&df| df == 0) {
+            return Ok(());
+        }
+        match mode {
+            Mode::Or => self.run_all(shared, lists, Mode::Or),
+            Mode::And if all_known => self.run_all(shared, lists, Mode::And),
+            Mode::And => Ok(()),
+            Mode::AndOr => {
+                if all_known {
+                    self.run_all(shared, lists, Mode::And)?;
                 }
+                if self.hits.len() < shared.settings.k {
+                    self.run_all(shared, lists, Mode::Or)?;
+                }
+                Ok(())
             }
         }
-        self.lists = recycle(lists);
-        Ok((&self.hits, known > 0))
     }
 
     /// Finds the distinct terms, in order of their first appearance.
@@ -203,31 +285,42 @@ impl Searcher {
         starts.zip(&self.terms).map(|(start, term)| split(&self.strings[start..term.end]))
     }
 
-    /// Looks all terms up in all runs, the lists of a run side by side, and weighs each by its df in
-    /// the whole collection; returns how many are in the index.
-    fn weigh<'a>(
+    /// Analyses a query and looks all terms up in all runs, the lists of a run side by side.
+    fn look_up<'a>(
         &mut self,
         shared: &'a Shared,
-        lists: &mut Vec<Option<ListView<'a>>>,
-    ) -> Result<usize, IndexError> {
+        text: &str,
+    ) -> Result<Vec<Option<ListView<'a>>>, IndexError> {
+        self.analyze(text);
+        let mut lists = recycle(std::mem::take(&mut self.lists));
         for run in shared.generation.runs() {
             for (collection, suffix) in self.split_terms() {
                 lists.push(run.find(collection, suffix)?);
             }
         }
-        let Settings { bm25, idf: kind, .. } = shared.settings;
-        let documents = shared.generation.documents().len();
-        self.weights.clear();
-        let mut known = 0;
-        for (i, term) in self.terms.iter().enumerate() {
+        Ok(lists)
+    }
+
+    /// Counts the documents of this generation that have each term.
+    fn count(&mut self, lists: &[Option<ListView<'_>>]) {
+        let documents = self.shared.generation.documents().len();
+        self.dfs.clear();
+        for i in 0..self.terms.len() {
             let of_runs = lists.iter().skip(i).step_by(self.terms.len());
             // A damaged index may claim more postings than there are documents.
             let sum: u64 = of_runs.flatten().map(|list| u64::from(list.df())).sum();
-            let df = sum.min(documents.into()) as u32;
-            known += usize::from(df > 0);
-            self.weights.push(bm25.weight(idf(documents, df, kind), term.times));
+            self.dfs.push(sum.min(documents.into()) as u32);
         }
-        Ok(known)
+    }
+
+    /// Weighs each term by its df in the whole collection.
+    fn weigh(&mut self) {
+        let Settings { bm25, idf: kind, .. } = self.shared.settings;
+        let documents = self.shared.whole.documents;
+        self.weights.clear();
+        let terms = self.terms.iter().zip(&self.dfs);
+        self.weights
+            .extend(terms.map(|(term, &df)| bm25.weight(idf(documents, df, kind), term.times)));
     }
 
     /// Searches all runs in docid order, so that ties go to the smaller docid.
@@ -267,7 +360,10 @@ impl Searcher {
 }
 
 /// The analysis that the index was made with.
-fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
+///
+/// # Errors
+/// When it is not known to this program.
+pub fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
     let settings = &generation.manifest().settings;
     let path = generation.path().join(MANIFEST);
     let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);

@@ -7,7 +7,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{BLOCK, bytes, mask};
+use super::{bytes, mask};
+use crate::codec::sums::portable;
 
 /// Bytes behind a block that the loads may touch.
 const SLACK: usize = 16;
@@ -103,8 +104,8 @@ unsafe fn eight<const WIDE: bool>(from: *const u8, shape: Shape) -> __m256i {
 
 /// Gives `decode` the block with [`SLACK`] bytes behind it: in place, or a copy.
 #[inline(always)]
-fn with_slack(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
-    let size = bytes(width);
+fn with_slack<const N: usize>(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
+    let size = N / 8 * usize::from(width);
     if block.len() >= size + SLACK {
         decode(block);
     } else {
@@ -118,15 +119,21 @@ fn with_slack(block: &[u8], width: u8, decode: impl FnOnce(&[u8])) {
 ///
 /// # Safety
 ///
-/// `width` is at most 32 and `block` has 16 x `width` bytes; the machine has AVX2.
-pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
-    with_slack(block, width, |block| {
+/// `width` is at most 32 and `block` has N / 8 x `width` bytes, where 32 divides N and N is at most
+/// 128; the machine has AVX2.
+pub(super) unsafe fn unpack<const N: usize>(
+    block: &[u8],
+    width: u8,
+    more: u32,
+    out: &mut [u32; N],
+) {
+    with_slack::<N>(block, width, |block| {
         if width <= 25 {
             // SAFETY: promised by the caller; `with_slack` added the rest.
-            unsafe { unpack_as::<false>(block, width, more, out) }
+            unsafe { unpack_as::<false, N>(block, width, more, out) }
         } else {
             // SAFETY: as above.
-            unsafe { unpack_as::<true>(block, width, more, out) }
+            unsafe { unpack_as::<true, N>(block, width, more, out) }
         }
     });
 }
@@ -135,11 +142,16 @@ pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; 
 ///
 /// As [`unpack`], and `block` has [`SLACK`] bytes more.
 #[target_feature(enable = "avx2")]
-unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
+unsafe fn unpack_as<const WIDE: bool, const N: usize>(
+    block: &[u8],
+    width: u8,
+    more: u32,
+    out: &mut [u32; N],
+) {
     let shape = shape(width);
     let more = _mm256_set1_epi32(more as i32);
     for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        // SAFETY: sixteen steps of `width` bytes are the block; the slack is behind the last.
+        // SAFETY: N / 8 steps of `width` bytes are the block; the slack is behind the last.
         let values = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
         let values = _mm256_add_epi32(values, more);
         // SAFETY: `out` is eight u32.
@@ -152,14 +164,19 @@ unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, more: u32, out: &
 /// # Safety
 ///
 /// As [`unpack`].
-pub(super) unsafe fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
-    with_slack(block, width, |block| {
+pub(super) unsafe fn unpack_docids<const N: usize>(
+    block: &[u8],
+    width: u8,
+    previous: u32,
+    out: &mut [u32; N],
+) {
+    with_slack::<N>(block, width, |block| {
         if width <= 25 {
             // SAFETY: promised by the caller; `with_slack` added the rest.
-            unsafe { docids_as::<false>(block, width, previous, out) }
+            unsafe { docids_as::<false, N>(block, width, previous, out) }
         } else {
             // SAFETY: as above.
-            unsafe { docids_as::<true>(block, width, previous, out) }
+            unsafe { docids_as::<true, N>(block, width, previous, out) }
         }
     });
 }
@@ -168,24 +185,20 @@ pub(super) unsafe fn unpack_docids(block: &[u8], width: u8, previous: u32, out: 
 ///
 /// As [`unpack_as`].
 #[target_feature(enable = "avx2")]
-unsafe fn docids_as<const WIDE: bool>(
+unsafe fn docids_as<const WIDE: bool, const N: usize>(
     block: &[u8],
     width: u8,
     previous: u32,
-    out: &mut [u32; BLOCK],
+    out: &mut [u32; N],
 ) {
     let shape = shape(width);
     let ones = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
     let last = _mm256_set1_epi32(7);
     let mut before = _mm256_set1_epi32(previous as i32);
     for (group, out) in out.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-        // SAFETY: sixteen steps of `width` bytes are the block; the slack is behind the last.
+        // SAFETY: N / 8 steps of `width` bytes are the block; the slack is behind the last.
         let gaps = unsafe { eight::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
-        let sum = _mm256_add_epi32(gaps, _mm256_slli_si256::<4>(gaps));
-        let sum = _mm256_add_epi32(sum, _mm256_slli_si256::<8>(sum));
-        // The sum of the first half is added to all of the second.
-        let first = _mm256_permute2x128_si256::<0x08>(sum, sum);
-        let sum = _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first));
+        let sum = sums(gaps);
         let sum = _mm256_add_epi32(sum, ones);
         let total = _mm256_permutevar8x32_epi32(sum, last);
         let docids = _mm256_add_epi32(sum, before);
@@ -193,4 +206,36 @@ unsafe fn docids_as<const WIDE: bool>(
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), docids) };
         before = _mm256_add_epi32(before, total);
     }
+}
+
+/// For each lane the sum of the lanes up to it.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sums(values: __m256i) -> __m256i {
+    let sum = _mm256_add_epi32(values, _mm256_slli_si256::<4>(values));
+    let sum = _mm256_add_epi32(sum, _mm256_slli_si256::<8>(sum));
+    // The sum of the first half is added to all of the second.
+    let first = _mm256_permute2x128_si256::<0x08>(sum, sum);
+    _mm256_add_epi32(sum, _mm256_shuffle_epi32::<0xff>(first))
+}
+
+/// As `sums::docids`.
+///
+/// # Safety
+///
+/// The machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
+    let ones = _mm256_setr_epi32(1, 2, 3, 4, 5, 6, 7, 8);
+    let mut end = previous;
+    let (groups, rest) = values.as_chunks_mut::<8>();
+    for group in groups {
+        // SAFETY: `group` is eight u32.
+        let sum = sums(unsafe { _mm256_loadu_si256(group.as_ptr().cast()) });
+        let before = _mm256_add_epi32(_mm256_set1_epi32(end as i32), ones);
+        // SAFETY: as above.
+        unsafe { _mm256_storeu_si256(group.as_mut_ptr().cast(), _mm256_add_epi32(sum, before)) };
+        end = group[7];
+    }
+    portable(end, rest);
 }

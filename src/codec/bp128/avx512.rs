@@ -14,7 +14,8 @@ use std::arch::x86_64::*;
 
 pub(super) use pack::pack;
 
-use super::{BLOCK, mask};
+use super::mask;
+use crate::codec::sums::portable;
 
 /// Where the bytes of each value lie among those of its sixteen, and how far to shift them.
 #[repr(C, align(64))]
@@ -46,7 +47,7 @@ static GATHER: [Gather; 33] = {
 
 /// What all sixteens of a block have in common, in registers.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(in super::super) struct Shape {
     /// Bytes of a sixteen.
     step: usize,
     loaded: __mmask64,
@@ -56,9 +57,18 @@ struct Shape {
     mask: __m512i,
 }
 
+impl Shape {
+    /// Bytes of sixteen values.
+    #[inline]
+    pub(in super::super) fn step(&self) -> usize {
+        self.step
+    }
+}
+
+/// The shape for a width of at most 32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-fn shape(width: u8) -> Shape {
+pub(in super::super) fn shape(width: u8) -> Shape {
     let table = &GATHER[usize::from(width)];
     // SAFETY: the table has 64 bytes there.
     let low = unsafe { _mm512_loadu_si512(table.bytes.as_ptr().cast()) };
@@ -94,19 +104,40 @@ unsafe fn sixteen<const WIDE: bool>(from: *const u8, shape: Shape) -> __m512i {
     _mm512_and_si512(shifted, shape.mask)
 }
 
+/// The first `len` of sixteen values; what the other lanes have is of no use.
+///
+/// # Safety
+///
+/// `len` is at most 16 and `from` has the bits of so many values; the machine has the instructions.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(in super::super) unsafe fn some_of_sixteen(from: &[u8], len: usize, shape: Shape) -> __m512i {
+    let needed = (len * shape.step).div_ceil(16);
+    debug_assert!(len <= 16 && from.len() >= needed);
+    let shape = Shape { loaded: ((1u128 << needed) - 1) as u64, ..shape };
+    // SAFETY: the mask has a bit for each byte that is promised to be there.
+    unsafe { sixteen::<true>(from.as_ptr(), shape) }
+}
+
 /// As `bp128::unpack_plus`.
 ///
 /// # Safety
 ///
-/// `width` is at most 32 and `block` has 16 x `width` bytes; the machine has the instructions.
+/// `width` is at most 32 and `block` has N / 8 x `width` bytes, where 32 divides N; the machine has
+/// the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
+pub(super) unsafe fn unpack<const N: usize>(
+    block: &[u8],
+    width: u8,
+    more: u32,
+    out: &mut [u32; N],
+) {
     if width <= 25 {
         // SAFETY: promised by the caller.
-        unsafe { unpack_as::<false>(block, width, more, out) }
+        unsafe { unpack_as::<false, N>(block, width, more, out) }
     } else {
         // SAFETY: promised by the caller.
-        unsafe { unpack_as::<true>(block, width, more, out) }
+        unsafe { unpack_as::<true, N>(block, width, more, out) }
     }
 }
 
@@ -115,11 +146,16 @@ pub(super) unsafe fn unpack(block: &[u8], width: u8, more: u32, out: &mut [u32; 
 /// As [`unpack`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-unsafe fn unpack_as<const WIDE: bool>(block: &[u8], width: u8, more: u32, out: &mut [u32; BLOCK]) {
+unsafe fn unpack_as<const WIDE: bool, const N: usize>(
+    block: &[u8],
+    width: u8,
+    more: u32,
+    out: &mut [u32; N],
+) {
     let shape = shape(width);
     let more = _mm512_set1_epi32(more as i32);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        // SAFETY: eight steps of 2 x width bytes are the 16 x width bytes that the caller promised.
+        // SAFETY: N / 16 steps of 2 x width bytes are what the caller promised.
         let values = unsafe { sixteen::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
         let values = _mm512_add_epi32(values, more);
         // SAFETY: `out` is sixteen u32.
@@ -159,16 +195,21 @@ static PAIR_GATHER: [PairGather; 10] = {
 ///
 /// As [`unpack`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-pub(super) unsafe fn unpack_docids(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+pub(super) unsafe fn unpack_docids<const N: usize>(
+    block: &[u8],
+    width: u8,
+    previous: u32,
+    out: &mut [u32; N],
+) {
     match width {
         // SAFETY: promised by the caller.
         0..=9 => unsafe { docids_of_narrow(block, width, previous, out) },
         // SAFETY: promised by the caller.
         10..=12 => unsafe { docids_of_pairs(block, width, previous, out) },
         // SAFETY: promised by the caller.
-        13..=25 => unsafe { docids_as::<false>(block, width, previous, out) },
+        13..=25 => unsafe { docids_as::<false, N>(block, width, previous, out) },
         // SAFETY: promised by the caller.
-        _ => unsafe { docids_as::<true>(block, width, previous, out) },
+        _ => unsafe { docids_as::<true, N>(block, width, previous, out) },
     }
 }
 
@@ -198,17 +239,17 @@ fn counted_from(previous: u32) -> __m512i {
 /// As [`unpack`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-unsafe fn docids_as<const WIDE: bool>(
+unsafe fn docids_as<const WIDE: bool, const N: usize>(
     block: &[u8],
     width: u8,
     previous: u32,
-    out: &mut [u32; BLOCK],
+    out: &mut [u32; N],
 ) {
     let shape = shape(width);
     let (last, sixteen_more) = (_mm512_set1_epi32(15), _mm512_set1_epi32(16));
     let mut before = counted_from(previous);
     for (group, out) in out.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        // SAFETY: eight steps of 2 x width bytes are the 16 x width bytes that the caller promised.
+        // SAFETY: N / 16 steps of 2 x width bytes are what the caller promised.
         let gaps = unsafe { sixteen::<WIDE>(block.as_ptr().add(group * shape.step), shape) };
         let sums = sums(gaps);
         let docids = _mm512_add_epi32(sums, before);
@@ -247,11 +288,16 @@ fn store_pair(gaps: __m512i, before: __m512i, out: &mut [u32; 32]) -> __m512i {
 /// As [`unpack`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-unsafe fn docids_of_pairs(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+unsafe fn docids_of_pairs<const N: usize>(
+    block: &[u8],
+    width: u8,
+    previous: u32,
+    out: &mut [u32; N],
+) {
     let shape = shape(width);
     let mut before = counted_from(previous);
     for (pair, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        // SAFETY: four steps of 4 x width bytes are the 16 x width bytes that the caller promised.
+        // SAFETY: N / 32 steps of 4 x width bytes are what the caller promised.
         let from = unsafe { block.as_ptr().add(2 * pair * shape.step) };
         // SAFETY: a pair has two steps.
         let first = unsafe { sixteen::<false>(from, shape) };
@@ -269,7 +315,12 @@ unsafe fn docids_of_pairs(block: &[u8], width: u8, previous: u32, out: &mut [u32
 /// As [`unpack`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-unsafe fn docids_of_narrow(block: &[u8], width: u8, previous: u32, out: &mut [u32; BLOCK]) {
+unsafe fn docids_of_narrow<const N: usize>(
+    block: &[u8],
+    width: u8,
+    previous: u32,
+    out: &mut [u32; N],
+) {
     let table = &PAIR_GATHER[usize::from(width)];
     // SAFETY: the table has 64 bytes there.
     let places = unsafe { _mm512_loadu_si512(table.bytes.as_ptr().cast()) };
@@ -280,11 +331,34 @@ unsafe fn docids_of_narrow(block: &[u8], width: u8, previous: u32, out: &mut [u3
     let loaded = (1u64 << step) - 1;
     let mut before = counted_from(previous);
     for (pair, out) in out.as_chunks_mut::<32>().0.iter_mut().enumerate() {
-        // SAFETY: the mask has one bit for each byte of this step; four steps of 4 x width bytes
-        // are the 16 x width bytes that the caller promised.
+        // SAFETY: the mask has one bit for each byte of this step; N / 32 steps of 4 x width
+        // bytes are what the caller promised.
         let bytes =
             unsafe { _mm512_maskz_loadu_epi8(loaded, block.as_ptr().add(pair * step).cast()) };
         let gaps = _mm512_srlv_epi16(_mm512_permutexvar_epi8(places, bytes), shifts);
         before = store_pair(_mm512_and_si512(gaps, mask), before, out);
     }
+}
+
+/// As `sums::docids`.
+///
+/// # Safety
+///
+/// The machine has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(in super::super) unsafe fn sum_docids(previous: u32, values: &mut [u32]) {
+    let (last, sixteen_more) = (_mm512_set1_epi32(15), _mm512_set1_epi32(16));
+    let mut before = counted_from(previous);
+    let mut end = previous;
+    let (groups, rest) = values.as_chunks_mut::<16>();
+    for group in groups {
+        // SAFETY: `group` is sixteen u32.
+        let sums = sums(unsafe { _mm512_loadu_si512(group.as_ptr().cast()) });
+        // SAFETY: as above.
+        unsafe { _mm512_storeu_si512(group.as_mut_ptr().cast(), _mm512_add_epi32(sums, before)) };
+        let total = _mm512_permutexvar_epi32(last, sums);
+        before = _mm512_add_epi32(before, _mm512_add_epi32(total, sixteen_more));
+        end = group[15];
+    }
+    portable(end, rest);
 }

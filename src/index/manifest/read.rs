@@ -6,6 +6,7 @@ use super::{Manifest, tail};
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
 use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use std::fs;
 use std::path::Path;
 
@@ -14,7 +15,10 @@ use std::path::Path;
 struct AnyVersion {
     format: u64,
     #[serde(rename = "generation")]
-    _generation: serde::de::IgnoredAny,
+    _generation: IgnoredAny,
+    /// There in the manifest of a generation of several shards, and in no other.
+    #[serde(default)]
+    shards: Vec<IgnoredAny>,
 }
 
 impl Manifest {
@@ -31,10 +35,35 @@ impl Manifest {
     /// Reads and verifies a manifest that stands in the file at `path`.
     ///
     /// # Errors
-    /// `Damaged`, `Newer`.
+    /// `Damaged`, `Newer`; `Sharded` if it is that of a generation of several shards.
     pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
-        let version = serde_json::from_slice::<AnyVersion>(bytes).map(|any| any.format);
-        if let Ok(found) = version
+        let sealed = Sealed::open(path, bytes)?;
+        if sealed.shards > 0 {
+            let path = path.to_path_buf();
+            return Err(IndexError::Sharded { path, shards: sealed.shards });
+        }
+        let manifest: Self = sealed.parse()?;
+        match manifest.inconsistency() {
+            Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
+            None => Ok(manifest),
+        }
+    }
+}
+
+/// A manifest of either kind whose checksum is right.
+pub(in crate::index) struct Sealed<'a> {
+    path: &'a Path,
+    /// The JSON object without its checksum.
+    text: Vec<u8>,
+    /// Shards of the generation; 0 if it is whole.
+    pub(in crate::index) shards: usize,
+}
+
+impl<'a> Sealed<'a> {
+    /// Verifies the bytes of the file at `path`.
+    pub(in crate::index) fn open(path: &'a Path, bytes: &[u8]) -> Result<Self, IndexError> {
+        let any = serde_json::from_slice::<AnyVersion>(bytes);
+        if let Ok(AnyVersion { format: found, .. }) = any
             && found > u64::from(VERSION)
         {
             let path = path.to_path_buf();
@@ -60,14 +89,15 @@ impl Manifest {
         let mut text = start.trim_ascii_end().to_vec();
         text.pop_if(|byte| *byte == b',');
         text.push(b'}');
-        let manifest: Self = serde_json::from_slice(&text).map_err(|error| {
-            let offset = place(&text, error.line(), error.column());
-            IndexError::damaged(path, offset, "a manifest", error)
-        })?;
-        match manifest.inconsistency() {
-            Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
-            None => Ok(manifest),
-        }
+        Ok(Self { path, text, shards: any.map_or(0, |any| any.shards.len()) })
+    }
+
+    /// Reads the object.
+    pub(in crate::index) fn parse<T: DeserializeOwned>(&self) -> Result<T, IndexError> {
+        serde_json::from_slice(&self.text).map_err(|error| {
+            let offset = place(&self.text, error.line(), error.column());
+            IndexError::damaged(self.path, offset, "a manifest", error)
+        })
     }
 }
 

@@ -1,0 +1,263 @@
+//! How many bytes does a codec make of lists, and how fast does it read them back?
+//!
+//! Each column of each list is encoded in memory and decoded whole, block after block, from what
+//! lies in the caches: what the blocks of a list share is opened each time, since a query has to. A
+//! short list is decoded several times on end so that the clock is fine enough.
+
+use millrace::codec::pfor::nested::MAX_LEVELS;
+use millrace::codec::pfor::{Pfor, PforBlocks};
+use millrace::codec::{self, Block, Codec, CodecError, List, Opened};
+use millrace::index::list::ListError;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Values that are decoded between two looks at the clock, at least.
+const SPAN: usize = 1 << 13;
+
+/// A codec with its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) codec: &'static dyn Codec,
+    /// Levels of recursion, where the codec has them.
+    pub(super) levels: Option<u8>,
+    pub(super) block_len: usize,
+}
+
+impl Setting {
+    /// A short name.
+    pub(super) fn label(&self) -> String {
+        match self.levels {
+            Some(levels) => format!("{}/{levels}", self.codec.name()),
+            None => self.codec.name().to_owned(),
+        }
+    }
+
+    /// Whether an index may have this codec, and has it so by default.
+    pub(super) fn is_default(&self) -> bool {
+        codec::named(self.codec.name()).is_some()
+            && self.block_len == self.codec.block_lens()[0]
+            && self.levels.is_none_or(|levels| levels == Pfor::DEFAULT.levels())
+    }
+}
+
+/// Every codec with every block length and every level.
+pub(super) fn settings() -> Vec<Setting> {
+    const PFOR: [Pfor; MAX_LEVELS as usize + 1] =
+        [Pfor::new(0), Pfor::new(1), Pfor::new(2), Pfor::new(3), Pfor::new(4)];
+    const BLOCKS: [PforBlocks; MAX_LEVELS as usize + 1] = [
+        PforBlocks::new(0),
+        PforBlocks::new(1),
+        PforBlocks::new(2),
+        PforBlocks::new(3),
+        PforBlocks::new(4),
+    ];
+    let plain = codec::ALL.into_iter().filter(|codec| codec.name() != "pfor");
+    let plain = plain.map(|codec| (codec, None));
+    let lists = (0..).zip(&PFOR).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
+    let blocks = (0..).zip(&BLOCKS).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
+    plain
+        .chain(lists)
+        .chain(blocks)
+        .flat_map(|(codec, levels)| {
+            let lens = codec.block_lens().iter();
+            lens.map(move |&block_len| Setting { codec, levels, block_len })
+        })
+        .collect()
+}
+
+/// The columns of some lists.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lists {
+    gaps: Vec<Vec<u32>>,
+    tfs: Vec<Vec<u32>>,
+}
+
+impl Lists {
+    pub(super) fn is_empty(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// Adds a list, which `read` gives in parts: docids and term frequencies.
+    pub(super) fn add(
+        &mut self,
+        read: impl FnOnce(&mut dyn FnMut(&[u32], &[u32])) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
+        let (mut gaps, mut tfs, mut next) = (Vec::new(), Vec::new(), 0);
+        read(&mut |docids, part| {
+            for &docid in docids {
+                gaps.push(docid - next);
+                next = docid + 1;
+            }
+            tfs.extend(part.iter().map(|tf| tf - 1));
+        })?;
+        self.gaps.push(gaps);
+        self.tfs.push(tfs);
+        Ok(())
+    }
+}
+
+/// Sums over the columns of some lists.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Column {
+    values: u64,
+    bytes: u64,
+    encode_s: f64,
+    decode_s: f64,
+}
+
+impl Column {
+    pub(super) fn bytes_each(&self) -> f64 {
+        self.bytes as f64 / self.values as f64
+    }
+
+    pub(super) fn values_per_s(&self) -> f64 {
+        self.values as f64 / self.decode_s
+    }
+
+    pub(super) fn encoded_per_s(&self) -> f64 {
+        self.values as f64 / self.encode_s
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.values += other.values;
+        self.bytes += other.bytes;
+        self.encode_s += other.encode_s;
+        self.decode_s += other.decode_s;
+    }
+}
+
+/// What was measured of some lists.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Figures {
+    pub(super) lists: u64,
+    pub(super) postings: u64,
+    pub(super) gaps: Column,
+    pub(super) tfs: Column,
+    /// Time of decoding the gaps with their sums.
+    docids_s: f64,
+}
+
+impl Figures {
+    pub(super) fn docids_per_s(&self) -> f64 {
+        self.postings as f64 / self.docids_s
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.lists += other.lists;
+        self.postings += other.postings;
+        self.gaps.add(&other.gaps);
+        self.tfs.add(&other.tfs);
+        self.docids_s += other.docids_s;
+    }
+}
+
+/// Encodes and decodes all these lists.
+pub(super) fn measure(
+    setting: &Setting,
+    lists: &Lists,
+    passes: usize,
+) -> Result<Figures, CodecError> {
+    let mut figures = Figures::default();
+    let mut opened = Opened::default();
+    for (gaps, tfs) in lists.gaps.iter().zip(&lists.tfs) {
+        figures.lists += 1;
+        figures.postings += gaps.len() as u64;
+        for (values, sum, of_gaps) in
+            [(gaps, &mut figures.gaps, true), (tfs, &mut figures.tfs, false)]
+        {
+            let started = Instant::now();
+            let coded = Coded::new(setting, values);
+            sum.encode_s += started.elapsed().as_secs_f64();
+            sum.values += values.len() as u64;
+            sum.bytes += coded.bytes;
+            let mut timed = |docids| {
+                fastest(passes, values.len(), || coded.decode(setting, &mut opened, docids))
+            };
+            sum.decode_s += timed(false)?;
+            if of_gaps {
+                figures.docids_s += timed(true)?;
+            }
+        }
+    }
+    Ok(figures)
+}
+
+/// The least of several times of decoding `len` values, in seconds.
+fn fastest(
+    passes: usize,
+    len: usize,
+    mut decode: impl FnMut() -> Result<(), CodecError>,
+) -> Result<f64, CodecError> {
+    let repeats = SPAN.div_ceil(len);
+    decode()?;
+    let mut least = f64::INFINITY;
+    for _ in 0..passes {
+        let started = Instant::now();
+        for _ in 0..repeats {
+            decode()?;
+        }
+        least = least.min(started.elapsed().as_secs_f64() / repeats as f64);
+    }
+    Ok(least)
+}
+
+/// A coded column in memory.
+struct Coded {
+    len: usize,
+    /// Head and first byte of the body of each block.
+    blocks: Vec<(u8, usize)>,
+    bodies: Vec<u8>,
+    shared: Vec<u8>,
+    /// Bytes of all parts.
+    bytes: u64,
+}
+
+impl Coded {
+    fn new(setting: &Setting, values: &[u32]) -> Self {
+        let mut encoder = setting.codec.encoder(setting.block_len);
+        if setting.codec.surveys() {
+            encoder.survey(values);
+        }
+        let (mut blocks, mut bodies, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        for block in values.chunks(setting.block_len) {
+            let begin = bodies.len();
+            blocks.push((encoder.block(block, &mut bodies), begin));
+        }
+        encoder.finish(&mut shared);
+        let heads = if setting.codec.has_heads() { blocks.len() } else { 0 };
+        let bytes = (heads + bodies.len() + shared.len()) as u64;
+        // As much as an index has behind its last list.
+        bodies.resize(bodies.len() + 64, 0);
+        Self { len: values.len(), blocks, bodies, shared, bytes }
+    }
+
+    fn decode(
+        &self,
+        setting: &Setting,
+        opened: &mut Opened,
+        docids: bool,
+    ) -> Result<(), CodecError> {
+        let Setting { codec, block_len, .. } = *setting;
+        let mut out = [0; 512];
+        codec.open(&self.shared, self.len, block_len, opened)?;
+        let list = List { shared: &self.shared, opened };
+        let (mut missing, mut previous) = (self.len, u32::MAX);
+        for (index, &(head, begin)) in self.blocks.iter().enumerate() {
+            let block = Block { index, head, body: &self.bodies[begin..] };
+            let out = &mut out[..missing.min(block_len)];
+            missing -= out.len();
+            if docids {
+                codec.docids(list, block, previous, out)?;
+                previous = out.last().copied().unwrap_or(previous);
+            } else {
+                codec.values(list, block, out)?;
+            }
+            black_box(out);
+        }
+        Ok(())
+    }
+}

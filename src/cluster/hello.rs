@@ -1,0 +1,193 @@
+//! Do two processes belong to the same job? Both send a greeting when a line between them is new,
+//! and both compare.
+//!
+//! On the wire: `millrace`, the length of the rest as u32 in network order, and the greeting as
+//! JSON, so that another version of millrace can still be told what does not fit.
+
+use super::ClusterError;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+
+/// The first bytes of every line.
+const MAGIC: &[u8; 8] = b"millrace";
+/// A greeting is shorter.
+const MOST_BYTES: u32 = 4096;
+/// Changes when what is said on lines changes its form.
+const PROTOCOL: u32 = 1;
+
+/// What a line is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Line {
+    /// Messages of the job, signs of life, and the reason of the end.
+    Control,
+    /// Records between timely's workers.
+    Data,
+}
+
+/// What a process says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    protocol: u32,
+    build: String,
+    format: u32,
+    job: String,
+    processes: usize,
+    /// The number of the process that says this.
+    pub process: usize,
+    /// The number of the process that it takes the other one for.
+    pub meant: usize,
+    /// What the line is for.
+    pub line: Line,
+}
+
+impl Hello {
+    /// Makes the greeting of process `process` for process `meant`. `build` is that of
+    /// [`build_id`], `format` the format version of the index.
+    pub fn new(
+        build: &str,
+        format: u32,
+        job: &str,
+        processes: usize,
+        (process, meant, line): (usize, usize, Line),
+    ) -> Self {
+        let (build, job) = (build.to_string(), job.to_string());
+        Self { protocol: PROTOCOL, build, format, job, processes, process, meant, line }
+    }
+
+    /// Writes the greeting.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn write(&self, stream: &mut impl Write) -> io::Result<()> {
+        let text = serde_json::to_vec(self)?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&(text.len() as u32).to_be_bytes());
+        bytes.extend_from_slice(&text);
+        stream.write_all(&bytes)
+    }
+
+    /// Reads a greeting.
+    ///
+    /// # Errors
+    /// Those of the stream; `InvalidData` if the bytes are none.
+    pub fn read(stream: &mut impl Read) -> io::Result<Self> {
+        let mut head = [0; 12];
+        stream.read_exact(&mut head)?;
+        let [.., a, b, c, d] = head;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        if !head.starts_with(MAGIC) || length > MOST_BYTES {
+            return Err(io::Error::new(ErrorKind::InvalidData, "not a process of millrace"));
+        }
+        let mut text = vec![0; length as usize];
+        stream.read_exact(&mut text)?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
+    /// Compares the greeting of another process, which is at `address`, with this one.
+    ///
+    /// # Errors
+    /// `Mismatch`, the first that is found.
+    pub fn agree(&self, other: &Self, address: &str) -> Result<(), ClusterError> {
+        let same = "install the same build of millrace everywhere";
+        let start = "start all processes of a job alike";
+        let hosts = "give all processes the same host file and the same -n";
+        let rows: [(&'static str, String, String, &'static str); 6] = [
+            ("protocol", other.protocol.to_string(), self.protocol.to_string(), same),
+            ("build", other.build.clone(), self.build.clone(), same),
+            ("index format", other.format.to_string(), self.format.to_string(), same),
+            ("job", other.job.clone(), self.job.clone(), start),
+            ("-n", other.processes.to_string(), self.processes.to_string(), start),
+            ("at this address process", other.meant.to_string(), self.process.to_string(), hosts),
+        ];
+        for (what, theirs, ours, remedy) in rows {
+            if theirs != ours {
+                let (process, address) = (other.process, address.to_string());
+                return Err(ClusterError::Mismatch {
+                    process,
+                    address,
+                    what,
+                    theirs,
+                    ours,
+                    remedy,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The hash of the bytes of this process's executable.
+///
+/// # Errors
+/// `Executable`.
+pub fn build_id() -> Result<String, ClusterError> {
+    let hash = || -> io::Result<u64> {
+        // The link of the kernel still leads to a file that was replaced.
+        let mut file =
+            File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        let mut block = vec![0; 1 << 18];
+        loop {
+            match file.read(&mut block)? {
+                0 => return Ok(hash.digest()),
+                read => hash.update(&block[..read]),
+            }
+        }
+    };
+    match hash() {
+        Ok(hash) => Ok(format!("{hash:016x}")),
+        Err(source) => Err(ClusterError::Executable { source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(process: usize, meant: usize) -> Hello {
+        Hello::new("b", 1, "build", 3, (process, meant, Line::Control))
+    }
+
+    #[test]
+    fn a_greeting_is_read_as_it_was_written() {
+        let mut bytes = Vec::new();
+        hello(2, 0).write(&mut bytes).unwrap();
+        assert_eq!(Hello::read(&mut &bytes[..]).unwrap(), hello(2, 0));
+        for end in 0..bytes.len() {
+            Hello::read(&mut &bytes[..end]).unwrap_err();
+        }
+        for foreign in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 64], b"millrace\xff\xff\xff\xff{}"]
+        {
+            let error = Hello::read(&mut &foreign[..]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidData);
+        }
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let ours = hello(0, 2);
+        ours.agree(&hello(2, 0), "a:1").unwrap();
+        type Change = fn(&mut Hello);
+        let theirs: [(&str, Change); 6] = [
+            ("protocol 9, this process 1", |h| h.protocol = 9),
+            ("build c, this process b", |h| h.build = "c".into()),
+            ("index format 2", |h| h.format = 2),
+            ("job query, this process build", |h| h.job = "query".into()),
+            ("-n 2, this process 3", |h| h.processes = 2),
+            ("at this address process 1, this process 0", |h| h.meant = 1),
+        ];
+        for (says, change) in theirs {
+            let mut other = hello(2, 0);
+            change(&mut other);
+            let error = ours.agree(&other, "a:1").unwrap_err().to_string();
+            assert!(error.contains("process 2 (a:1)") && error.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_build_has_one_id() {
+        let id = build_id().unwrap();
+        assert_eq!((id.len(), &id), (16, &build_id().unwrap()));
+    }
+}

@@ -1,0 +1,344 @@
+//! Who is still there, and what do processes tell each other beside timely's records? The control
+//! lines: one between process 0 and each of the others.
+//!
+//! A message is its length behind the first byte as u32 in network order, a byte that says what it
+//! is, and the rest. A process that has nothing to say gives a sign of life every second, from a
+//! thread of its own; one that is silent for [`SILENCE`], or whose line ends before it has said
+//! how its job went, has gone. Process 0 passes on why a process failed, so that all end with the
+//! reason.
+
+use super::PeerFailure;
+use super::hosts::Hosts;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A process that is silent for so long has gone.
+pub const SILENCE: Duration = Duration::from_secs(12);
+/// Time between two signs of life.
+const PULSE: Duration = Duration::from_secs(1);
+/// How long a process that failed waits for the others to hear why.
+const PARTING: Duration = Duration::from_secs(2);
+/// How long to wait before looking whether the job goes on.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// A message is shorter.
+const MOST_BYTES: u32 = 1 << 28;
+
+const ALIVE: u8 = 0;
+const BODY: u8 = 1;
+const DONE: u8 = 2;
+const FAILED: u8 = 3;
+const CLOSED: u8 = 4;
+
+/// How the job of this process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It did what it had to.
+    Done,
+    /// Nobody wants the rest: a quiet end.
+    Closed,
+    /// It failed, for this reason of its own.
+    Failed(String),
+    /// It ended because another process did.
+    Peer(PeerFailure),
+}
+
+/// The control lines of a process.
+pub struct Links {
+    hosts: Hosts,
+    lines: Arc<Vec<Option<Mutex<TcpStream>>>>,
+    inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
+    readers: Vec<JoinHandle<()>>,
+    pulse: Option<JoinHandle<()>>,
+    over: Arc<AtomicBool>,
+}
+
+impl Links {
+    /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is called
+    /// when another process makes this one end: with none for a quiet end.
+    ///
+    /// # Errors
+    /// When the system gives no threads or the lines are broken already.
+    pub fn start(
+        hosts: Hosts,
+        control: Vec<Option<TcpStream>>,
+        end: impl Fn(Option<PeerFailure>) + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let (sender, inbox) = channel();
+        let end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync> = Arc::new(end);
+        let mut readers = Vec::new();
+        for (process, stream) in control.iter().enumerate() {
+            let Some(stream) = stream else { continue };
+            stream.set_read_timeout(Some(SILENCE))?;
+            stream.set_write_timeout(Some(SILENCE))?;
+            let reader = Reader {
+                process,
+                hosts: hosts.clone(),
+                stream: stream.try_clone()?,
+                inbox: sender.clone(),
+                end: end.clone(),
+            };
+            let thread = thread::Builder::new().name(format!("process-{process}"));
+            readers.push(thread.spawn(move || reader.run())?);
+        }
+        let lines: Vec<_> = control.into_iter().map(|line| line.map(Mutex::new)).collect();
+        let lines = Arc::new(lines);
+        let over = Arc::new(AtomicBool::new(false));
+        let pulse = {
+            let (lines, over) = (Arc::clone(&lines), over.clone());
+            thread::Builder::new().name("pulse".into()).spawn(move || beat(&lines, &over))?
+        };
+        let inbox = Mutex::new(inbox);
+        Ok(Self { hosts, lines, inbox, readers, pulse: Some(pulse), over })
+    }
+
+    /// Where all processes are.
+    pub fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Sends a message of the job.
+    ///
+    /// # Errors
+    /// When the process at the other end has gone.
+    pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
+        let line = self.lines.get(to).and_then(Option::as_ref);
+        let sent = line.ok_or(ErrorKind::NotConnected.into()).and_then(|line| {
+            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            write(&mut *stream, BODY, bytes)
+        });
+        sent.map_err(|error| lost(&self.hosts, to, &error))
+    }
+
+    /// Waits for the next message of the job, from whomever; none when `stopped` says that the job
+    /// has ended.
+    pub fn receive(&self, stopped: impl Fn() -> bool) -> Option<(usize, Vec<u8>)> {
+        let inbox = self.inbox.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        while !stopped() {
+            match inbox.recv_timeout(PATIENCE) {
+                Ok(message) => return Some(message),
+                Err(RecvTimeoutError::Timeout) => {}
+                // All lines have ended well, so nothing will come: the job waits in vain.
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        None
+    }
+
+    /// Tells the others how the job of this process ended, and waits a little for them to end too.
+    pub fn finish(mut self, outcome: &Outcome) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(pulse) = self.pulse.take() {
+            pulse.thread().unpark();
+            _ = pulse.join();
+        }
+        let (kind, origin, text) = match outcome {
+            Outcome::Done => (DONE, None, ""),
+            Outcome::Closed => (CLOSED, None, ""),
+            Outcome::Failed(text) => (FAILED, Some(self.hosts.process()), text.as_str()),
+            Outcome::Peer(peer) => (FAILED, Some(peer.process), peer.message.as_str()),
+        };
+        for line in self.lines.iter().flatten() {
+            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // Who does not hear it any more needs not.
+            _ = match origin {
+                Some(origin) => send_failure(&mut stream, origin, text),
+                None => write(&mut *stream, kind, &[]),
+            };
+            _ = stream.shutdown(Shutdown::Write);
+        }
+        let patience = if kind == DONE { SILENCE } else { PARTING };
+        let start = Instant::now();
+        while self.readers.iter().any(|reader| !reader.is_finished()) && start.elapsed() < patience
+        {
+            thread::sleep(PATIENCE / 10);
+        }
+    }
+}
+
+/// Tells the process at the other end of a line why the job fails.
+pub(super) fn send_failure(stream: &mut TcpStream, origin: usize, text: &str) -> io::Result<()> {
+    let mut bytes = (origin as u32).to_be_bytes().to_vec();
+    bytes.extend_from_slice(text.as_bytes());
+    write(stream, FAILED, &bytes)
+}
+
+fn write(stream: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(bytes.len()).ok().filter(|&length| length < MOST_BYTES);
+    let length = length.ok_or(io::Error::other("the message is too long"))?;
+    let mut message = Vec::with_capacity(5 + bytes.len());
+    message.extend_from_slice(&length.to_be_bytes());
+    message.push(kind);
+    message.extend_from_slice(bytes);
+    stream.write_all(&message)
+}
+
+fn read(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head)?;
+    let [a, b, c, d, kind] = head;
+    let length = u32::from_be_bytes([a, b, c, d]);
+    if length >= MOST_BYTES {
+        return Err(io::Error::new(ErrorKind::InvalidData, "what it says makes no sense"));
+    }
+    // The room grows with what comes.
+    let mut bytes = Vec::new();
+    if stream.take(length.into()).read_to_end(&mut bytes)? < length as usize {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    Ok((kind, bytes))
+}
+
+fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
+    let message = match error.kind() {
+        ErrorKind::UnexpectedEof => "it has gone (the connection was closed)".to_string(),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+            format!("it has gone (no sign of life for {} s)", SILENCE.as_secs())
+        }
+        _ => format!("it has gone ({error})"),
+    };
+    PeerFailure { process, address: hosts.address(process).to_string(), message }
+}
+
+/// Gives signs of life.
+fn beat(lines: &[Option<Mutex<TcpStream>>], over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        for line in lines.iter().flatten() {
+            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // The reader of this line sees that it is broken.
+            _ = write(&mut *stream, ALIVE, &[]);
+        }
+        thread::park_timeout(PULSE);
+    }
+}
+
+/// Listens to one process.
+struct Reader {
+    process: usize,
+    hosts: Hosts,
+    stream: TcpStream,
+    inbox: Sender<(usize, Vec<u8>)>,
+    end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync>,
+}
+
+impl Reader {
+    fn run(mut self) {
+        loop {
+            match read(&mut self.stream) {
+                Ok((ALIVE, _)) => {}
+                Ok((BODY, bytes)) => {
+                    // It fails when this job has ended.
+                    _ = self.inbox.send((self.process, bytes));
+                }
+                Ok((DONE, _)) => break,
+                Ok((CLOSED, _)) => {
+                    (self.end)(None);
+                    break;
+                }
+                Ok((FAILED, bytes)) => {
+                    (self.end)(Some(self.failure(&bytes)));
+                    break;
+                }
+                Ok(_) => {
+                    let error = io::Error::other("what it says makes no sense");
+                    return (self.end)(Some(lost(&self.hosts, self.process, &error)));
+                }
+                Err(error) => return (self.end)(Some(lost(&self.hosts, self.process, &error))),
+            }
+        }
+        // A line that is closed before all of it is read may lose what was sent the other way.
+        while read(&mut self.stream).is_ok() {}
+    }
+
+    fn failure(&self, bytes: &[u8]) -> PeerFailure {
+        let (origin, text) = match bytes {
+            [a, b, c, d, text @ ..] => (u32::from_be_bytes([*a, *b, *c, *d]) as usize, text),
+            text => (self.process, text),
+        };
+        let message = String::from_utf8_lossy(text).into_owned();
+        PeerFailure { process: origin, address: self.hosts.address(origin).to_string(), message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    type Ends = Arc<Mutex<Vec<Option<PeerFailure>>>>;
+
+    /// The control lines of processes 0 and 1, and what ended each.
+    fn pair() -> ([Links; 2], [Ends; 2]) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let answerer = listener.accept().unwrap().0;
+        let ends: [Ends; 2] = Default::default();
+        let start = |me: usize, control| {
+            let ends = ends[me].clone();
+            let end = move |why| ends.lock().unwrap().push(why);
+            Links::start(Hosts::local(2, me), control, end).unwrap()
+        };
+        let links = [start(0, vec![None, Some(answerer)]), start(1, vec![Some(caller), None])];
+        (links, ends)
+    }
+
+    fn wait_for(ends: &Ends) -> Option<PeerFailure> {
+        let start = Instant::now();
+        loop {
+            if let Some(end) = ends.lock().unwrap().first() {
+                return end.clone();
+            }
+            assert!(start.elapsed() < Duration::from_secs(5), "nobody noticed");
+            thread::sleep(PATIENCE);
+        }
+    }
+
+    #[test]
+    fn messages_arrive_and_a_job_that_is_done_ends_nobody() {
+        let ([zero, one], ends) = pair();
+        zero.send(1, b"go").unwrap();
+        zero.send(1, &vec![7; 1 << 20]).unwrap();
+        assert_eq!(one.receive(|| false), Some((0, b"go".to_vec())));
+        assert_eq!(one.receive(|| false), Some((0, vec![7; 1 << 20])));
+        one.send(0, b"").unwrap();
+        assert_eq!(zero.receive(|| false), Some((1, Vec::new())));
+        assert_eq!(zero.receive(|| true), None);
+        let other = thread::spawn(move || one.finish(&Outcome::Done));
+        zero.finish(&Outcome::Done);
+        other.join().unwrap();
+        assert!(ends.iter().all(|ends| ends.lock().unwrap().is_empty()));
+    }
+
+    #[test]
+    fn the_reason_of_a_failure_travels() {
+        let ([zero, one], ends) = pair();
+        one.finish(&Outcome::Failed("the disk is full".into()));
+        let why = wait_for(&ends[0]).unwrap();
+        assert_eq!(why.to_string(), "process 1 (localhost:2102): the disk is full");
+        zero.finish(&Outcome::Peer(why));
+        let ([zero, _one], ends) = pair();
+        let address = "localhost:2103".to_string();
+        let why = PeerFailure { process: 2, address, message: "it has gone".into() };
+        zero.finish(&Outcome::Peer(why));
+        assert_eq!(wait_for(&ends[1]).unwrap().process, 2);
+        let ([zero, _one], ends) = pair();
+        zero.finish(&Outcome::Closed);
+        assert_eq!(wait_for(&ends[1]), None);
+    }
+
+    #[test]
+    fn a_line_that_ends_without_a_word_is_noticed() {
+        let ([zero, one], ends) = pair();
+        for line in one.lines.iter().flatten() {
+            line.lock().unwrap().shutdown(Shutdown::Both).unwrap();
+        }
+        let why = wait_for(&ends[0]).unwrap().to_string();
+        assert!(why.contains("process 1 (localhost:2102): it has gone"), "{why}");
+        drop(zero);
+        assert_eq!(one.receive(|| true), None);
+    }
+}

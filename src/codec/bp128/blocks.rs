@@ -1,0 +1,99 @@
+//! `bp128` as a codec of postings: the head is the width, the body the bits.
+
+use crate::codec::{
+    Block, Codec, CodecError, Encoder, List, bits, check_values, checked_block_len, sums,
+};
+
+use super::{BLOCK, MAX_WIDTH};
+
+/// The codec: blocks of one width each. A block shorter than 128 has as many bits a value and ends
+/// with a whole byte; blocks of 64 or 512 have a width for all their values.
+#[derive(Clone, Copy, Debug)]
+pub struct Bp128;
+
+#[derive(Debug)]
+struct Packer {
+    block_len: usize,
+}
+
+impl Encoder for Packer {
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        let width = bits::width(values);
+        bits::pack(values, width, out);
+        width
+    }
+}
+
+/// Bytes of the body; those are there.
+#[inline]
+fn checked(block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;
+    let bytes = bits::bytes(len, block.head);
+    CodecError::need(bytes, block.body.len())?;
+    Ok(bytes)
+}
+
+impl Codec for Bp128 {
+    fn name(&self) -> &'static str {
+        "bp128"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        &[BLOCK, 64, 512]
+    }
+
+    fn has_heads(&self) -> bool {
+        true
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        Box::new(Packer { block_len: checked_block_len(self, block_len) })
+    }
+
+    #[inline]
+    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+        let bytes = checked(block, out.len())?;
+        bits::unpack(block.body, block.head, out);
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn docids(
+        &self,
+        _: List<'_>,
+        block: Block<'_>,
+        previous: u32,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
+        let len = out.len();
+        let bytes = checked(block, len)?;
+        match out.first_chunk_mut::<BLOCK>() {
+            Some(whole) if len == BLOCK => {
+                super::unpack_docids(block.body, block.head, previous, whole);
+            }
+            _ => {
+                bits::unpack(block.body, block.head, out);
+                sums::docids(previous, out);
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn value(
+        &self,
+        _: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        assert!(i < len, "value {i} of a block of {len}");
+        checked(block, len)?;
+        Ok(bits::get(block.body, block.head, i))
+    }
+
+    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+        CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;
+        Ok(bits::bytes(len, block.head))
+    }
+}

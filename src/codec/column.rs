@@ -1,0 +1,245 @@
+//! What does every codec of postings do? It writes the values of a *column* (the gaps of one list,
+//! or its term frequencies) in blocks, each of which can be read alone.
+//!
+//! A coded column has three parts, which the index puts where it likes:
+//!
+//! - of each block a *head*, one byte that stands in an array apart (a width, say, or 0),
+//! - of each block a *body*, some bytes that tell themselves where they end,
+//! - what all blocks *share*: bytes that are written when the column ends and [`opened`] once before
+//!   its blocks are read.
+//!
+//! So bodies may leave memory as soon as they are written, whatever the length of the list. Codecs
+//! with one parameter for a whole list ask for a [`Survey`] of it first: all values once before the
+//! first block. What they hold until the column ends is in each codec's description.
+//!
+//! No byte is believed: whatever they are, reading gives values or an error, and allocates no more
+//! than a few bytes for each value of the column.
+//!
+//! ```
+//! use millrace::codec::{self, List, Block, Opened};
+//!
+//! let values = [3, 0, 0, 1_000_000, 7];
+//! for codec in codec::ALL {
+//!     let mut encoder = codec.encoder(64);
+//!     encoder.survey(&values);
+//!     let (mut body, mut shared) = (Vec::new(), Vec::new());
+//!     let head = encoder.block(&values, &mut body);
+//!     encoder.finish(&mut shared);
+//!
+//!     let mut opened = Opened::default();
+//!     codec.open(&shared, values.len(), 64, &mut opened)?;
+//!     let list = List { shared: &shared, opened: &opened };
+//!     let mut back = [0; 5];
+//!     codec.values(list, Block { index: 0, head, body: &body }, &mut back)?;
+//!     assert_eq!(back, values);
+//! }
+//! # Ok::<(), codec::CodecError>(())
+//! ```
+//!
+//! [`opened`]: Codec::open
+
+use std::fmt::Debug;
+
+use super::{CodecError, bits, sums};
+
+/// What is known of all values of a column before its first block is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Survey {
+    /// How many there are.
+    pub count: u64,
+    /// Their sum.
+    pub sum: u64,
+    /// How many have each width, 0 to 32 bits.
+    pub widths: Widths,
+}
+
+/// How many values have each width, 0 to 32 bits.
+pub type Widths = [u64; 33];
+
+/// Counts the widths of values.
+pub(super) fn count_widths(values: &[u32], widths: &mut Widths) {
+    for &value in values {
+        widths[usize::from(bits::width_of(value))] += 1;
+    }
+}
+
+impl Default for Survey {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, widths: [0; 33] }
+    }
+}
+
+impl Survey {
+    /// Adds values.
+    pub fn add(&mut self, values: &[u32]) {
+        self.count += values.len() as u64;
+        self.sum += values.iter().map(|&value| u64::from(value)).sum::<u64>();
+        count_widths(values, &mut self.widths);
+    }
+}
+
+/// Writes columns, one after the other.
+pub trait Encoder: Debug + Send {
+    /// Takes values of the column that begins. If [`Codec::surveys`], all must be given, in order,
+    /// before its first block; otherwise nothing happens.
+    fn survey(&mut self, values: &[u32]) {
+        let _ = values;
+    }
+
+    /// Appends the body of the next block to `out` and returns its head. All blocks of a column are
+    /// full but the last, which may be shorter.
+    ///
+    /// # Panics
+    ///
+    /// If there are more values than a block has, or none.
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8;
+
+    /// Ends the column: appends what its blocks share to `out`, and begins the next.
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        let _ = out;
+    }
+}
+
+/// What the blocks of one column share, made ready for reading. Used again for other columns, so
+/// that nothing is allocated once it has grown.
+#[derive(Clone, Debug, Default)]
+pub struct Opened {
+    /// The width that all blocks have.
+    pub(super) width: u8,
+    /// Blocks of the column.
+    pub(super) blocks: usize,
+    /// Bits of the unary vector.
+    pub(super) unary_bits: u64,
+    /// Values of a full block.
+    pub(super) block_len: usize,
+    /// Places of exceptions among the values of the column, rising, and their bits above `width`.
+    pub(super) places: Vec<u32>,
+    pub(super) highs: Vec<u32>,
+    /// The first exception of each block, and of one more behind the last.
+    pub(super) firsts: Vec<u32>,
+}
+
+/// A column that is read: what its blocks share, in bytes and opened by the same codec.
+#[derive(Clone, Copy, Debug)]
+pub struct List<'a> {
+    /// The bytes that the encoder wrote at the end.
+    pub shared: &'a [u8],
+    /// The same after [`Codec::open`].
+    pub opened: &'a Opened,
+}
+
+/// One block of a column.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Its number, from 0.
+    pub index: usize,
+    /// Its head.
+    pub head: u8,
+    /// From its body's first byte; longer than the body if there was more. It is read fastest if 64
+    /// bytes follow.
+    pub body: &'a [u8],
+}
+
+/// A way to write the columns of postings lists.
+pub trait Codec: Debug + Sync {
+    /// The name that the index records.
+    fn name(&self) -> &'static str;
+
+    /// The numbers of values that its blocks may have, powers of two, the default first.
+    fn block_lens(&self) -> &'static [usize];
+
+    /// Whether encoders need a survey of each column.
+    fn surveys(&self) -> bool {
+        false
+    }
+
+    /// Whether heads say anything; otherwise all are 0 and need not be stored.
+    fn has_heads(&self) -> bool {
+        false
+    }
+
+    /// An encoder for blocks of `block_len` values.
+    ///
+    /// # Panics
+    ///
+    /// If it has no such blocks.
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder>;
+
+    /// Makes ready what the blocks of a column of `count` values share.
+    ///
+    /// # Errors
+    ///
+    /// If `shared` is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If it has no blocks of `block_len`.
+    fn open(
+        &self,
+        shared: &[u8],
+        count: usize,
+        block_len: usize,
+        opened: &mut Opened,
+    ) -> Result<(), CodecError> {
+        let _ = (count, block_len, opened);
+        match shared.len() as u64 {
+            0 => Ok(()),
+            found => Err(CodecError::Rest { expected: 0, found }),
+        }
+    }
+
+    /// Reads the values of a block, as many as `out` has, and returns the bytes of its body.
+    ///
+    /// # Errors
+    ///
+    /// If the block is damaged.
+    fn values(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError>;
+
+    /// Reads a block of `gap_minus_one` values and sums them up: `out[i]` is `previous` plus values
+    /// 0 to i plus i + 1, wrapping; `previous` is `u32::MAX` (-1) for the first block of a list.
+    ///
+    /// # Errors
+    ///
+    /// If the block is damaged. Whether the docids rise to the right end is for the caller to see.
+    fn docids(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        previous: u32,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
+        let bytes = self.values(list, block, out)?;
+        sums::docids(previous, out);
+        Ok(bytes)
+    }
+
+    /// Reads value `i` of a block of `len` values alone.
+    ///
+    /// # Errors
+    ///
+    /// If what is read of the block is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If `i` is not below `len`.
+    fn value(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError>;
+
+    /// Bytes of the body of a block of `len` values, found without reading them all.
+    ///
+    /// # Errors
+    ///
+    /// If what is read of the block is damaged. The body may reach beyond what there is.
+    fn body_bytes(&self, list: List<'_>, block: Block<'_>, len: usize)
+    -> Result<usize, CodecError>;
+}

@@ -1,0 +1,422 @@
+//! Most values of a block in few bits each, the rest of the others apart: NewPFD, as huang uses it,
+//! with a width for each block chosen for the least size.
+//!
+//! Value v keeps its low b bits in its slot; where more is left, v is an *exception*, and
+//! (v >> b) - 1 stands apart with its place. What was changed from NewPFD (Yan, Ding, Suel, WWW
+//! 2009): places and overflows are not coded with Simple16, but each so that it is smallest and can be
+//! read by many threads: places as bytes, or as a bit vector where there are many; overflows, most of
+//! which are 0 or 1, as Rice codes.
+//!
+//! - Head: b, 0 to 32, plus 64 if there are exceptions.
+//! - Body of a block of n values with m exceptions:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | n x b / 8, rounded up | the low b bits of each value, as [`bits`] writes them |
+//! | | and if there are exceptions: |
+//! | 1 | m, 1 to n |
+//! | 1 | c, 0 to 32 |
+//! | m, if that is less than n / 8, rounded up | the places, rising: a byte each |
+//! | n / 8, rounded up, otherwise | bit i, counted from the low bit of the first byte: is value i an exception? |
+//! | m x c / 8, rounded up | the low c bits of each overflow, as [`bits`] writes them |
+//! | the rest | overflow >> c in unary, that many ones and a zero; the last byte is filled with ones |
+//!
+//! Nothing is shared by blocks.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+use super::level::{Level, level};
+use super::unary::{self, UnaryWriter};
+use super::{Block, Codec, CodecError, Encoder, List, bits, bp128};
+use super::{check_values, checked_block_len};
+
+/// The most values of a block.
+const MAX_LEN: usize = 128;
+
+/// The bit of a head that says that there are exceptions.
+const EXCEPTIONS: u8 = 64;
+
+/// The codec.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPfd;
+
+#[derive(Debug)]
+struct Writer {
+    block_len: usize,
+    unary: UnaryWriter,
+}
+
+/// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
+const EXCEPTION_BITS: usize = 1;
+
+/// Widths, and what a body with them costs, in bits.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    cost: usize,
+    width: u8,
+    overflow_width: u8,
+}
+
+/// The widths that make the cheapest body.
+fn choose(values: &[u32]) -> Choice {
+    let widest = bits::width(values);
+    let cost = 8 * bits::bytes(values.len(), widest);
+    let mut best = Choice { cost, width: widest, overflow_width: 0 };
+    let mut overflows = [0; MAX_LEN];
+    for width in (0..widest).rev() {
+        let mut count = 0;
+        for &value in values {
+            let high = value >> width;
+            overflows[count] = high.wrapping_sub(1);
+            count += usize::from(high > 0);
+        }
+        let slots = bits::bytes(values.len(), width);
+        // A width at which everything is an exception serves nothing.
+        if count == values.len() {
+            break;
+        }
+        let places = count.min(values.len().div_ceil(8));
+        let (overflow_width, bytes) = choose_overflow_width(&overflows[..count]);
+        let cost = 8 * (slots + 2 + places + bytes) + EXCEPTION_BITS * count;
+        if cost < best.cost {
+            best = Choice { cost, width, overflow_width };
+        } else if cost > best.cost + values.len() {
+            // The cost falls with the width while exceptions are few, and rises when they are many.
+            break;
+        }
+    }
+    best
+}
+
+/// The width that makes the smallest Rice codes of these values, and their bytes.
+fn choose_overflow_width(overflows: &[u32]) -> (u8, usize) {
+    let sum: u64 = overflows.iter().map(|&value| u64::from(value)).sum();
+    let near = (sum / overflows.len() as u64).checked_ilog2().unwrap_or(0) as u8;
+    let sizes = (near.saturating_sub(1)..=(near + 1).min(31)).map(|width| {
+        let ones: u64 = overflows.iter().map(|&value| u64::from(value >> width)).sum();
+        let unary = (ones as usize + overflows.len()).div_ceil(8);
+        (width, bits::bytes(overflows.len(), width) + unary)
+    });
+    sizes.min_by_key(|&(_, bytes)| bytes).unwrap_or((0, 0))
+}
+
+impl Encoder for Writer {
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        let Choice { width, overflow_width, .. } = choose(values);
+        bits::pack(values, width, out);
+        let (mut places, mut overflows) = ([0; MAX_LEN], [0; MAX_LEN]);
+        let mut count = 0;
+        for (place, &value) in values.iter().enumerate() {
+            let high = value.checked_shr(width.into()).unwrap_or(0);
+            if high > 0 {
+                (places[count], overflows[count]) = (place as u8, high - 1);
+                count += 1;
+            }
+        }
+        if count == 0 {
+            return width;
+        }
+        let (places, overflows) = (&places[..count], &overflows[..count]);
+        out.extend_from_slice(&[count as u8, overflow_width]);
+        let map = values.len().div_ceil(8);
+        if count < map {
+            out.extend_from_slice(places);
+        } else {
+            let begin = out.len();
+            out.resize(begin + map, 0);
+            for place in places {
+                out[begin + usize::from(place / 8)] |= 1 << (place % 8);
+            }
+        }
+        bits::pack(overflows, overflow_width, out);
+        overflows.iter().for_each(|&overflow| self.unary.put(overflow >> overflow_width));
+        self.unary.finish(out);
+        width | EXCEPTIONS
+    }
+}
+
+/// Where the parts of a body lie.
+#[derive(Clone, Copy, Debug)]
+struct Parts<'a> {
+    width: u8,
+    /// Exceptions, and the width of their overflows.
+    count: usize,
+    overflow_width: u8,
+    places: &'a [u8],
+    /// From the low bits of the overflows on.
+    lows: &'a [u8],
+    unary: &'a [u8],
+    /// Bytes before the unary codes.
+    bytes: usize,
+}
+
+impl<'a> Parts<'a> {
+    #[inline]
+    fn of(block: Block<'a>, len: usize) -> Result<Self, CodecError> {
+        let Block { head, body, .. } = block;
+        let width = head & !EXCEPTIONS;
+        CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
+        let slots = bits::bytes(len, width);
+        CodecError::need(slots, body.len())?;
+        let rest = &body[slots..];
+        if head & EXCEPTIONS == 0 {
+            let nothing = Parts {
+                width,
+                count: 0,
+                overflow_width: 0,
+                places: &[],
+                lows: rest,
+                unary: rest,
+                bytes: slots,
+            };
+            return Ok(nothing);
+        }
+        let Some((&[count, overflow_width], rest)) = rest.split_first_chunk::<2>() else {
+            return Err(CodecError::CutShort {
+                expected: slots as u64 + 2,
+                found: body.len() as u64,
+            });
+        };
+        CodecError::at_most(
+            "a width",
+            (bp128::MAX_WIDTH - width.min(31)).into(),
+            overflow_width.into(),
+        )?;
+        let count = usize::from(count);
+        // What has 32 bits has no exceptions.
+        let most = if width < bp128::MAX_WIDTH { len } else { 0 };
+        CodecError::at_most("exceptions", most, count)?;
+        let place_bytes = count.min(len.div_ceil(8));
+        let low_bytes = bits::bytes(count, overflow_width);
+        CodecError::need(place_bytes + low_bytes, rest.len())?;
+        let (places, lows) = rest.split_at(place_bytes);
+        let bytes = slots + 2 + place_bytes + low_bytes;
+        Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
+    }
+
+    /// What an exception adds to its slot. An overflow of only ones, which the encoder never writes,
+    /// adds nothing.
+    #[inline]
+    fn high(&self, quotient: u32, low: u32) -> u32 {
+        let overflow = quotient.checked_shl(self.overflow_width.into()).unwrap_or(0) | low;
+        overflow.wrapping_add(1) << self.width
+    }
+
+    /// Bytes of the body up to bit `end` of the unary codes.
+    #[inline]
+    fn body_bytes(&self, end: u64) -> usize {
+        self.bytes + end.div_ceil(8) as usize
+    }
+
+    #[cold]
+    fn unary_error(&self) -> CodecError {
+        CodecError::Unary { from: 0, values: self.count as u64 }
+    }
+}
+
+/// Which of `len` values are exceptions, value 0 in the lowest bit.
+#[inline]
+fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
+    let wrong = |found| CodecError::Place { values: len as u64, found };
+    if count < len.div_ceil(8) {
+        let (mut low, mut high, mut least, mut rises) = (0u64, 0u64, 0, true);
+        for &place in places {
+            let bit = 1 << (place % 64);
+            low |= if place < 64 { bit } else { 0 };
+            high |= if place < 64 { 0 } else { bit };
+            rises &= place >= least;
+            least = place.saturating_add(1);
+        }
+        if !rises || usize::from(least) > len {
+            return Err(wrong(u64::from(least)));
+        }
+        return Ok(u128::from(high) << 64 | u128::from(low));
+    }
+    let bytes = match places.first_chunk() {
+        Some(whole) => *whole,
+        None => {
+            let mut bytes = [0; MAX_LEN / 8];
+            bytes[..places.len()].copy_from_slice(places);
+            bytes
+        }
+    };
+    let map = u128::from_le_bytes(bytes);
+    let widest = (u128::BITS - map.leading_zeros()) as usize;
+    if map.count_ones() as usize != count || widest > len {
+        return Err(wrong(widest as u64));
+    }
+    Ok(map)
+}
+
+/// Adds what exceptions have above their slots to the values and returns the bytes of the body.
+#[inline]
+fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<usize, CodecError> {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count and the lows.
+        let added = unsafe { avx512::add_exceptions(parts, map, values) };
+        if let Some((end, quotients)) = added {
+            check_quotients(parts, quotients)?;
+            return Ok(parts.body_bytes(end));
+        }
+    }
+    add_exceptions_portable(parts, map, values)
+}
+
+/// The path that every machine has, and that of unary codes of any length.
+#[inline(never)]
+fn add_exceptions_portable(
+    parts: &Parts<'_>,
+    mut map: u128,
+    values: &mut [u32],
+) -> Result<usize, CodecError> {
+    let (mut highs, mut lows) = ([0; MAX_LEN], [0; MAX_LEN]);
+    let (highs, lows) = (&mut highs[..parts.count], &mut lows[..parts.count]);
+    let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
+    check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
+    bits::unpack(parts.lows, parts.overflow_width, lows);
+    for (&quotient, &low) in highs.iter().zip(&*lows) {
+        values[map.trailing_zeros() as usize] |= parts.high(quotient, low);
+        map &= map - 1;
+    }
+    Ok(parts.body_bytes(end))
+}
+
+/// Makes sure that the quotients of overflows, all bits of which are in `all`, fit above the slots.
+#[inline]
+fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
+    let below = u32::from(parts.width) + u32::from(parts.overflow_width);
+    let most = u32::MAX.checked_shr(below).unwrap_or(0);
+    CodecError::at_most("a quotient", most as usize, all as usize)
+}
+
+impl Codec for NewPfd {
+    fn name(&self) -> &'static str {
+        "newpfd"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        &[MAX_LEN, 64]
+    }
+
+    fn has_heads(&self) -> bool {
+        true
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        let block_len = checked_block_len(self, block_len);
+        Box::new(Writer { block_len, unary: UnaryWriter::default() })
+    }
+
+    #[inline]
+    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+        CodecError::at_most("values", MAX_LEN, out.len())?;
+        let parts = Parts::of(block, out.len())?;
+        bits::unpack(block.body, parts.width, out);
+        if parts.count == 0 {
+            return Ok(parts.bytes);
+        }
+        let map = map_of(parts.places, parts.count, out.len())?;
+        add_exceptions(&parts, map, out)
+    }
+
+    fn value(
+        &self,
+        _: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        assert!(i < len && len <= MAX_LEN, "value {i} of a block of {len}");
+        let parts = Parts::of(block, len)?;
+        let low = bits::get(block.body, parts.width, i);
+        let map = map_of(parts.places, parts.count, len)?;
+        if map >> i & 1 == 0 {
+            return Ok(low);
+        }
+        let exception = (map & ((1 << i) - 1)).count_ones() as usize;
+        let quotient = unary::nth(parts.unary, 0, exception);
+        let quotient = quotient.ok_or_else(|| parts.unary_error())?;
+        check_quotients(&parts, quotient)?;
+        let overflow_low = bits::get(parts.lows, parts.overflow_width, exception);
+        Ok(parts.high(quotient, overflow_low) | low)
+    }
+
+    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+        let parts = Parts::of(block, len)?;
+        match parts.count {
+            0 => Ok(parts.bytes),
+            count => unary::end_of(parts.unary, 0, count)
+                .map(|end| parts.body_bytes(end))
+                .ok_or_else(|| parts.unary_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head_and_body(values: &[u32]) -> (u8, Vec<u8>) {
+        let mut body = Vec::new();
+        let head = NewPfd.encoder(MAX_LEN).block(values, &mut body);
+        (head, body)
+    }
+
+    #[test]
+    fn the_bytes_are_as_specified() {
+        let mut values = [1; 64];
+        (values[3], values[60]) = (9, 5);
+        let (head, body) = head_and_body(&values);
+        assert_eq!(head, 1 | EXCEPTIONS);
+        // One bit each; 9 is 1 + 2 x 4, 5 is 1 + 2 x 2: overflows 3 and 1 in unary.
+        let mut expected = vec![0xff; 8];
+        expected.extend([2, 0, 3, 60, 0b1101_0111]);
+        assert_eq!(body, expected);
+
+        // As many places as a bit vector has bytes, so that it is one. The overflow 256 is 2 x 2^7.
+        let values: Vec<u32> = (0..64).map(|i| if i % 8 == 0 { 257 } else { 0 }).collect();
+        let (head, body) = head_and_body(&values);
+        assert_eq!(head, EXCEPTIONS);
+        assert_eq!(body[..10], [8, 7, 1, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(body[10..17], [0; 7]);
+        assert_eq!(body[17..], [0b1101_1011, 0b1011_0110, 0b0110_1101]);
+    }
+
+    type Add = fn(&Parts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
+
+    proptest! {
+        #[test]
+        fn twin_all_paths_add_the_same(
+            values in prop::collection::vec((any::<u32>(), 0..33u32, 0..5u32), 1..=MAX_LEN),
+            damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        ) {
+            let values: Vec<u32> = values
+                .iter()
+                .map(|&(v, wide, choice)| v.checked_shr(if choice == 0 { wide } else { 28 }).unwrap_or(0))
+                .collect();
+            let (head, mut body) = head_and_body(&values);
+            if let Some((place, bits)) = damage && !body.is_empty() {
+                let place = place.index(body.len());
+                body[place] ^= bits;
+            }
+            let read = |add: Add| {
+                let parts = Parts::of(Block { index: 0, head, body: &body }, values.len())?;
+                let mut out = vec![0; values.len()];
+                bits::unpack(&body, parts.width, &mut out);
+                let map = map_of(parts.places, parts.count, values.len())?;
+                let bytes = add(&parts, map, &mut out)?;
+                Ok::<_, CodecError>((bytes, out))
+            };
+            let portable = read(add_exceptions_portable);
+            prop_assert_eq!(&portable, &read(add_exceptions));
+            if damage.is_none() {
+                prop_assert_eq!(portable, Ok((body.len(), values)));
+            }
+        }
+    }
+}

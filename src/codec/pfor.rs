@@ -1,0 +1,228 @@
+//! PForDelta with one width for a whole column, whose exceptions are coded again: ding09, section
+//! 6.2.
+//!
+//! Every value keeps its low b bits in a slot of b bits; what is above, and where, stands in two
+//! arrays for the whole column, which are coded by PForDelta in turn ([`nested`]), 0 to 4 levels deep.
+//! Slots begin where they can be computed, so that a single value is read without its block.
+//!
+//! - Head: 0.
+//! - Body: the low b bits of each value, as [`bits`] writes them.
+//! - Shared:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 1 | levels, 0 to 4 |
+//! | 1 | b, 0 to 32 |
+//! | [`vbyte`] | e: how many values have more than b bits |
+//! | the rest, if e > 0 | [exceptions](nested) at `levels` |
+//!
+//! An encoder holds the exceptions, 8 bytes each, until the column ends; b is chosen from the widths
+//! of all values such that about one in ten is an exception where they are spread evenly.
+//!
+//! [`PforBlocks`] is the same with a b for each block, as the older PForDelta has it to which ding09
+//! compares in figure 3; it is for that comparison, and no index has it.
+//!
+//! [`vbyte`]: super::vbyte
+
+mod blocks;
+pub mod nested;
+
+pub use blocks::PforBlocks;
+
+use super::{Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, vbyte};
+use super::{check_values, checked_block_len};
+use nested::{
+    MAX_LEVELS, choose_width, each_exception, read_exceptions, read_head, write_exceptions,
+};
+
+const BLOCK_LENS: &[usize] = &[128, 512, 64];
+
+/// The codec.
+#[derive(Clone, Copy, Debug)]
+pub struct Pfor {
+    levels: u8,
+}
+
+impl Pfor {
+    /// One level, as the paper chose.
+    pub const DEFAULT: Self = Self { levels: 1 };
+
+    /// Exceptions are coded again so many times.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than [`MAX_LEVELS`].
+    pub const fn new(levels: u8) -> Self {
+        assert!(levels <= MAX_LEVELS);
+        Self { levels }
+    }
+
+    /// How often exceptions are coded again.
+    pub const fn levels(&self) -> u8 {
+        self.levels
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    levels: u8,
+    block_len: usize,
+    survey: Survey,
+    /// Chosen before the first block of a column.
+    width: Option<u8>,
+    /// Overflows plus 1, and the values between each exception and the one before.
+    highs: Vec<u32>,
+    gaps: Vec<u32>,
+    /// Values since the last exception.
+    since: u32,
+}
+
+impl Encoder for Writer {
+    fn survey(&mut self, values: &[u32]) {
+        self.survey.add(values);
+    }
+
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        let Self { levels, survey, highs, gaps, since, .. } = self;
+        let width = *self.width.get_or_insert_with(|| choose_width(&survey.widths, *levels));
+        let mut next = 0;
+        each_exception(values, width, |place, high| {
+            highs.push(high);
+            gaps.push(*since + (place - next) as u32);
+            (next, *since) = (place + 1, 0);
+        });
+        *since += (values.len() - next) as u32;
+        bits::pack(values, width, out);
+        0
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[self.levels, self.width.take().unwrap_or(0)]);
+        vbyte::put(self.highs.len() as u64, out);
+        if !self.highs.is_empty() {
+            write_exceptions(&self.highs, &self.gaps, self.levels, out);
+        }
+        self.highs.clear();
+        self.gaps.clear();
+        (self.since, self.survey) = (0, Survey::default());
+    }
+}
+
+impl Codec for Pfor {
+    fn name(&self) -> &'static str {
+        "pfor"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        BLOCK_LENS
+    }
+
+    fn surveys(&self) -> bool {
+        true
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        Box::new(Writer {
+            levels: self.levels,
+            block_len: checked_block_len(self, block_len),
+            survey: Survey::default(),
+            width: None,
+            highs: Vec::new(),
+            gaps: Vec::new(),
+            since: 0,
+        })
+    }
+
+    fn open(
+        &self,
+        shared: &[u8],
+        count: usize,
+        block_len: usize,
+        opened: &mut Opened,
+    ) -> Result<(), CodecError> {
+        let Some(&levels) = shared.first() else { return CodecError::need(1, 0) };
+        CodecError::at_most("levels", MAX_LEVELS.into(), levels.into())?;
+        let shift = checked_block_len(self, block_len).ilog2();
+        let mut at = 1;
+        let (width, exceptions) = read_head(shared, &mut at)?;
+        let Opened { places, highs, firsts, .. } = opened;
+        places.clear();
+        highs.clear();
+        if exceptions > 0 {
+            let what = (exceptions, count, width);
+            read_exceptions(shared, &mut at, what, levels, places, highs)?;
+        }
+        if at < shared.len() {
+            return Err(CodecError::Rest { expected: at as u64, found: shared.len() as u64 });
+        }
+        (opened.width, opened.block_len) = (width, block_len);
+        firsts.clear();
+        for (i, &place) in (0..).zip(&*places) {
+            let block = (place >> shift) as usize;
+            while firsts.len() <= block {
+                firsts.push(i);
+            }
+        }
+        firsts.resize(count.div_ceil(block_len) + 1, places.len() as u32);
+        Ok(())
+    }
+
+    #[inline]
+    fn values(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
+        let Opened { width, ref places, ref highs, .. } = *list.opened;
+        let bytes = bits::bytes(out.len(), width);
+        CodecError::need(bytes, block.body.len())?;
+        bits::unpack(block.body, width, out);
+        let exceptions = exceptions_of(list.opened, block.index)?;
+        let least = block.index * list.opened.block_len;
+        for (&place, &high) in places[exceptions.clone()].iter().zip(&highs[exceptions]) {
+            // Only a block that is read as shorter than it is has exceptions behind its end.
+            if let Some(value) = out.get_mut(place as usize - least) {
+                *value |= high << width;
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn value(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        assert!(i < len, "value {i} of a block of {len}");
+        let Opened { width, block_len, ref places, ref highs, .. } = *list.opened;
+        CodecError::need(bits::bytes(len, width), block.body.len())?;
+        let low = bits::get(block.body, width, i);
+        let exceptions = exceptions_of(list.opened, block.index)?;
+        let place = (block.index * block_len + i) as u32;
+        let high = match places[exceptions.clone()].binary_search(&place) {
+            Ok(found) => highs[exceptions][found] << width,
+            Err(_) => 0,
+        };
+        Ok(high | low)
+    }
+
+    fn body_bytes(&self, list: List<'_>, _: Block<'_>, len: usize) -> Result<usize, CodecError> {
+        Ok(bits::bytes(len, list.opened.width))
+    }
+}
+
+/// The exceptions of a block.
+#[inline]
+fn exceptions_of(opened: &Opened, block: usize) -> Result<std::ops::Range<usize>, CodecError> {
+    match opened.firsts.get(block..block + 2) {
+        Some(&[first, end]) => Ok(first as usize..end as usize),
+        _ => {
+            let most = opened.firsts.len().saturating_sub(1) as u64;
+            Err(CodecError::Number { what: "a block", most, found: block as u64 })
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! PForDelta with a width for each block, whose exceptions follow it.
+//!
+//! - Head: b, 0 to 32, plus 64 if there are exceptions.
+//! - Body: the low b bits of each value, as [`bits`] writes them; and if there are exceptions, their
+//!   number as a [`vbyte`] and [`nested`](super::nested) exceptions at the codec's levels.
+
+use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
+use crate::codec::column::count_widths;
+use crate::codec::{Block, Codec, CodecError, Encoder, List, bits, bp128, vbyte};
+use crate::codec::{check_values, checked_block_len};
+
+/// The bit of a head that says that there are exceptions.
+const EXCEPTIONS: u8 = 64;
+
+/// The codec.
+#[derive(Clone, Copy, Debug)]
+pub struct PforBlocks {
+    levels: u8,
+}
+
+impl PforBlocks {
+    /// Exceptions are coded again so many times.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than [`MAX_LEVELS`].
+    pub const fn new(levels: u8) -> Self {
+        assert!(levels <= MAX_LEVELS);
+        Self { levels }
+    }
+}
+
+#[derive(Debug)]
+struct Writer {
+    levels: u8,
+    block_len: usize,
+}
+
+impl Encoder for Writer {
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        let mut widths = [0; 33];
+        count_widths(values, &mut widths);
+        let width = choose_width(&widths, self.levels);
+        let (mut highs, mut gaps, mut next) = (Vec::new(), Vec::new(), 0);
+        each_exception(values, width, |place, high| {
+            highs.push(high);
+            gaps.push((place - next) as u32);
+            next = place + 1;
+        });
+        bits::pack(values, width, out);
+        if highs.is_empty() {
+            return width;
+        }
+        vbyte::put(highs.len() as u64, out);
+        write_exceptions(&highs, &gaps, self.levels, out);
+        width | EXCEPTIONS
+    }
+}
+
+impl Codec for PforBlocks {
+    fn name(&self) -> &'static str {
+        "pfor-blocks"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        super::BLOCK_LENS
+    }
+
+    fn has_heads(&self) -> bool {
+        true
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        Box::new(Writer { levels: self.levels, block_len: checked_block_len(self, block_len) })
+    }
+
+    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+        let width = block.head & !EXCEPTIONS;
+        CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
+        let mut at = bits::bytes(out.len(), width);
+        CodecError::need(at, block.body.len())?;
+        bits::unpack(block.body, width, out);
+        if block.head & EXCEPTIONS != 0 {
+            let begin = at as u64;
+            let count = vbyte::get(block.body, &mut at).and_then(|n| usize::try_from(n).ok());
+            let what = (count.ok_or(CodecError::Integer { at: begin })?, out.len(), width);
+            let (mut places, mut highs) = (Vec::new(), Vec::new());
+            read_exceptions(block.body, &mut at, what, self.levels, &mut places, &mut highs)?;
+            for (&place, &high) in places.iter().zip(&highs) {
+                out[place as usize] |= high << width;
+            }
+        }
+        Ok(at)
+    }
+
+    fn value(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        let mut values = vec![0; len];
+        self.values(list, block, &mut values)?;
+        Ok(values[i])
+    }
+
+    fn body_bytes(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
+        self.values(list, block, &mut vec![0; len])
+    }
+}

@@ -1,0 +1,220 @@
+//! Rice codes, laid out so that any block can be read alone, on any number of threads.
+//!
+//! The coding of ding09, section 6.1: value v is v >> b in unary (that many ones and a zero) and the
+//! low b bits in binary, in two bit vectors; b is one for the whole column, such that 2^b is close to
+//! the mean. Before each 128 bits of the unary vector the number of ones so far is stored, as there.
+//! Added: where each block begins in the unary vector. Left out: the sums before each 128 binary
+//! codes, since the index has the last docid of each block.
+//!
+//! - Head: 0.
+//! - Body: the low b bits of each value, as [`bits`] writes them.
+//! - Shared, for n values in k blocks and a unary vector of u bits:
+//!
+//! | at | bytes | what |
+//! | --- | --- | --- |
+//! | 0 | 1 | b, 0 to 32 |
+//! | 1 | 4 | u, a u32 |
+//! | 5 | 4 x k | u32: the bit where each block begins in the unary vector |
+//! | 5 + 4 x k | 4 x (u / 128, rounded up) | u32: ones before each 128 bits, wrapping |
+//! | then | u / 8, rounded up | the unary vector; the bits that the last byte has left are ones |
+//!
+//! An encoder holds the unary vector, at most 4 bits a value on average, until the column ends.
+
+use super::unary::{self, UnaryWriter};
+use super::{Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, bp128};
+use super::{check_values, checked_block_len};
+
+/// Bits of the unary vector for which a sum is stored.
+const CHUNK: u64 = 128;
+
+/// Bytes of the shared part before the arrays.
+const HEAD_BYTES: usize = 5;
+
+/// The codec.
+#[derive(Clone, Copy, Debug)]
+pub struct Rice;
+
+/// The width for a column: 2^b is the greatest power of two that is at most ln 2 (about 11/16) of
+/// the mean, which makes the codes of geometrically distributed values shortest. The unary vector
+/// never has more than 2^32 bits.
+fn choose_width(survey: &Survey) -> u8 {
+    let sum = u128::from(survey.sum);
+    let scaled = sum * 11 / (16 * u128::from(survey.count.max(1)));
+    let width = scaled.checked_ilog2().unwrap_or(0) as u8;
+    // Rounding down each quotient makes the sum of quotients no greater.
+    let fits = |width: &u8| u128::from(survey.count) + (sum >> width) <= u128::from(u32::MAX);
+    (width..bp128::MAX_WIDTH).find(fits).unwrap_or(bp128::MAX_WIDTH)
+}
+
+#[derive(Debug)]
+struct Writer {
+    block_len: usize,
+    survey: Survey,
+    /// Chosen before the first block of a column.
+    width: Option<u8>,
+    begins: Vec<u8>,
+    unary: UnaryWriter,
+}
+
+impl Encoder for Writer {
+    fn survey(&mut self, values: &[u32]) {
+        self.survey.add(values);
+    }
+
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        let width = *self.width.get_or_insert_with(|| choose_width(&self.survey));
+        // `choose_width` keeps the vector below 2^32 bits.
+        let begin = self.unary.bits() as u32;
+        self.begins.extend_from_slice(&begin.to_le_bytes());
+        for &value in values {
+            self.unary.put(value.checked_shr(width.into()).unwrap_or(0));
+        }
+        bits::pack(values, width, out);
+        0
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        let unary_bits = self.unary.bits();
+        out.push(self.width.take().unwrap_or(0));
+        out.extend_from_slice(&(unary_bits as u32).to_le_bytes());
+        out.append(&mut self.begins);
+        let sums = out.len();
+        out.resize(sums + 4 * unary_bits.div_ceil(CHUNK) as usize, 0);
+        let vector = out.len();
+        self.unary.finish(out);
+        let (sums, vector) = out[sums..].split_at_mut(vector - sums);
+        let mut ones = 0u32;
+        for (sum, chunk) in sums.as_chunks_mut().0.iter_mut().zip(vector.chunks(CHUNK as usize / 8))
+        {
+            *sum = ones.to_le_bytes();
+            ones = chunk.iter().fold(ones, |ones, byte| ones.wrapping_add(byte.count_ones()));
+        }
+        self.survey = Survey::default();
+    }
+}
+
+/// The unary vector of a column, and where a block begins in it.
+#[inline]
+fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecError> {
+    let Opened { blocks, unary_bits, .. } = *list.opened;
+    let begins = &list.shared[HEAD_BYTES.min(list.shared.len())..];
+    let vector = HEAD_BYTES + 4 * blocks + 4 * unary_bits.div_ceil(CHUNK) as usize;
+    match (begins.as_chunks::<4>().0.get(block), list.shared.get(vector..)) {
+        (Some(begin), Some(vector)) if block < blocks => {
+            Ok((vector, u32::from_le_bytes(*begin).into()))
+        }
+        _ => {
+            let (most, found) = (blocks as u64, block as u64);
+            Err(CodecError::Number { what: "a block", most, found })
+        }
+    }
+}
+
+/// Adds the quotients, times 2^width, to the low bits.
+#[inline]
+fn join_all(lows: &mut [u32], highs: &[u32], width: u8) -> Result<(), CodecError> {
+    // A quotient of 0 fits whatever the width.
+    let most = u32::MAX.checked_shr(width.into()).unwrap_or(0);
+    let mut greatest = 0;
+    for (low, &high) in lows.iter_mut().zip(highs) {
+        *low |= high.checked_shl(width.into()).unwrap_or(0);
+        greatest = greatest.max(high);
+    }
+    CodecError::at_most("a quotient", most as usize, greatest as usize)
+}
+
+impl Codec for Rice {
+    fn name(&self) -> &'static str {
+        "rice"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        &[128, 64, 512]
+    }
+
+    fn surveys(&self) -> bool {
+        true
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        Box::new(Writer {
+            block_len: checked_block_len(self, block_len),
+            survey: Survey::default(),
+            width: None,
+            begins: Vec::new(),
+            unary: UnaryWriter::default(),
+        })
+    }
+
+    fn open(
+        &self,
+        shared: &[u8],
+        count: usize,
+        block_len: usize,
+        opened: &mut Opened,
+    ) -> Result<(), CodecError> {
+        let Some(&[width, a, b, c, d]) = shared.first_chunk::<HEAD_BYTES>() else {
+            return CodecError::need(HEAD_BYTES, shared.len());
+        };
+        CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
+        let unary_bits = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let blocks = count.div_ceil(checked_block_len(self, block_len));
+        let arrays = 4 * blocks as u64 + 4 * unary_bits.div_ceil(CHUNK);
+        let expected = HEAD_BYTES as u64 + arrays + unary_bits.div_ceil(8);
+        match shared.len() as u64 {
+            found if found < expected => Err(CodecError::CutShort { expected, found }),
+            found if found > expected => Err(CodecError::Rest { expected, found }),
+            _ => {
+                (opened.width, opened.blocks, opened.unary_bits) = (width, blocks, unary_bits);
+                Ok(())
+            }
+        }
+    }
+
+    fn values(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
+        let width = list.opened.width;
+        let bytes = bits::bytes(out.len(), width);
+        CodecError::need(bytes, block.body.len())?;
+        let (vector, from) = unary_of(list, block.index)?;
+        let values = out.len() as u64;
+        let (mut from, mut at) = (from, 0);
+        for part in out.chunks_mut(bp128::BLOCK) {
+            let mut highs = [0; bp128::BLOCK];
+            let highs = &mut highs[..part.len()];
+            let end = unary::read(vector, from, highs);
+            from = end.ok_or(CodecError::Unary { from, values })?;
+            bits::unpack(&block.body[at..], width, part);
+            at += bp128::bytes(width);
+            join_all(part, highs, width)?;
+        }
+        Ok(bytes)
+    }
+
+    fn value(
+        &self,
+        list: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        assert!(i < len, "value {i} of a block of {len}");
+        let width = list.opened.width;
+        CodecError::need(bits::bytes(len, width), block.body.len())?;
+        let (vector, from) = unary_of(list, block.index)?;
+        let high = unary::nth(vector, from, i);
+        let high = high.ok_or(CodecError::Unary { from, values: len as u64 })?;
+        let mut value = [bits::get(block.body, width, i)];
+        join_all(&mut value, &[high], width)?;
+        Ok(value[0])
+    }
+
+    fn body_bytes(&self, list: List<'_>, _: Block<'_>, len: usize) -> Result<usize, CodecError> {
+        Ok(bits::bytes(len, list.opened.width))
+    }
+}

@@ -1,0 +1,162 @@
+//! How are small integers written as runs of bits? Value q is q ones and a zero, in a little-endian
+//! stream of bits, as the quotients of Rice codes are (ding09, section 6.1).
+
+/// Writes values one after the other.
+#[derive(Debug, Default)]
+pub struct UnaryWriter {
+    bytes: Vec<u8>,
+    /// Bits that do not fill a word yet, and how many.
+    held: u64,
+    filled: u32,
+}
+
+impl UnaryWriter {
+    /// Bits so far.
+    pub fn bits(&self) -> u64 {
+        self.bytes.len() as u64 * 8 + u64::from(self.filled)
+    }
+
+    /// Appends a value.
+    pub fn put(&mut self, mut q: u32) {
+        while q >= 32 {
+            self.push(u64::from(u32::MAX), 32);
+            q -= 32;
+        }
+        self.push((1 << q) - 1, q + 1);
+    }
+
+    /// Appends the low `count` bits, 32 at most for all but the last bit of a value.
+    fn push(&mut self, bits: u64, count: u32) {
+        self.held |= bits << self.filled;
+        self.filled += count;
+        if self.filled >= 32 {
+            self.bytes.extend_from_slice(&(self.held as u32).to_le_bytes());
+            self.held >>= 32;
+            self.filled -= 32;
+        }
+    }
+
+    /// Moves the stream, filled up to a whole byte with ones, to the end of `out`, and begins a new
+    /// one. Ones alone are no value.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        let last = self.held | u64::MAX << self.filled;
+        out.append(&mut self.bytes);
+        out.extend_from_slice(&last.to_le_bytes()[..self.filled.div_ceil(8) as usize]);
+        (self.held, self.filled) = (0, 0);
+    }
+}
+
+/// Reads values from bit `from` of the stream on and returns the bit behind the last of them, or
+/// `None` if the stream ends before.
+#[inline]
+pub fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
+    let first = window(stream, from / 64).unwrap_or(0);
+    let (mut start, mut zeros) = (from, first & u64::MAX << (from % 64));
+    let mut word = from / 64;
+    for value in out {
+        while zeros == 0 {
+            word += 1;
+            zeros = window(stream, word)?;
+        }
+        let end = word * 64 + u64::from(zeros.trailing_zeros());
+        zeros &= zeros - 1;
+        *value = (end - start) as u32;
+        start = end + 1;
+    }
+    Some(start)
+}
+
+/// Reads value `n`, counted from 0, of those that begin at bit `from`, or `None` if the stream ends
+/// before it does.
+pub fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
+    let start = match n {
+        0 => from,
+        _ => end_of(stream, from, n)?,
+    };
+    Some((end_of(stream, start, 1)? - 1 - start) as u32)
+}
+
+/// The bit behind the first `count` values, at least one, of those that begin at bit `from`, or
+/// `None` if the stream ends before they do.
+pub fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
+    let mut missing = u32::try_from(count).ok()?;
+    let mut word = from / 64;
+    let mut zeros = window(stream, word)? & u64::MAX << (from % 64);
+    while zeros.count_ones() < missing {
+        missing -= zeros.count_ones();
+        word += 1;
+        zeros = window(stream, word)?;
+    }
+    for _ in 1..missing {
+        zeros &= zeros - 1;
+    }
+    Some(word * 64 + u64::from(zeros.trailing_zeros()) + 1)
+}
+
+/// The zeros of 64 bits of the stream, as ones; `None` behind its end.
+#[inline]
+pub(super) fn window(stream: &[u8], word: u64) -> Option<u64> {
+    let rest = stream.get(usize::try_from(word).ok()?.checked_mul(8)?..)?;
+    match rest.first_chunk::<8>() {
+        Some(bytes) => Some(!u64::from_le_bytes(*bytes)),
+        None if rest.is_empty() => None,
+        None => {
+            let mut bytes = [0xff; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            Some(!u64::from_le_bytes(bytes))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn bits_are_as_specified() {
+        let mut writer = UnaryWriter::default();
+        for q in [0, 1, 3, 0] {
+            writer.put(q);
+        }
+        assert_eq!(writer.bits(), 8);
+        let mut out = vec![9];
+        writer.finish(&mut out);
+        assert_eq!(out, [9, 0b0011_1010]);
+        writer.put(1);
+        writer.finish(&mut out);
+        assert_eq!(out[2..], [0b1111_1101]);
+    }
+
+    proptest! {
+        #[test]
+        fn law_values_come_back_from_every_place(
+            values in prop::collection::vec(prop_oneof![0..4u32, 0..300u32], 1..200),
+            cut in 0..100usize,
+        ) {
+            let mut writer = UnaryWriter::default();
+            let begins: Vec<u64> = values
+                .iter()
+                .map(|&q| {
+                    let begin = writer.bits();
+                    writer.put(q);
+                    begin
+                })
+                .collect();
+            let end = writer.bits();
+            let mut stream = Vec::new();
+            writer.finish(&mut stream);
+            prop_assert_eq!(stream.len() as u64, end.div_ceil(8));
+            for (i, &begin) in begins.iter().enumerate() {
+                let mut back = vec![0; values.len() - i];
+                prop_assert_eq!(read(&stream, begin, &mut back), Some(end));
+                prop_assert_eq!(&back[..], &values[i..]);
+                prop_assert_eq!(nth(&stream, 0, i), Some(values[i]));
+                prop_assert_eq!(end_of(&stream, begin, values.len() - i), Some(end));
+            }
+            stream.truncate(stream.len().saturating_sub(1 + cut));
+            prop_assert_eq!(read(&stream, 0, &mut vec![0; values.len()]), None);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `vbyte` as a codec of postings: the head is 0, the body the values one after the other.
+
+use crate::codec::{Block, Codec, CodecError, Encoder, List, check_values, checked_block_len};
+
+use super::{get, put};
+
+/// The codec.
+#[derive(Clone, Copy, Debug)]
+pub struct VByte;
+
+#[derive(Debug)]
+struct Writer {
+    block_len: usize,
+}
+
+impl Encoder for Writer {
+    fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
+        check_values(values, self.block_len);
+        values.iter().for_each(|&value| put(value.into(), out));
+        0
+    }
+}
+
+/// The value that begins at `bytes[*at]`.
+#[inline]
+fn next(bytes: &[u8], at: &mut usize) -> Result<u32, CodecError> {
+    let begin = *at;
+    get(bytes, at)
+        .and_then(|value| u32::try_from(value).ok())
+        .ok_or(CodecError::Integer { at: begin as u64 })
+}
+
+impl Codec for VByte {
+    fn name(&self) -> &'static str {
+        "vbyte"
+    }
+
+    fn block_lens(&self) -> &'static [usize] {
+        &[128, 64, 512]
+    }
+
+    fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
+        Box::new(Writer { block_len: checked_block_len(self, block_len) })
+    }
+
+    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+        let mut at = 0;
+        for value in out {
+            *value = next(block.body, &mut at)?;
+        }
+        Ok(at)
+    }
+
+    fn value(
+        &self,
+        _: List<'_>,
+        block: Block<'_>,
+        len: usize,
+        i: usize,
+    ) -> Result<u32, CodecError> {
+        assert!(i < len, "value {i} of a block of {len}");
+        let mut at = 0;
+        for _ in 0..i {
+            next(block.body, &mut at)?;
+        }
+        next(block.body, &mut at)
+    }
+
+    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+        // The last byte of each value is below 128.
+        let ends = block.body.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
+        match ends.map(|(at, _)| at + 1).nth(len.wrapping_sub(1)) {
+            Some(bytes) => Ok(bytes),
+            None => Err(CodecError::Integer { at: block.body.len() as u64 }),
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! How do records cross from one process to another? As one array of u64, laid out by the record and
+//! written by abomonation. All else that timely exchanges stays in its process.
+//!
+//! In a process a [`Crossing`] moves as it is. Between processes it becomes the number of words that
+//! follow, and those words:
+//!
+//! ```text
+//! u64 words | u64 | u64 | ...
+//! ```
+//!
+//! abomonation (RUSTSEC-2021-0120) casts bytes to a type without asking whether they are one. Here
+//! they are: the only type is u64, of which every bit pattern is one and which has neither padding
+//! nor pointers; length and alignment are checked before anything is decoded; and the bytes come
+//! from a process that runs the same executable (`cluster::hello`). Nothing from a file or a user is
+//! ever decoded so. What does not fit becomes a record that says so, and fails the job.
+
+use std::io::Write;
+use timely::Accountable;
+use timely::bytes::arc::Bytes;
+use timely::container::{DrainContainer, PushInto, SizableContainer};
+use timely::dataflow::channels::ContainerBytes;
+
+/// A record that can be laid out as words.
+pub trait Record: Sized {
+    /// Lays the record out.
+    fn write(&self, put: &mut impl FnMut(u64));
+
+    /// Reads what [`write`](Self::write) laid out; none if the words are no record.
+    fn read(words: &mut Words<'_>) -> Option<Self>;
+}
+
+/// What came from another process is not what one sends.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CrossingError {
+    /// The message is shorter or longer than it says.
+    #[error("a message from another process has {bytes} bytes and says that it has {words} words")]
+    Length {
+        /// Bytes of the message.
+        bytes: usize,
+        /// Words that it announces.
+        words: u64,
+    },
+    /// The words are no records.
+    #[error("a message of {words} words from another process is no list of records")]
+    Records {
+        /// Words of the message.
+        words: usize,
+    },
+}
+
+/// A container of records that may go to workers of other processes.
+pub struct Crossing<R>(pub(super) Vec<Result<R, CrossingError>>);
+
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+
+impl<R> Default for Crossing<R> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<R: Clone> Clone for Crossing<R> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<R> Accountable for Crossing<R> {
+    fn record_count(&self) -> i64 {
+        self.0.record_count()
+    }
+}
+
+impl<R> DrainContainer for Crossing<R> {
+    type Item<'a>
+        = Result<R, CrossingError>
+    where
+        R: 'a;
+    type DrainIter<'a>
+        = std::vec::Drain<'a, Result<R, CrossingError>>
+    where
+        R: 'a;
+
+    fn drain(&mut self) -> Self::DrainIter<'_> {
+        self.0.drain(..)
+    }
+}
+
+impl<R> SizableContainer for Crossing<R> {
+    fn at_capacity(&self) -> bool {
+        self.0.at_capacity()
+    }
+
+    fn ensure_capacity(&mut self, stash: &mut Option<Self>) {
+        let mut inner = stash.take().map(|stash| stash.0);
+        self.0.ensure_capacity(&mut inner);
+        *stash = inner.map(Self);
+    }
+}
+
+impl<R> PushInto<R> for Crossing<R> {
+    fn push_into(&mut self, record: R) {
+        self.0.push(Ok(record));
+    }
+}
+
+impl<R> PushInto<Result<R, CrossingError>> for Crossing<R> {
+    fn push_into(&mut self, record: Result<R, CrossingError>) {
+        self.0.push(record);
+    }
+}
+
+impl<R: Record> Crossing<R> {
+    /// Lays all records out. A damaged one, which no operator passes on, is left out.
+    fn words(&self, put: &mut impl FnMut(u64)) {
+        self.0.iter().flatten().for_each(|record| record.write(put));
+    }
+
+    fn read(mut words: Words<'_>) -> Result<Vec<Result<R, CrossingError>>, CrossingError> {
+        let wrong = CrossingError::Records { words: words.left() };
+        let mut records = Vec::new();
+        while words.left() > 0 {
+            records.push(Ok(R::read(&mut words).ok_or_else(|| wrong.clone())?));
+        }
+        Ok(records)
+    }
+}
+
+impl<R: Record> ContainerBytes for Crossing<R> {
+    fn from_bytes(bytes: Bytes) -> Self {
+        // abomonation wants bytes that it may write to, and alignment, which this gives.
+        let mut room = vec![0u64; bytes.len() / WORD];
+        let records = match announced(&bytes) {
+            Ok(()) => {
+                bytemuck::cast_slice_mut(&mut room).copy_from_slice(&bytes);
+                Self::read(Words::new(&mut room[1..]))
+            }
+            Err(error) => Err(error),
+        };
+        Self(records.unwrap_or_else(|error| vec![Err(error)]))
+    }
+
+    fn length_in_bytes(&self) -> usize {
+        let mut words = 0;
+        self.words(&mut |_| words += 1);
+        WORD * (1 + words)
+    }
+
+    fn into_bytes<W: Write>(&self, writer: &mut W) {
+        let mut words = Vec::new();
+        self.words(&mut |word| words.push(word));
+        encode(&words, writer);
+    }
+}
+
+/// Writes the number of words and the words.
+fn encode(words: &[u64], writer: &mut impl Write) {
+    for word in std::iter::once(&(words.len() as u64)).chain(words) {
+        // SAFETY: a u64 has no padding, so each of its bytes may be read.
+        let written = unsafe { abomonation::encode(word, writer) };
+        written.expect("timely makes room for length_in_bytes");
+    }
+}
+
+/// Checks that a message has as many words as it says.
+fn announced(bytes: &[u8]) -> Result<(), CrossingError> {
+    let words = bytes.first_chunk().map_or(0, |head| u64::from_ne_bytes(*head));
+    // Nothing overflows: it is the length that is divided.
+    if bytes.len().is_multiple_of(WORD)
+        && (bytes.len() / WORD).checked_sub(1) == words.try_into().ok()
+    {
+        return Ok(());
+    }
+    Err(CrossingError::Length { bytes: bytes.len(), words })
+}
+
+/// Words of a message that are not read yet.
+pub struct Words<'a> {
+    /// A multiple of 8 bytes at an aligned place: made of a slice of u64 and shortened by whole
+    /// ones.
+    rest: &'a mut [u8],
+}
+
+impl<'a> Words<'a> {
+    fn new(words: &'a mut [u64]) -> Self {
+        Self { rest: bytemuck::cast_slice_mut(words) }
+    }
+
+    /// How many words there are.
+    fn left(&self) -> usize {
+        self.rest.len() / WORD
+    }
+
+    /// The next word.
+    pub fn word(&mut self) -> Option<u64> {
+        let rest = std::mem::take(&mut self.rest);
+        // SAFETY: `rest` is aligned for u64 by the invariant of the field, and any eight bytes are
+        // one; abomonation itself looks whether there are as many.
+        let (&word, rest) = unsafe { abomonation::decode::<u64>(rest) }?;
+        self.rest = rest;
+        Some(word)
+    }
+
+    /// The next word, which is 0 or 1.
+    pub fn flag(&mut self) -> Option<bool> {
+        match self.word()? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// A count of words that are there.
+    fn count(&mut self, bytes_each: usize) -> Option<usize> {
+        let count = usize::try_from(self.word()?).ok()?;
+        (count.div_ceil(WORD / bytes_each) <= self.left()).then_some(count)
+    }
+
+    /// The next word, which is small.
+    pub fn small(&mut self) -> Option<u32> {
+        self.word()?.try_into().ok()
+    }
+
+    /// Numbers that [`put_numbers`] laid out.
+    pub fn numbers(&mut self) -> Option<Vec<u64>> {
+        let count = self.count(WORD)?;
+        (0..count).map(|_| self.word()).collect()
+    }
+
+    /// A text that [`put_text`] laid out.
+    pub fn text(&mut self) -> Option<String> {
+        let bytes = self.count(1)?;
+        let mut text = Vec::with_capacity(bytes.next_multiple_of(WORD));
+        for _ in 0..bytes.div_ceil(WORD) {
+            text.extend_from_slice(&self.word()?.to_le_bytes());
+        }
+        text.truncate(bytes);
+        String::from_utf8(text).ok()
+    }
+}
+
+/// Lays numbers out: how many, and each.
+pub fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
+    put(numbers.len() as u64);
+    numbers.iter().for_each(|&number| put(number));
+}
+
+/// Lays a text out: its bytes, and those, eight a word.
+pub fn put_text(text: &str, put: &mut impl FnMut(u64)) {
+    put(text.len() as u64);
+    for bytes in text.as_bytes().chunks(WORD) {
+        let mut word = [0; WORD];
+        word[..bytes.len()].copy_from_slice(bytes);
+        put(u64::from_le_bytes(word));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use timely::bytes::arc::BytesMut;
+
+    #[derive(Clone, Debug, PartialEq)]
+    struct Sample(u32, Vec<u64>, String);
+
+    impl Record for Sample {
+        fn write(&self, put: &mut impl FnMut(u64)) {
+            put(self.0.into());
+            put_numbers(&self.1, put);
+            put_text(&self.2, put);
+        }
+
+        fn read(words: &mut Words<'_>) -> Option<Self> {
+            Some(Self(words.small()?, words.numbers()?, words.text()?))
+        }
+    }
+
+    fn bytes_of(records: &[Sample]) -> Vec<u8> {
+        let mut container = Crossing::default();
+        records.iter().for_each(|record| container.push_into(record.clone()));
+        assert_eq!(container.record_count(), records.len() as i64);
+        let mut bytes = Vec::new();
+        container.into_bytes(&mut bytes);
+        assert_eq!(bytes.len(), container.length_in_bytes());
+        bytes
+    }
+
+    /// Reads bytes that begin `shift` bytes behind an aligned place.
+    fn read(bytes: &[u8], shift: usize) -> Vec<Result<Sample, CrossingError>> {
+        let mut room = vec![0; 64 + bytes.len()];
+        let aligned = room.as_ptr().align_offset(WORD);
+        room[aligned + shift..][..bytes.len()].copy_from_slice(bytes);
+        let mut room = BytesMut::from(room);
+        drop(room.extract_to(aligned + shift));
+        Crossing::from_bytes(room.extract_to(bytes.len())).0
+    }
+
+    fn sample() -> impl Strategy<Value = Sample> {
+        let numbers = prop::collection::vec(any::<u64>(), 0..5);
+        (any::<u32>(), numbers, "\\PC{0,20}").prop_map(|(a, b, c)| Sample(a, b, c))
+    }
+
+    proptest! {
+        #[test]
+        fn law_what_is_read_is_what_was_written(
+            records in prop::collection::vec(sample(), 0..8),
+            shift in 0..WORD,
+        ) {
+            let read: Result<Vec<_>, _> = read(&bytes_of(&records), shift).into_iter().collect();
+            prop_assert_eq!(read, Ok(records));
+        }
+
+        #[test]
+        fn law_no_message_is_believed(
+            words in prop::collection::vec(prop_oneof![0..9u64, any::<u64>()], 0..20),
+            cut in 0..16usize,
+            shift in 0..WORD,
+        ) {
+            let mut bytes = Vec::new();
+            encode(&words, &mut bytes);
+            bytes.truncate(bytes.len().saturating_sub(cut));
+            let count = read(&bytes, shift).iter().filter(|record| record.is_err()).count();
+            prop_assert!(count <= 1 && (cut == 0 || count == 1));
+        }
+    }
+
+    #[test]
+    fn a_message_that_lies_about_its_length_is_refused() {
+        let bytes = bytes_of(&[Sample(1, vec![2], "three".into())]);
+        assert!(matches!(read(&bytes, 0)[..], [Ok(_)]));
+        for words in [0, 1, 4, 6, u64::MAX, u64::MAX / 8] {
+            let mut bytes = bytes.clone();
+            bytes[..WORD].copy_from_slice(&words.to_ne_bytes());
+            let wrong = CrossingError::Length { bytes: bytes.len(), words };
+            assert_eq!(read(&bytes, 0), [Err(wrong)]);
+        }
+        assert!(matches!(read(&[], 0)[..], [Err(CrossingError::Length { .. })]));
+    }
+}

@@ -1,0 +1,128 @@
+//! How much of the input may be under way between the readers and the far end, and which parser
+//! takes the next piece?
+//!
+//! The index takes pieces in the order of the input, so what comes from later splits waits: as
+//! pieces, then as groups and batches. All of it is counted here in bytes, and a piece that nobody
+//! has parsed counts as what its parsed form is expected to take. The first split that is not done,
+//! for which all others wait, may use all of the room; the others leave it a quarter.
+
+use crate::order::PIECE_BYTES;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// A parser with so many bytes to do needs no more now.
+const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
+/// The expected swelling before anything is parsed: a piece in which no word occurs twice takes
+/// eight times its bytes. In units of 1/256.
+const SWELL_AT_FIRST: usize = 8 << 8;
+
+/// Shared by all workers of a job.
+pub struct Flow {
+    /// Bytes that may be under way.
+    limit: usize,
+    /// Bytes of pieces that are not parsed, for each parser.
+    loads: Vec<AtomicUsize>,
+    /// Bytes of all of them.
+    pieces: AtomicUsize,
+    /// Bytes of groups and batches that are not absorbed.
+    parsed: AtomicUsize,
+    /// Parsed bytes that a byte of a piece becomes, in units of 1/256: follows the greatest.
+    swell: AtomicUsize,
+}
+
+impl Flow {
+    /// Lets `limit` bytes be under way to as many parsers as there are `workers`.
+    pub fn new(limit: usize, workers: usize) -> Self {
+        Self {
+            limit,
+            loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            pieces: AtomicUsize::new(0),
+            parsed: AtomicUsize::new(0),
+            swell: AtomicUsize::new(SWELL_AT_FIRST),
+        }
+    }
+
+    /// Whether there is room for another piece, of the `first` split that is not done or of
+    /// another.
+    pub fn has_room(&self, first: bool) -> bool {
+        let pieces = self.pieces.load(Relaxed);
+        let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
+        let room = if first { self.limit } else { self.limit / 4 * 3 };
+        self.parsed.load(Relaxed) + swollen < room
+    }
+
+    /// Picks the parser with the fewest bytes to do for a piece of `bytes`; also tells whether all
+    /// have enough now. Of equals the next behind `own` comes first and `own` last: it parses
+    /// between two looks at the loads and so seems to have little to do.
+    pub fn assign(&self, own: usize, bytes: usize) -> (usize, bool) {
+        let workers = self.loads.len();
+        let load = |w: usize| self.loads[w].load(Relaxed);
+        let parser = (1..=workers).map(|i| (own + i) % workers).min_by_key(|&w| load(w));
+        let parser = parser.unwrap_or(own);
+        self.pieces.fetch_add(bytes, Relaxed);
+        (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= ENOUGH_BYTES)
+    }
+
+    /// Tells that a parser has turned a piece of `bytes` into `parsed` bytes.
+    pub fn parsed(&self, parser: usize, bytes: usize, parsed: usize) {
+        self.parsed.fetch_add(parsed, Relaxed);
+        self.loads[parser].fetch_sub(bytes, Relaxed);
+        self.pieces.fetch_sub(bytes, Relaxed);
+        // Pieces of a few records say nothing of the others.
+        if bytes >= PIECE_BYTES / 8 {
+            let swell = (parsed << 8) / bytes;
+            let before = self.swell.load(Relaxed);
+            self.swell.store(swell.max(before - before / 16), Relaxed);
+        }
+    }
+
+    /// Tells that `bytes` of parsed form are absorbed.
+    pub fn absorbed(&self, bytes: usize) {
+        self.parsed.fetch_sub(bytes, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_follows_what_pieces_become() {
+        let flow = Flow::new(100 * PIECE_BYTES, 2);
+        // Before anything is known a piece counts eight times.
+        for _ in 0..12 {
+            assert!(flow.has_room(true));
+            flow.assign(0, PIECE_BYTES);
+        }
+        assert!(!flow.has_room(false) && flow.has_room(true));
+        flow.assign(0, PIECE_BYTES);
+        assert!(!flow.has_room(true));
+        // Pieces turn out to halve.
+        for piece in 0..13 {
+            flow.parsed(piece % 2, PIECE_BYTES, PIECE_BYTES / 2);
+        }
+        assert!(flow.has_room(false));
+        for _ in 0..50 {
+            flow.assign(0, PIECE_BYTES);
+            flow.parsed(0, PIECE_BYTES, PIECE_BYTES / 2);
+        }
+        flow.absorbed(63 * PIECE_BYTES / 2);
+        for _ in 0..70 {
+            flow.assign(0, PIECE_BYTES);
+        }
+        assert!(flow.has_room(false), "the expectation has come down");
+        // One that swells raises it at once.
+        flow.parsed(0, PIECE_BYTES, 8 * PIECE_BYTES);
+        assert!(!flow.has_room(true));
+    }
+
+    #[test]
+    fn pieces_are_dealt_to_the_least_loaded() {
+        let flow = Flow::new(usize::MAX, 3);
+        let parsers: Vec<usize> = (0..6).map(|_| flow.assign(1, 10).0).collect();
+        assert_eq!(parsers, [2, 0, 1, 2, 0, 1]);
+        assert_eq!(flow.assign(0, ENOUGH_BYTES), (1, false));
+        assert_eq!(flow.assign(0, ENOUGH_BYTES), (2, false));
+        assert_eq!(flow.assign(0, ENOUGH_BYTES), (0, false));
+        assert_eq!(flow.assign(0, 1), (1, true), "all have enough");
+    }
+}
