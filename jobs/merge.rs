@@ -1,7 +1,7 @@
 //! `millrace merge`.
 
-use crate::args::{Common, size};
-use crate::signals;
+use crate::args::{Workers, size};
+use crate::{Usage, heap, signals};
 use anyhow::bail;
 use millrace::dataflow::control::Control;
 use millrace::index::merge::{Merged, merge_index};
@@ -20,12 +20,17 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
-    common: Common,
+    workers: Workers,
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
+    let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
+    if args.workers.hosts()?.is_some() {
+        return Err(Usage("merge runs in one process".into()).into());
+    }
     let control = Arc::new(Control::default());
     signals::watch(&control, None)?;
     if let Some(manifest) = ShardedManifest::live(&args.index)? {
@@ -35,7 +40,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
-    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1);
+    let merged = merge_index(&args.index, args.memory, &crate::args::command(), workers as u32);
     // A signal makes writes fail; it is the reason.
     let merged = merged.map_err(|error| {
         control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
@@ -45,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Merged::Nothing => (1, None),
         Merged::Runs { runs, manifest } => (*runs, Some(manifest.generation)),
     };
-    if !args.common.quiet {
+    if !args.workers.common.quiet {
         let index = args.index.display();
         match generation {
             None => eprintln!("{index}: one run: nothing to merge"),
@@ -55,5 +60,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation});
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::report::write(args.workers.common.report.as_deref(), totals, seconds, workers, &[])
 }

@@ -122,6 +122,33 @@ fn scores_of_all_forms_read_back_as_the_same() {
 }
 
 #[test]
+fn bench_codecs_measures_every_codec() {
+    let fixture = Fixture::new(32, 400);
+    let path = fixture.scratch.write("q", fixture.queries(320, 20).join("\n"));
+    let bench = |more: &[&str]| {
+        millrace(args!["bench", "codecs", "--index", fixture.index, "--passes", "1"]).args(more)
+    };
+    let lines = bench(&["--json"]).arg(&path).ok().json_lines();
+    let (classes, sums): (Vec<_>, Vec<_>) =
+        lines.iter().partition(|line| !line["length_from"].is_null());
+    for codec in ["bp128", "newpfd", "pfor", "pfor-blocks", "rice", "vbyte"] {
+        assert!(sums.iter().any(|sum| sum["codec"] == codec), "{codec}");
+    }
+    for sum in &sums {
+        assert_eq!(sum["lists"], sums[0]["lists"]);
+        for speed in ["gaps_per_s", "docids_per_s", "tfs_per_s"] {
+            assert!(sum[speed].as_f64().unwrap() > 0.0, "{sum}");
+        }
+        let same = |line: &&&Value| ["codec", "block", "levels"].iter().all(|k| line[k] == sum[k]);
+        let postings = classes.iter().filter(same).map(|line| line["postings"].as_u64().unwrap());
+        assert_eq!(sum["postings"], postings.sum::<u64>());
+    }
+    let table = bench(&["--codec", "rice"]).arg(&path).ok();
+    assert!(table.text().contains("bytes a docid"));
+    bench(&["--codec", "gzip"]).arg(&path).fails(2).says("gzip");
+}
+
+#[test]
 fn bench_queries_prints_one_line() {
     let fixture = Fixture::new(31, 500);
     let path = fixture.scratch.write("q", fixture.queries(310, 40).join("\n"));

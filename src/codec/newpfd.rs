@@ -47,19 +47,22 @@ struct Writer {
     unary: UnaryWriter,
 }
 
-/// Widths, and the bytes of the body that they make.
+/// Bits that an exception costs beyond those that it is coded with: it also costs time to read.
+const EXCEPTION_BITS: usize = 1;
+
+/// Widths, and what a body with them costs, in bits.
 #[derive(Clone, Copy, Debug)]
 struct Choice {
-    bytes: usize,
+    cost: usize,
     width: u8,
     overflow_width: u8,
 }
 
-/// The widths that make the smallest body.
+/// The widths that make the cheapest body.
 fn choose(values: &[u32]) -> Choice {
     let widest = bits::width(values);
-    let bytes = bits::bytes(values.len(), widest);
-    let mut best = Choice { bytes, width: widest, overflow_width: 0 };
+    let cost = 8 * bits::bytes(values.len(), widest);
+    let mut best = Choice { cost, width: widest, overflow_width: 0 };
     let mut overflows = [0; MAX_LEN];
     for width in (0..widest).rev() {
         let mut count = 0;
@@ -75,9 +78,12 @@ fn choose(values: &[u32]) -> Choice {
         }
         let places = count.min(values.len().div_ceil(8));
         let (overflow_width, bytes) = choose_overflow_width(&overflows[..count]);
-        let bytes = slots + 2 + places + bytes;
-        if bytes < best.bytes {
-            best = Choice { bytes, width, overflow_width };
+        let cost = 8 * (slots + 2 + places + bytes) + EXCEPTION_BITS * count;
+        if cost < best.cost {
+            best = Choice { cost, width, overflow_width };
+        } else if cost > best.cost + values.len() {
+            // The cost falls with the width while exceptions are few, and rises when they are many.
+            break;
         }
     }
     best
@@ -190,6 +196,14 @@ impl<'a> Parts<'a> {
         Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
     }
 
+    /// What an exception adds to its slot. An overflow of only ones, which the encoder never writes,
+    /// adds nothing.
+    #[inline]
+    fn high(&self, quotient: u32, low: u32) -> u32 {
+        let overflow = quotient.checked_shl(self.overflow_width.into()).unwrap_or(0) | low;
+        overflow.wrapping_add(1) << self.width
+    }
+
     /// Bytes of the body up to bit `end` of the unary codes.
     #[inline]
     fn body_bytes(&self, end: u64) -> usize {
@@ -202,57 +216,70 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Bits above the slots of up to 128 exceptions, with room for loads that reach beyond them.
-type Highs = [u32; MAX_LEN + 16];
-
 /// Which of `len` values are exceptions, value 0 in the lowest bit.
 #[inline]
 fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
-    let mut map = 0;
+    let wrong = |found| CodecError::Place { values: len as u64, found };
     if count < len.div_ceil(8) {
-        let mut least = 0;
+        let (mut low, mut high, mut least, mut rises) = (0u64, 0u64, 0, true);
         for &place in places {
-            if place < least || usize::from(place) >= len {
-                return Err(CodecError::Place { values: len as u64, found: place.into() });
-            }
-            map |= 1 << place;
-            least = place + 1;
+            let bit = 1 << (place % 64);
+            low |= if place < 64 { bit } else { 0 };
+            high |= if place < 64 { 0 } else { bit };
+            rises &= place >= least;
+            least = place.saturating_add(1);
         }
-        return Ok(map);
+        if !rises || usize::from(least) > len {
+            return Err(wrong(u64::from(least)));
+        }
+        return Ok(u128::from(high) << 64 | u128::from(low));
     }
-    let mut bytes = [0; MAX_LEN / 8];
-    bytes[..places.len()].copy_from_slice(places);
-    map = u128::from_le_bytes(bytes);
+    let bytes = match places.first_chunk() {
+        Some(whole) => *whole,
+        None => {
+            let mut bytes = [0; MAX_LEN / 8];
+            bytes[..places.len()].copy_from_slice(places);
+            bytes
+        }
+    };
+    let map = u128::from_le_bytes(bytes);
     let widest = (u128::BITS - map.leading_zeros()) as usize;
     if map.count_ones() as usize != count || widest > len {
-        return Err(CodecError::Place { values: len as u64, found: widest as u64 });
+        return Err(wrong(widest as u64));
     }
     Ok(map)
 }
 
-/// Reads the overflows of a block, plus 1, and returns the bytes of the body.
+/// Adds what exceptions have above their slots to the values and returns the bytes of the body.
 #[inline]
-fn read_highs(parts: &Parts<'_>, highs: &mut Highs) -> Result<usize, CodecError> {
-    let end = match level() {
-        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count.
-        #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::read_unary(parts.unary, parts.count, highs) },
-        _ => unary::read(parts.unary, 0, &mut highs[..parts.count]),
-    };
-    let end = end.ok_or_else(|| parts.unary_error())?;
-    let highs = &mut highs[..parts.count];
-    check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
-    // An overflow of only ones, which the encoder never writes, adds nothing to its value.
-    if parts.overflow_width == 0 {
-        highs.iter_mut().for_each(|high| *high = high.wrapping_add(1));
-    } else {
-        let mut lows = [0; MAX_LEN];
-        let lows = &mut lows[..parts.count];
-        bits::unpack(parts.lows, parts.overflow_width, lows);
-        for (high, &low) in highs.iter_mut().zip(&*lows) {
-            let quotient = high.checked_shl(parts.overflow_width.into()).unwrap_or(0);
-            *high = (quotient | low).wrapping_add(1);
+fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<usize, CodecError> {
+    #[cfg(target_arch = "x86_64")]
+    if level() == Level::Avx512 {
+        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count and the lows.
+        let added = unsafe { avx512::add_exceptions(parts, map, values) };
+        if let Some((end, quotients)) = added {
+            check_quotients(parts, quotients)?;
+            return Ok(parts.body_bytes(end));
         }
+    }
+    add_exceptions_portable(parts, map, values)
+}
+
+/// The path that every machine has, and that of unary codes of any length.
+#[inline(never)]
+fn add_exceptions_portable(
+    parts: &Parts<'_>,
+    mut map: u128,
+    values: &mut [u32],
+) -> Result<usize, CodecError> {
+    let (mut highs, mut lows) = ([0; MAX_LEN], [0; MAX_LEN]);
+    let (highs, lows) = (&mut highs[..parts.count], &mut lows[..parts.count]);
+    let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
+    check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
+    bits::unpack(parts.lows, parts.overflow_width, lows);
+    for (&quotient, &low) in highs.iter().zip(&*lows) {
+        values[map.trailing_zeros() as usize] |= parts.high(quotient, low);
+        map &= map - 1;
     }
     Ok(parts.body_bytes(end))
 }
@@ -263,18 +290,6 @@ fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
     let below = u32::from(parts.width) + u32::from(parts.overflow_width);
     let most = u32::MAX.checked_shr(below).unwrap_or(0);
     CodecError::at_most("a quotient", most as usize, all as usize)
-}
-
-/// Adds the bits above the slots to the values that have some.
-#[inline]
-fn patch(values: &mut [u32], mut map: u128, highs: &[u32], width: u8) {
-    for &high in highs {
-        if map == 0 {
-            return;
-        }
-        values[map.trailing_zeros() as usize] |= high << width;
-        map &= map - 1;
-    }
 }
 
 impl Codec for NewPfd {
@@ -304,15 +319,7 @@ impl Codec for NewPfd {
             return Ok(parts.bytes);
         }
         let map = map_of(parts.places, parts.count, out.len())?;
-        let mut highs = [0; MAX_LEN + 16];
-        let bytes = read_highs(&parts, &mut highs)?;
-        match level() {
-            // SAFETY: `level` found the instructions.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { avx512::patch(out, map, &highs, parts.width) },
-            _ => patch(out, map, &highs, parts.width),
-        }
-        Ok(bytes)
+        add_exceptions(&parts, map, out)
     }
 
     fn value(
@@ -333,9 +340,8 @@ impl Codec for NewPfd {
         let quotient = unary::nth(parts.unary, 0, exception);
         let quotient = quotient.ok_or_else(|| parts.unary_error())?;
         check_quotients(&parts, quotient)?;
-        let overflow = quotient.checked_shl(parts.overflow_width.into()).unwrap_or(0)
-            | bits::get(parts.lows, parts.overflow_width, exception);
-        Ok(overflow.wrapping_add(1) << parts.width | low)
+        let overflow_low = bits::get(parts.lows, parts.overflow_width, exception);
+        Ok(parts.high(quotient, overflow_low) | low)
     }
 
     fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
@@ -345,6 +351,72 @@ impl Codec for NewPfd {
             count => unary::end_of(parts.unary, 0, count)
                 .map(|end| parts.body_bytes(end))
                 .ok_or_else(|| parts.unary_error()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn head_and_body(values: &[u32]) -> (u8, Vec<u8>) {
+        let mut body = Vec::new();
+        let head = NewPfd.encoder(MAX_LEN).block(values, &mut body);
+        (head, body)
+    }
+
+    #[test]
+    fn the_bytes_are_as_specified() {
+        let mut values = [1; 64];
+        (values[3], values[60]) = (9, 5);
+        let (head, body) = head_and_body(&values);
+        assert_eq!(head, 1 | EXCEPTIONS);
+        // One bit each; 9 is 1 + 2 x 4, 5 is 1 + 2 x 2: overflows 3 and 1 in unary.
+        let mut expected = vec![0xff; 8];
+        expected.extend([2, 0, 3, 60, 0b1101_0111]);
+        assert_eq!(body, expected);
+
+        // As many places as a bit vector has bytes, so that it is one. The overflow 256 is 2 x 2^7.
+        let values: Vec<u32> = (0..64).map(|i| if i % 8 == 0 { 257 } else { 0 }).collect();
+        let (head, body) = head_and_body(&values);
+        assert_eq!(head, EXCEPTIONS);
+        assert_eq!(body[..10], [8, 7, 1, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(body[10..17], [0; 7]);
+        assert_eq!(body[17..], [0b1101_1011, 0b1011_0110, 0b0110_1101]);
+    }
+
+    type Add = fn(&Parts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
+
+    proptest! {
+        #[test]
+        fn twin_all_paths_add_the_same(
+            values in prop::collection::vec((any::<u32>(), 0..33u32, 0..5u32), 1..=MAX_LEN),
+            damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
+        ) {
+            let values: Vec<u32> = values
+                .iter()
+                .map(|&(v, wide, choice)| v.checked_shr(if choice == 0 { wide } else { 28 }).unwrap_or(0))
+                .collect();
+            let (head, mut body) = head_and_body(&values);
+            if let Some((place, bits)) = damage && !body.is_empty() {
+                let place = place.index(body.len());
+                body[place] ^= bits;
+            }
+            let read = |add: Add| {
+                let parts = Parts::of(Block { index: 0, head, body: &body }, values.len())?;
+                let mut out = vec![0; values.len()];
+                bits::unpack(&body, parts.width, &mut out);
+                let map = map_of(parts.places, parts.count, values.len())?;
+                let bytes = add(&parts, map, &mut out)?;
+                Ok::<_, CodecError>((bytes, out))
+            };
+            let portable = read(add_exceptions_portable);
+            prop_assert_eq!(&portable, &read(add_exceptions));
+            if damage.is_none() {
+                prop_assert_eq!(portable, Ok((body.len(), values)));
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, check_run};
 use super::exhaustive::search_one;
 use super::kernels::{Room, add_scores, offer_block};
 use super::top_k::TopK;
+use super::windows;
 use crate::codec::level::Level;
 use crate::index::list::ListError;
 
@@ -37,7 +38,11 @@ pub fn search(
     let run = Run { terms, first_docid, documents, norms: norms.documents, level: scratch.level };
     match terms {
         [] => Ok(()),
-        [term] => search_one(term, first_docid, documents, norms, top, scratch),
+        [term] => {
+            let run =
+                windows::Run { terms, documents, norms: norms.documents, level: scratch.level };
+            search_one(term, first_docid, &run, top, scratch)
+        }
         _ => run.intersect(top, scratch),
     }
 }

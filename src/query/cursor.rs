@@ -6,6 +6,7 @@ use super::daat::Most;
 use super::kernels::{
     Block, Matches, NO_DOCID, Room, Shares, first_block, match_block, scores, share_out,
 };
+use super::ranges::Ranges;
 use super::top_k::TopK;
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
@@ -44,10 +45,14 @@ pub struct Scratch {
     pub(super) bounds: Vec<f64>,
     /// What the lists may be worth.
     pub(super) mosts: Vec<Most>,
+    /// What the blocks of a list may be worth.
+    pub(super) of_blocks: Vec<f32>,
     /// Documents with sums of scores.
     pub(super) found: Vec<(u32, f32)>,
-    /// Blocks and numbers in them.
-    pub(super) places: Vec<Option<(usize, usize)>>,
+    /// Bounds of ranges of docids.
+    pub(super) ranges: Ranges,
+    /// Numbers of ranges.
+    pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
 }
@@ -111,8 +116,10 @@ impl Scratch {
             candidates,
             bounds: Vec::new(),
             mosts: Vec::new(),
+            of_blocks: Vec::new(),
             found: Vec::new(),
-            places: Vec::new(),
+            ranges: Ranges::default(),
+            best: Vec::new(),
             ahead: TopK::new(),
         }
     }
@@ -255,18 +262,18 @@ impl Cursor {
         Ok(())
     }
 
-    /// Decodes the block after this one; `false`, and no postings, behind the last.
+    /// Decodes the block after this one; `false` behind the last, which stays, used up.
     pub(super) fn load_next(
         &mut self,
         list: &ListView<'_>,
         documents: u32,
     ) -> Result<bool, ListError> {
-        self.at = 0;
         let block = self.next_block();
         if block > list.full_blocks() {
-            self.len = 0;
+            self.at = self.len;
             return Ok(false);
         }
+        self.at = 0;
         self.load(list, block, documents)?;
         let start = list.wanted().start;
         if self.docids[0] < start {
@@ -304,11 +311,6 @@ impl Cursor {
     /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
-    }
-
-    /// The block and the number in it of the first posting that is not used up.
-    pub(super) fn place(&self) -> Option<(usize, usize)> {
-        (self.at < self.len).then_some((self.block, self.at))
     }
 
     /// Sets which block is the next. The cursor has no block until that is loaded.

@@ -9,6 +9,7 @@ mod kernels;
 pub mod max_score;
 pub mod output;
 pub mod pool;
+mod ranges;
 pub mod searcher;
 pub mod share;
 pub mod small_adaptive;

@@ -47,7 +47,7 @@ static GATHER: [Gather; 33] = {
 
 /// What all sixteens of a block have in common, in registers.
 #[derive(Clone, Copy)]
-struct Shape {
+pub(in super::super) struct Shape {
     /// Bytes of a sixteen.
     step: usize,
     loaded: __mmask64,
@@ -57,9 +57,18 @@ struct Shape {
     mask: __m512i,
 }
 
+impl Shape {
+    /// Bytes of sixteen values.
+    #[inline]
+    pub(in super::super) fn step(&self) -> usize {
+        self.step
+    }
+}
+
+/// The shape for a width of at most 32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
-fn shape(width: u8) -> Shape {
+pub(in super::super) fn shape(width: u8) -> Shape {
     let table = &GATHER[usize::from(width)];
     // SAFETY: the table has 64 bytes there.
     let low = unsafe { _mm512_loadu_si512(table.bytes.as_ptr().cast()) };
@@ -93,6 +102,21 @@ unsafe fn sixteen<const WIDE: bool>(from: *const u8, shape: Shape) -> __m512i {
         _mm512_srlv_epi32(low, shape.shifts)
     };
     _mm512_and_si512(shifted, shape.mask)
+}
+
+/// The first `len` of sixteen values; what the other lanes have is of no use.
+///
+/// # Safety
+///
+/// `len` is at most 16 and `from` has the bits of so many values; the machine has the instructions.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(in super::super) unsafe fn some_of_sixteen(from: &[u8], len: usize, shape: Shape) -> __m512i {
+    let needed = (len * shape.step).div_ceil(16);
+    debug_assert!(len <= 16 && from.len() >= needed);
+    let shape = Shape { loaded: ((1u128 << needed) - 1) as u64, ..shape };
+    // SAFETY: the mask has a bit for each byte that is promised to be there.
+    unsafe { sixteen::<true>(from.as_ptr(), shape) }
 }
 
 /// As `bp128::unpack_plus`.

@@ -19,11 +19,6 @@ impl<'a> ListView<'a> {
         self.from..self.to
     }
 
-    /// Those of the run's `documents` that are asked for.
-    pub fn span(&self, documents: u32) -> u32 {
-        self.to.min(documents).saturating_sub(self.from)
-    }
-
     /// The number of the first block from `from` on that may hold a docid of at least `docid`;
     /// `blocks` behind the last.
     ///

@@ -31,8 +31,8 @@ pub enum Merged {
     },
 }
 
-/// Merges all runs of the index in the folder `index` to one, in a new generation. `command` and
-/// `workers` are for its manifest. Every file of the old one is verified first, so that damage does
+/// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
+/// threads. Every file of the old one is verified first, so that damage does
 /// not get a new checksum.
 ///
 /// Memory: that of [`merge_in_place`](super::merge_in_place).
@@ -84,7 +84,8 @@ fn merge_generation(
         storage::link_or_copy(&from.join(name), &to.join(name))?;
         files.push(find_file(&old.files, from, name)?.clone());
     }
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes)?;
+    let threads = workers.max(1) as usize;
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads)?;
     files.extend(more);
     let mut manifest = Manifest {
         generation: number,
