@@ -159,7 +159,7 @@ proptest! {
     #[test]
     fn oracle_parts_put_together_find_what_one_search_finds(
         seed in any::<u64>(),
-        documents in prop::sample::select(vec![2u32, 300, 3000, 6000]),
+        documents in prop::sample::select(vec![2u32, 300, 3000, 30_000]),
         ends in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
         queries in prop::collection::vec(prop::collection::vec(0..66u32, 1..5), 6),
         shares in 1..6usize,
