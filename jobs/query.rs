@@ -112,7 +112,9 @@ impl Spreading {
             _ => Model::Inter,
         };
         if !matches!(model, Model::Fgqp { .. }) {
-            for (name, given) in [("delta", self.delta.is_some()), ("cut-us", self.cut_us.is_some())] {
+            for (name, given) in
+                [("delta", self.delta.is_some()), ("cut-us", self.cut_us.is_some())]
+            {
                 if given {
                     return Err(Usage(format!("--{name} goes with --parallelism fgqp")));
                 }

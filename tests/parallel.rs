@@ -16,10 +16,10 @@ impl Fixture {
         let mut collection = Collection::new(seed, documents, 60);
         // Copies of documents have equal scores, far from each other.
         let copies: Vec<Doc> = collection.docs.iter().step_by(3).cloned().collect();
-        let names = copies.into_iter().zip(0..).map(|(doc, number)| Doc {
-            name: Some(format!("copy-{number}")),
-            ..doc
-        });
+        let names = copies
+            .into_iter()
+            .zip(0..)
+            .map(|(doc, number)| Doc { name: Some(format!("copy-{number}")), ..doc });
         collection.docs.extend(names);
         let index = scratch.path("index");
         let input = scratch.write("c.jsonl", collection.jsonl());
@@ -84,7 +84,8 @@ fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
             }
             for algorithm in algorithms {
                 for model in &MODELS[1..6] {
-                    let more = [&setting[..], model, &["-w", "3", "--algorithm", algorithm]].concat();
+                    let more =
+                        [&setting[..], model, &["-w", "3", "--algorithm", algorithm]].concat();
                     assert!(fixture.answers(&more) == expected, "{more:?}");
                 }
             }
@@ -113,7 +114,8 @@ fn queries_that_come_slowly_are_answered_at_once() {
     let fixture = Fixture::new(73, 500, false);
     let queries = std::fs::read_to_string(&fixture.queries).unwrap();
     for model in MODELS {
-        let job = millrace(args!["query", "--quiet", "--format", "jsonl", "--index", fixture.index]);
+        let job =
+            millrace(args!["query", "--quiet", "--format", "jsonl", "--index", fixture.index]);
         let mut job = job.args(model).args(["-w", "3", "--delay-ms", "0"]);
         let mut child = job.spawn();
         let mut input = child.stdin.take().unwrap();

@@ -295,10 +295,8 @@ impl Bench<'_> {
     fn points(&self, wanted: &[(Way, f64)], queries: &[&Query]) -> anyhow::Result<Vec<Point>> {
         let ways: Vec<Way> = wanted.iter().map(|&(way, _)| way).collect();
         let mut rigs = self.rigs(&ways, queries)?;
-        let mut points: Vec<Point> = wanted
-            .iter()
-            .map(|&(way, rate)| Point { way, rate, runs: Vec::new() })
-            .collect();
+        let mut points: Vec<Point> =
+            wanted.iter().map(|&(way, rate)| Point { way, rate, runs: Vec::new() }).collect();
         let alone = 1e6 / self.mean_us(queries);
         for pass in 0..self.args.passes.get() {
             for point in &mut points {
@@ -306,8 +304,13 @@ impl Bench<'_> {
                 let rate = point.rate.min(alone * workers as f64);
                 let count = ((rate * self.args.seconds) as usize).clamp(50, MOST_QUERIES / 2);
                 // Every point and pass begins elsewhere, so that all queries have their turn.
-                let queries: Vec<&Query> =
-                    queries.iter().cycle().skip(pass * count % queries.len()).take(count).copied().collect();
+                let queries: Vec<&Query> = queries
+                    .iter()
+                    .cycle()
+                    .skip(pass * count % queries.len())
+                    .take(count)
+                    .copied()
+                    .collect();
                 let times = self.times(point.rate, pass as u64, count);
                 let rig = rigs.iter_mut().find(|rig| (rig.model, rig.workers) == (model, workers));
                 point.runs.push(rig.context("every way has a rig")?.run(&queries, times)?);
@@ -324,7 +327,9 @@ impl Bench<'_> {
             Some(times) => {
                 let last = times.last().copied().unwrap_or(1.0);
                 let stretch = times.len() as f64 / last / rate;
-                let round = |round: usize| times.iter().map(move |time| (time + last * round as f64) * stretch);
+                let round = |round: usize| {
+                    times.iter().map(move |time| (time + last * round as f64) * stretch)
+                };
                 (0..).flat_map(round).take(count).collect()
             }
         }

@@ -63,8 +63,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Crew {
-    /// Workers that cut a new query only while at most `delta` tasks are open.
+    /// Workers that cut a new query only while at most `delta` tasks are open. One alone cuts none.
     pub fn new(delta: usize, cutting: Cutting, workers: usize, settings: Settings) -> Self {
+        let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
+        let cutting = Cutting { least_ns, ..cutting };
         let wakers = std::iter::repeat_with(|| None).take(workers).collect();
         Self {
             pool: Pool::new(delta, workers, settings),
@@ -93,9 +95,7 @@ impl Crew {
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
         match work {
-            Work::Begin(asked) => {
-                self.begin(asked, job.shared.settings().mode, job, searcher)
-            }
+            Work::Begin(asked) => self.begin(asked, job.shared.settings().mode, job, searcher),
             Work::Tasks(open, tasks) => self.tasks(&open, tasks, job, searcher),
         }
     }

@@ -104,9 +104,8 @@ impl QueryJob {
         took: Duration,
     ) -> Answered {
         let documents = self.shared.generation().documents();
-        let name = |at: usize| {
-            String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default())
-        };
+        let name =
+            |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
         let mut text = String::new();
         self.form.write(&query.query, hits, took, name, &mut text);
         self.queries.fetch_add(1, Ordering::Relaxed);

@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn gaps_are_exponential() {
-        let times: Vec<f64> = std::iter::once(0.0).chain(Poisson::new(7, 2.0).take(100_000)).collect();
+        let times: Vec<f64> =
+            std::iter::once(0.0).chain(Poisson::new(7, 2.0).take(100_000)).collect();
         let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let squares = gaps.iter().map(|gap| gap * gap).sum::<f64>() / gaps.len() as f64;

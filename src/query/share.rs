@@ -36,9 +36,8 @@ impl Share {
     /// assert_eq!(Share::range(10, 2, 3), 6..10);
     /// ```
     pub fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
-        let cut = |number: usize| {
-            (u128::from(documents) * number as u128 / shares.max(1) as u128) as u32
-        };
+        let cut =
+            |number: usize| (u128::from(documents) * number as u128 / shares.max(1) as u128) as u32;
         cut(number)..cut(number + 1)
     }
 

@@ -4,6 +4,7 @@ use super::{Bench, Point, Way, fgqp};
 use crate::query::Model;
 use millrace::index::list::BLOCK;
 use millrace::query::output::Query;
+use millrace::query::pool::{Pool, Work};
 use millrace::query::searcher::{Begun, Cutting, Mode, Searcher};
 use serde_json::json;
 use std::io::Write;
@@ -28,7 +29,8 @@ impl Bench<'_> {
         let one = Way { model: Model::Inter, workers: 1 };
         let light = self.args.light * 1e6 / self.mean_us(&queries);
         for &workers in &self.workers {
-            let models = [Model::Inter, Model::DocpUi, Model::DocpPi, fgqp(THROUGHPUT), fgqp(LATENCY)];
+            let models =
+                [Model::Inter, Model::DocpUi, Model::DocpPi, fgqp(THROUGHPUT), fgqp(LATENCY)];
             let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).into();
             if workers > 1 {
                 ways.insert(0, one);
@@ -115,8 +117,12 @@ impl Bench<'_> {
     pub(super) fn length(&self) -> anyhow::Result<()> {
         let workers = self.most_workers();
         for length in 2..=10 {
-            let queries: Vec<&Query> =
-                self.queries.iter().filter(|(.., n)| *n == length).map(|(query, ..)| query).collect();
+            let queries: Vec<&Query> = self
+                .queries
+                .iter()
+                .filter(|(.., n)| *n == length)
+                .map(|(query, ..)| query)
+                .collect();
             if queries.is_empty() {
                 continue;
             }
@@ -153,6 +159,7 @@ impl Bench<'_> {
         for row in &rows {
             row.print()?;
         }
+        self.cost_of_tasks()?;
         let mut wanted = Vec::new();
         for rate in [f64::INFINITY, light] {
             wanted.extend(ways.iter().map(|&way| (way, rate)));
@@ -161,6 +168,68 @@ impl Bench<'_> {
             point.print("skips", json!({}))?;
         }
         Ok(())
+    }
+}
+
+impl Bench<'_> {
+    /// What all tasks of a query take, done one after the other as a pool gives them out, against
+    /// the query answered whole; of queries that are cut. No other thread has a part in this.
+    fn cost_of_tasks(&self) -> anyhow::Result<()> {
+        let (mut cut_queries, mut whole, mut cutting, mut working, mut estimated) =
+            (0u64, 0.0, 0.0, 0.0, 0.0);
+        let settings = *self.shared.settings();
+        let mut searcher = Searcher::new(self.shared.clone());
+        for (query, ..) in &self.queries {
+            let mut least = [f64::INFINITY; 3];
+            let mut estimate = None;
+            for _ in 0..self.args.passes.get() {
+                let mut lap = lap();
+                searcher.search(&query.text)?;
+                least[0] = least[0].min(lap());
+                let mode = if settings.mode == Mode::AndOr { Mode::And } else { settings.mode };
+                let begun = searcher.begin(&query.text, mode, &Cutting::default())?;
+                let Begun::Cut(cut) = begun else { break };
+                estimate = Some(cut.cost_ns());
+                least[1] = least[1].min(lap());
+                let pool = Pool::new(LATENCY, self.most_workers(), settings);
+                pool.open((), cut);
+                while let (Some(Work::Tasks(open, tasks)), _) = pool.take(0) {
+                    searcher.work(&open.cut, tasks.clone(), open.floor())?;
+                    open.done(tasks, searcher.hits(), &settings);
+                }
+                least[2] = least[2].min(lap());
+            }
+            if let Some(estimate) = estimate {
+                cut_queries += 1;
+                whole += least[0];
+                cutting += least[1];
+                working += least[2];
+                estimated += estimate / 1e9;
+            }
+        }
+        let line = json!({
+            "figure": "tasks",
+            "mode": format!("{:?}", settings.mode),
+            "workers": self.most_workers(),
+            "queries": self.queries.len(),
+            "queries_cut": cut_queries,
+            "whole_us": whole * 1e6 / (cut_queries as f64).max(1.0),
+            "tasks_over_whole": working / whole,
+            "cutting_over_whole": cutting / whole,
+            "estimate_over_whole": estimated / whole,
+        });
+        writeln!(std::io::stdout(), "{line}")?;
+        eprintln!("tasks      {line}");
+        Ok(())
+    }
+}
+
+/// Gives the seconds since it was called last.
+fn lap() -> impl FnMut() -> f64 {
+    let mut last = Instant::now();
+    move || {
+        let now = Instant::now();
+        (now - std::mem::replace(&mut last, now)).as_secs_f64()
     }
 }
 
@@ -200,7 +269,8 @@ impl Tasks {
                 sums.skips_a_list += skips / lists;
                 if task > 0 && lists > 1.0 {
                     let before = cut.blocks(task - 1);
-                    let shared = before.iter().zip(blocks).map(|(a, b)| a.end.saturating_sub(b.start));
+                    let shared =
+                        before.iter().zip(blocks).map(|(a, b)| a.end.saturating_sub(b.start));
                     let shared: f64 = shared.map(skips_of).sum();
                     sums.overlaps_a_list += shared / (lists - 1.0);
                 }

@@ -197,7 +197,8 @@ impl Searcher {
                 None => None,
                 Some(list) if cut.mode == Mode::Or => list.within(docids.clone()),
                 Some(list) => {
-                    let (first, last) = (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
+                    let (first, last) =
+                        (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
                     list.part(first.start as usize..last.end as usize, docids.clone())
                 }
             };
@@ -207,8 +208,7 @@ impl Searcher {
         self.top.reset(shared.settings.k);
         self.top.raise(floor);
         self.top.only(first.saturating_add(docids.start)..first.saturating_add(docids.end));
-        let searched =
-            self.search_run(&shared, (number, run), (&cut.weights, &lists), cut.mode);
+        let searched = self.search_run(&shared, (number, run), (&cut.weights, &lists), cut.mode);
         self.lists = recycle(lists);
         if let Err(source) = searched {
             return Err(super::blame(run, super::split_terms(&cut.strings, &cut.terms), source));

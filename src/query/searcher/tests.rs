@@ -52,19 +52,13 @@ impl Fixture {
 
     fn shared(&self, mode: Mode, algorithm: Algorithm, k: usize) -> Arc<Shared> {
         let generation = Generation::open(self.folder.path(), false).unwrap();
-        let settings =
-            Settings { k, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene };
+        let settings = Settings { k, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene };
         Shared::new(generation, settings).unwrap()
     }
 }
 
 /// Does all tasks of a query, in an order and in portions that `order` gives.
-fn by_tasks(
-    searcher: &mut Searcher,
-    text: &str,
-    cutting: &Cutting,
-    order: &[usize],
-) -> Vec<Hit> {
+fn by_tasks(searcher: &mut Searcher, text: &str, cutting: &Cutting, order: &[usize]) -> Vec<Hit> {
     let settings = *searcher.shared().settings();
     let mut mode = settings.mode;
     loop {
