@@ -16,11 +16,11 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput};
 use millrace::codec::bp128;
 use millrace::index::list::{ListEncoder, ListView};
-use millrace::query::cursor::{RunTerm, Scratch};
+use millrace::query::cursor::{Norms, RunTerm, Scratch};
 use millrace::query::top_k::TopK;
-use millrace::query::{and, exhaustive, max_score};
+use millrace::query::{and, exhaustive, max_score, small_adaptive, wand};
 use millrace::score::bm25::{Bm25, IdfKind, idf};
-use millrace::score::bounds::code_below;
+use millrace::score::bounds::{BoundNorms, code_below};
 
 const DOCUMENTS: u32 = 206_916;
 
@@ -41,12 +41,12 @@ fn length(docid: u32) -> u32 {
     20 << (Random(u64::from(docid) + 1).next() % 6)
 }
 
-fn norms() -> Vec<f32> {
+fn norms() -> (Vec<f32>, BoundNorms) {
     let lengths: Vec<u32> = (0..DOCUMENTS).map(length).collect();
     let mean = lengths.iter().map(|&length| f64::from(length)).sum::<f64>() / f64::from(DOCUMENTS);
     let mut norms = Vec::new();
     Bm25::default().norms(&lengths, mean, &mut norms);
-    norms
+    (norms, BoundNorms::new(&Bm25::default(), mean))
 }
 
 /// A list of `df` postings: df, bytes, data.
@@ -113,7 +113,8 @@ fn blocks(c: &mut Criterion) {
 
 fn queries(c: &mut Criterion) {
     let mut random = Random(7);
-    let norms = norms();
+    let (norms, bounds) = norms();
+    let norms = Norms { documents: &norms, bounds: &bounds };
     let shapes: [&[u32]; 9] = [
         &[100, 100],
         &[1_000, 1_000],
@@ -136,7 +137,7 @@ fn queries(c: &mut Criterion) {
             .collect();
         let name: Vec<String> = dfs.iter().map(u32::to_string).collect();
         let name = name.join("+");
-        for mode in ["and", "or", "max_score"] {
+        for mode in ["and", "small_adaptive", "or", "max_score", "wand", "bmw"] {
             let mut group = c.benchmark_group(mode);
             group.throughput(Throughput::Elements(dfs.iter().map(|&df| u64::from(df)).sum()));
             for k in [10, 1000] {
@@ -145,9 +146,16 @@ fn queries(c: &mut Criterion) {
                     b.iter(|| {
                         top.reset(k);
                         let terms = black_box(&terms[..]);
-                        let (norms, top, scratch) = (&norms[..], &mut top, &mut scratch);
+                        let (top, scratch) = (&mut top, &mut scratch);
                         match mode {
                             "and" => and::search(terms, 0, DOCUMENTS, norms, top, scratch),
+                            "small_adaptive" => {
+                                small_adaptive::search(terms, 0, DOCUMENTS, norms, top, scratch)
+                            }
+                            "wand" => wand::search(terms, 0, DOCUMENTS, norms, top, scratch),
+                            "bmw" => {
+                                wand::search_block_max(terms, 0, DOCUMENTS, norms, top, scratch)
+                            }
                             "or" => exhaustive::search(terms, 0, DOCUMENTS, norms, top, scratch),
                             _ => max_score::search(terms, 0, DOCUMENTS, norms, top, scratch),
                         }

@@ -33,7 +33,8 @@ pub(crate) struct Ranking {
     /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// How OR finds the best: auto (maxscore), exhaustive, maxscore. All find the same.
+    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive;
+    /// auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Algorithm,
     /// Term frequency saturation of BM25, 0 or more.
@@ -88,9 +89,14 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
 
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     match text {
-        "auto" | "maxscore" => Ok(Algorithm::MaxScore),
+        "auto" => Ok(Algorithm::Auto),
         "exhaustive" => Ok(Algorithm::Exhaustive),
-        _ => Err("give auto, exhaustive, or maxscore".into()),
+        "maxscore" => Ok(Algorithm::MaxScore),
+        "wand" => Ok(Algorithm::Wand),
+        "bmw" => Ok(Algorithm::Bmw),
+        "galloping" => Ok(Algorithm::Galloping),
+        "small-adaptive" => Ok(Algorithm::SmallAdaptive),
+        _ => Err("give auto, exhaustive, maxscore, wand, bmw, galloping, or small-adaptive".into()),
     }
 }
 

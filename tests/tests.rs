@@ -5,6 +5,7 @@ mod util;
 mod cli;
 mod cluster;
 mod effectiveness;
+mod engines;
 mod equality;
 mod formats;
 mod forms;

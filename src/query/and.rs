@@ -5,10 +5,11 @@
 //! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
 //! added up in the order of the query.
 
-use super::cursor::{Candidates, Cursor, RunTerm, Scratch, check_run};
+use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, check_run};
 use super::exhaustive::search_one;
 use super::kernels::{Room, add_scores, offer_block};
 use super::top_k::TopK;
+use super::windows;
 use crate::codec::level::Level;
 use crate::index::list::ListError;
 
@@ -26,7 +27,7 @@ pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -34,10 +35,14 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    let run = Run { terms, first_docid, documents, norms: norms.documents, level: scratch.level };
     match terms {
         [] => Ok(()),
-        [term] => search_one(term, first_docid, documents, norms, top, scratch),
+        [term] => {
+            let run =
+                windows::Run { terms, documents, norms: norms.documents, level: scratch.level };
+            search_one(term, first_docid, &run, top, scratch)
+        }
         _ => run.intersect(top, scratch),
     }
 }

@@ -2,10 +2,15 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::kernels::{Block, Matches, NO_DOCID, Room, Shares, match_block, scores, share_out};
+use super::daat::Most;
+use super::kernels::{
+    Block, Matches, NO_DOCID, Room, Shares, first_block, match_block, scores, share_out,
+};
+use super::ranges::Ranges;
 use super::top_k::TopK;
 use crate::codec::level::{Level, level};
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
+use crate::score::bounds::BoundNorms;
 
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
@@ -14,6 +19,15 @@ pub struct RunTerm<'a> {
     pub weight: f32,
     /// Its list, or `None` if no document of the run has the term.
     pub list: Option<ListView<'a>>,
+}
+
+/// What a search needs to score the documents of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Norms<'a> {
+    /// The length norm of each document.
+    pub documents: &'a [f32],
+    /// What bounds are worth with the same parameters.
+    pub bounds: &'a BoundNorms,
 }
 
 /// The memory of a worker's queries. It grows to what the largest query took and is used again, so
@@ -29,10 +43,16 @@ pub struct Scratch {
     pub(super) candidates: Candidates,
     /// Weights of terms, summed up.
     pub(super) bounds: Vec<f64>,
+    /// What the lists may be worth.
+    pub(super) mosts: Vec<Most>,
+    /// What the blocks of a list may be worth.
+    pub(super) of_blocks: Vec<f32>,
     /// Documents with sums of scores.
     pub(super) found: Vec<(u32, f32)>,
-    /// Blocks and numbers in them.
-    pub(super) places: Vec<Option<(usize, usize)>>,
+    /// Bounds of ranges of docids.
+    pub(super) ranges: Ranges,
+    /// Numbers of ranges.
+    pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
 }
@@ -95,8 +115,11 @@ impl Scratch {
             windows: WindowMemory::default(),
             candidates,
             bounds: Vec::new(),
+            mosts: Vec::new(),
+            of_blocks: Vec::new(),
             found: Vec::new(),
-            places: Vec::new(),
+            ranges: Ranges::default(),
+            best: Vec::new(),
             ahead: TopK::new(),
         }
     }
@@ -111,8 +134,9 @@ impl Scratch {
 }
 
 /// Checks what a search was called with; it is the caller's mistake if this is not so.
-pub(super) fn check_run(first_docid: u32, documents: u32, norms: &[f32]) {
-    assert!(norms.len() >= documents as usize, "{} norms of {documents} documents", norms.len());
+pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
+    let norms = norms.documents.len();
+    assert!(norms >= documents as usize, "{norms} norms of {documents} documents");
     assert!(first_docid.checked_add(documents).is_some(), "{documents} from {first_docid} on");
 }
 
@@ -226,14 +250,51 @@ impl Cursor {
         Ok(())
     }
 
+    /// Decodes the block after this one; `false` behind the last, which stays, used up.
+    pub(super) fn load_next(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+    ) -> Result<bool, ListError> {
+        let block = self.next_block();
+        if block > list.full_blocks() {
+            self.at = self.len;
+            return Ok(false);
+        }
+        self.at = 0;
+        self.load(list, block, documents)?;
+        Ok(self.len > 0)
+    }
+
+    /// Goes to the first posting from `docid` on, which is not before where the cursor stood.
+    #[inline]
+    pub(super) fn seek(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        docid: u32,
+    ) -> Result<(), ListError> {
+        if self.docids[..self.len].last() < Some(&docid) {
+            self.skip_to(first_block(list.last_docids(), self.next_block(), docid));
+            self.load_next(list, documents)?;
+        }
+        self.at += self.docids[self.at..self.len].partition_point(|&other| other < docid);
+        Ok(())
+    }
+
+    /// The term frequency of the posting that the cursor stands at.
+    #[inline]
+    pub(super) fn tf(&self, list: &ListView<'_>) -> Result<u32, ListError> {
+        if self.block < list.full_blocks() {
+            self.line.tf(list.bytes_of(&self.line), self.at)
+        } else {
+            Ok(self.tail_tfs[self.at])
+        }
+    }
+
     /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
-    }
-
-    /// The block and the number in it of the first posting that is not used up.
-    pub(super) fn place(&self) -> Option<(usize, usize)> {
-        (self.at < self.len).then_some((self.block, self.at))
     }
 
     /// Sets which block is the next. The cursor has no block until that is loaded.

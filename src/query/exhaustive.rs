@@ -4,7 +4,7 @@
 //! The lists are added up by windows of docids. A query of one list needs none: its documents are
 //! offered as they are decoded.
 
-use super::cursor::{RunTerm, Scratch, check_run};
+use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::kernels::offer_block;
 use super::top_k::TopK;
 use super::windows::{LONGEST, Run};
@@ -24,17 +24,17 @@ pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
+    let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
     let mut lists = terms.iter().filter(|term| term.list.is_some());
     match (lists.next(), lists.next()) {
         (None, _) => Ok(()),
-        (Some(term), None) => search_one(term, first_docid, documents, norms, top, scratch),
+        (Some(term), None) => search_one(term, first_docid, &run, top, scratch),
         _ => {
-            let run = Run { terms, documents, norms, level: scratch.level };
             let searched = search_all(&run, first_docid, top, scratch);
             if searched.is_err() {
                 scratch.windows.clear();
@@ -65,14 +65,12 @@ fn search_all(
 pub(super) fn search_one(
     term: &RunTerm<'_>,
     first_docid: u32,
-    documents: u32,
-    norms: &[f32],
+    run: &Run<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     let Some(list) = term.list else { return Ok(()) };
     scratch.reset_cursors(1);
-    let run = Run { terms: &[], documents, norms, level: scratch.level };
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, (&list, term.weight))? {
         let postings = (&cursor.docids, &cursor.scores);

@@ -1,31 +1,37 @@
 //! Which k documents with at least one term of a query have the highest scores, without scoring
 //! every posting?
 //!
-//! MaxScore (Turtle and Flood: Query evaluation: strategies and optimizations, 1995). No posting is
-//! worth more than the weight of its term, for any k1 and b. So documents that have only terms of
-//! little weight, whose weights together do not reach the threshold, cannot be hits: such lists are
-//! *optional*, and only the documents of the other, *needed* lists are candidates. The optional
-//! lists are asked for those candidates alone, the greatest weight first, and candidates that
-//! cannot reach the threshold any more are dropped. The threshold rises and more lists become
-//! optional.
+//! MaxScore (Turtle and Flood: Query evaluation: strategies and optimizations, 1995) by ranges of
+//! docids, with the bounds of blocks (Dimopoulos, Nepomnyachiy and Suel, 2013; `ranges.rs`).
 //!
-//! Asking pays off only where candidates are few. Where the first of them took longer than adding
-//! up the optional lists would have, all lists are added up for some windows; then it is tried
-//! again.
+//! 1. The sum of the lists' bounds in a range bounds the scores of its documents. Ranges that do not
+//!    reach the threshold are passed over: nothing is decoded there.
+//! 2. The ranges of the greatest sums come first, until there is a threshold; then all others in the
+//!    order of docids.
+//! 3. In a range, lists whose bounds together do not reach the threshold are *optional*: documents
+//!    that have only their terms cannot be hits. Only the documents of the other, *needed* lists are
+//!    candidates. The optional lists are asked for those candidates alone, the greatest bound first,
+//!    and candidates that cannot reach the threshold any more are dropped.
 //!
-//! Different from the paper: needed lists are added up by windows, as in `exhaustive.rs`, and a
+//! Asking pays off only where candidates are few. Where they are not, all lists are added up for
+//! some ranges; then it is tried again.
+//!
+//! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, and a
 //! single needed list block by block; a lower bound of the threshold is found first, in the rarest
 //! list that has k documents; scores of the last candidates are added up again in the order of the
 //! query, so that they are those of every other algorithm to the bit.
 
 mod ask;
+mod single;
 
-use super::cursor::{Candidates, Cursor, RunTerm, Scratch, WindowMemory, check_run};
+use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
+use super::daat::{list_most, rounding};
 use super::exhaustive;
 use super::kernels::{Sink, offer_block};
+use super::ranges::Ranges;
 use super::top_k::TopK;
-use super::windows::{LONGEST, Run};
-use crate::index::list::{BLOCK, ListError};
+use super::windows::{DENSE, LONGEST, Run};
+use crate::index::list::ListError;
 
 /// To ask a list for a document takes as long as to add up this many postings.
 const ASKING: f64 = 15.0;
@@ -33,18 +39,26 @@ const ASKING: f64 = 15.0;
 /// To ask all lists for a few documents takes as long as this many postings besides.
 const BEGINNING: f64 = 200.0;
 
-/// Documents of the shortest window with which asking is tried.
-const SHORT: u32 = 1024;
-
-/// Such a window has so many postings of optional lists, if it may be that long.
-const WORTH_TRYING: f64 = 1000.0;
-
 /// For so many windows all lists are added up after asking took too long once, or many times.
 const SHORTEST_PAUSE: u32 = 4;
 const LONGEST_PAUSE: u32 = 64;
 
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
 const RARE: u64 = 10;
+
+/// A range has about so many postings, if there are no more documents than in the shortest or the
+/// longest range.
+const RANGE_POSTINGS: u64 = 256;
+
+/// Binary logarithms of the documents of the shortest and the longest range.
+const SHORTEST_RANGE: u32 = 9;
+const LONGEST_RANGE: u32 = LONGEST.ilog2();
+
+/// With so few postings, bounds of ranges take longer than scoring all.
+const FEW_POSTINGS: u64 = 6000;
+
+/// Of the ranges, one in so many at most come before all others.
+const FIRST_SHARE: usize = 8;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
 /// Takes the same and finds the same as [`exhaustive::search`].
@@ -61,31 +75,40 @@ pub fn search(
     terms: &[RunTerm<'_>],
     first_docid: u32,
     documents: u32,
-    norms: &[f32],
+    norms: Norms<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    if terms.iter().filter(|term| term.list.is_some()).count() < 2 {
+    let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
+    let lists = terms.iter().filter_map(|term| term.list);
+    let (count, postings) =
+        lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
+    if postings <= FEW_POSTINGS.max(top.k() as u64) {
         return exhaustive::search(terms, first_docid, documents, norms, top, scratch);
     }
-    let run = Run { terms, documents, norms, level: scratch.level };
+    if count == 1 {
+        return single::search(&run, norms.bounds, first_docid, top, scratch);
+    }
     // Each term has a cursor for when it is needed and one for when it is asked.
     scratch.reset_cursors(2 * terms.len());
-    let Scratch { cursors, order, windows, candidates, bounds, found, places, ahead, .. } = scratch;
+    let Scratch { cursors, order, windows, candidates, bounds, found, ranges, best, ahead, .. } =
+        scratch;
     let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
+    let documents_of_range = u64::from(documents) * RANGE_POSTINGS / postings;
+    let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
     let mut search = Search {
         run,
+        norms,
         first_docid,
-        rounding: 1.0 + (terms.len() + 4) as f64 * f64::from(f32::EPSILON),
+        rounding: rounding(terms.len()),
+        postings,
+        is_sparse: 1 << shift > DENSE,
         order,
         bounds,
         optional: 0,
         floor: f32::NEG_INFINITY,
-        next: 0,
         questions: 0,
-        longest: 0,
-        places,
         pause: 0,
         next_pause: SHORTEST_PAUSE,
         needed,
@@ -94,40 +117,55 @@ pub fn search(
         found,
     };
     search.rank();
-    let searched = search.look_ahead(ahead, top).and_then(|()| search.run_all(windows, top));
+    ranges.begin(search.order.len(), shift);
+    let searched =
+        search.look_ahead(ahead, top).and_then(|()| search.run_all(ranges, best, windows, top));
     if searched.is_err() {
         windows.clear();
     }
     searched
 }
 
+/// Offers documents in any order: one of the threshold's score may still get in.
+struct AnyOrder<'a>(&'a mut TopK);
+
+impl Sink for AnyOrder<'_> {
+    #[inline(always)]
+    fn bar(&self) -> f32 {
+        self.0.threshold().next_down()
+    }
+
+    #[inline(always)]
+    fn push(&mut self, docid: u32, sum: f32) {
+        self.0.offer(docid, sum);
+    }
+}
+
 /// A search and how far it has come.
 struct Search<'a> {
     run: Run<'a>,
+    norms: Norms<'a>,
     first_docid: u32,
     /// How much rounding may add to a sum of scores, as a factor.
     rounding: f64,
-    /// The terms that have lists, by rising weight.
+    /// Of all lists.
+    postings: u64,
+    /// Whether windows are.
+    is_sparse: bool,
+    /// The terms that have lists, by rising bounds.
     order: &'a mut Vec<usize>,
-    /// For each of those, the weight of all terms up to it.
+    /// For each of those, what all terms up to it may be worth in the window.
     bounds: &'a mut Vec<f64>,
     /// The first of those that is needed; those before it are optional.
     optional: usize,
-    /// Documents with scores below this are not among the best, whatever has been offered.
+    /// Documents with scores of this or less are not among the best, whatever has been offered.
     floor: f32,
-    /// Hits with docids below this have been offered.
-    next: u32,
-    /// How many documents lists were asked for in the last step, counted for each list.
+    /// How many documents lists were asked for in the window, counted for each list.
     questions: usize,
-    /// Documents of the next window whose candidates are asked for: it becomes longer as long as
-    /// that pays off.
-    longest: u32,
     /// Windows left in which all lists are added up.
     pause: u32,
     next_pause: u32,
     needed: &'a mut [Cursor],
-    /// Where those were: block and number in the block; `None` behind the last posting.
-    places: &'a mut Vec<Option<(usize, usize)>>,
     asked: &'a mut [Cursor],
     candidates: &'a mut Candidates,
     /// Documents of the needed lists, with the sum of their scores there.
@@ -138,37 +176,37 @@ impl Search<'_> {
     /// Puts the terms into order.
     fn rank(&mut self) {
         let terms = self.run.terms;
+        let most = |term: usize| {
+            let RunTerm { weight, list } = &terms[term];
+            list.as_ref().map_or(0.0, |list| list_most(list, *weight, &self.norms))
+        };
+        let df = |term: usize| terms[term].list.map_or(0, |list| list.df());
         self.order.clear();
         self.order.extend((0..terms.len()).filter(|&term| terms[term].list.is_some()));
-        let df = |term: usize| terms[term].list.map_or(0, |list| list.df());
         self.order.sort_unstable_by(|&a, &b| {
-            let by_weight = terms[a].weight.total_cmp(&terms[b].weight);
-            by_weight.then(df(b).cmp(&df(a))).then(a.cmp(&b))
+            let by_bound = most(a).total_cmp(&most(b));
+            by_bound.then(df(b).cmp(&df(a))).then(a.cmp(&b))
         });
-        let mut sum = 0.0;
-        self.bounds.clear();
-        self.bounds.extend(self.order.iter().map(|&term| {
-            sum += f64::from(terms[term].weight);
-            sum
-        }));
     }
 
-    /// Sums have to exceed this, rounding set aside, for a document to get in.
+    /// Sums of scores have to exceed this for a document to get in, and sums of bounds too, rounding
+    /// allowed for.
     fn bar(&self, top: &TopK) -> f64 {
-        f64::from(top.threshold().max(self.floor)) / self.rounding
+        let threshold = top.threshold().next_down().max(self.floor);
+        // A number below zero stands for any score.
+        if threshold < 0.0 { -1.0 } else { f64::from(threshold) / self.rounding }
     }
 
-    /// Finds a floor in the list of the greatest weight: its k-th score, since no score falls by
+    /// Finds a floor in the list of the greatest bound: its k-th score, since no score falls by
     /// what the other terms add.
     fn look_ahead(&mut self, ahead: &mut TopK, top: &TopK) -> Result<(), ListError> {
         let term = self.order[self.order.len() - 1];
-        let Some(list) = self.run.terms[term].list else { return Ok(()) };
+        let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
         let df = u64::from(list.df());
-        if df < top.k() as u64 || df * RARE > self.postings(0) - df {
+        if df < top.k() as u64 || df * RARE > self.postings - df {
             return Ok(());
         }
         ahead.reset(top.k());
-        let weight = self.run.terms[term].weight;
         let cursor = &mut self.asked[term];
         while self.run.next_block(cursor, (&list, weight))? {
             offer_block(self.run.level, (&cursor.docids, &cursor.scores), 0..cursor.len, 0, ahead);
@@ -179,139 +217,181 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes through the lists.
-    fn run_all(&mut self, windows: &mut WindowMemory, top: &mut TopK) -> Result<(), ListError> {
-        self.run.begin(self.needed)?;
-        loop {
-            let bar = self.bar(top);
-            while self.bounds.get(self.optional).is_some_and(|&bound| bound <= bar) {
-                self.optional += 1;
+    /// Goes through the ranges.
+    fn run_all(
+        &mut self,
+        ranges: &mut Ranges,
+        best: &mut Vec<u32>,
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        while ranges.advance(&self.run, self.norms.bounds, self.order, self.needed)? {
+            self.take_best(ranges, best, windows, top)?;
+            let mut from = 0;
+            while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {
+                let end = self.divide(ranges, range, top);
+                let window = (ranges.start(range), ranges.start(end));
+                if self.optional == 0 || self.pause > 0 {
+                    self.pause = self.pause.saturating_sub(1);
+                    self.add_up(window, windows, top)?;
+                } else {
+                    self.ask_for_candidates(window, windows, top)?;
+                }
+                top.tighten();
+                from = end;
             }
-            let more = if self.optional == self.order.len() {
-                false
-            } else if self.optional == 0 || self.pause > 0 {
-                self.pause = self.pause.saturating_sub(1);
-                self.add_up(windows, top)?
-            } else {
-                self.ask_for_candidates(windows, top)?
+        }
+        Ok(())
+    }
+
+    /// Takes the ranges of the greatest sums, enough for k documents, if there is no threshold.
+    fn take_best(
+        &mut self,
+        ranges: &mut Ranges,
+        best: &mut Vec<u32>,
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let per_range = self.postings * u64::from(ranges.start(1) - ranges.start(0))
+            / u64::from(self.run.documents);
+        let enough = 2 * top.k() as u64 / per_range.max(1) + 2;
+        let most = ranges.len() / FIRST_SHARE;
+        if self.bar(top) >= 0.0 || enough > most as u64 {
+            return Ok(());
+        }
+        best.clear();
+        best.extend(0..ranges.len() as u32);
+        let sum = |range: &u32| ranges.sums()[*range as usize];
+        best.select_nth_unstable_by(most, |a, b| sum(b).total_cmp(&sum(a)));
+        best.truncate(enough as usize);
+        best.sort_unstable();
+        for &range in &*best {
+            let range = range as usize;
+            if ranges.sums()[range] as f64 > self.bar(top) {
+                self.add_up((ranges.start(range), ranges.start(range + 1)), windows, top)?;
+                top.tighten();
+            }
+            ranges.remove(range);
+        }
+        Ok(())
+    }
+
+    /// Finds which lists are optional in a range and in how many ranges after it the same are, up
+    /// to the length of a window. Sets their bounds there, and returns the first range behind.
+    fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
+        let bar = self.bar(top);
+        let optional = |range: usize| {
+            let mut sum = 0.0;
+            let of_list = |number: &usize| {
+                sum += f64::from(ranges.of_list(*number, range));
+                sum <= bar
             };
-            if !more {
-                return Ok(());
+            (0..self.order.len()).take_while(of_list).count()
+        };
+        self.optional = optional(range);
+        let start = ranges.start(range);
+        let longest = if self.is_sparse { LONGEST } else { DENSE };
+        let mut end = range + 1;
+        while end < ranges.len()
+            && f64::from(ranges.sums()[end]) > bar
+            && ranges.start(end + 1) - start <= longest
+            && optional(end) == self.optional
+        {
+            end += 1;
+        }
+        let mut sum = 0.0;
+        self.bounds.clear();
+        self.bounds.extend((0..self.optional).map(|number| {
+            let of_list = (range..end).map(|range| ranges.of_list(number, range));
+            sum += f64::from(of_list.fold(0.0, f32::max));
+            sum
+        }));
+        end
+    }
+
+    /// Offers the documents of a window of all lists.
+    fn add_up(
+        &mut self,
+        window: (u32, u32),
+        windows: &mut WindowMemory,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        self.seek(0, window.0)?;
+        let mut sink = AnyOrder(top);
+        let first_docid = self.first_docid;
+        self.run.window_of(self.needed, windows, self.is_sparse, window, first_docid, &mut sink)
+    }
+
+    /// Brings the cursors of the lists from number `from` on to a document; the others take no part.
+    fn seek(&mut self, from: usize, docid: u32) -> Result<(), ListError> {
+        for (number, &term) in self.order.iter().enumerate() {
+            let cursor = &mut self.needed[term];
+            if number < from {
+                cursor.at = cursor.len;
+                continue;
             }
-        }
-    }
-
-    /// Offers the documents of a window of all lists; `false` if there are none left.
-    fn add_up(&mut self, windows: &mut WindowMemory, top: &mut TopK) -> Result<bool, ListError> {
-        for &term in &self.order[..self.optional] {
             let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
-            self.run.seek(&mut self.needed[term], (&list, weight), self.next)?;
+            self.run.seek(cursor, (&list, weight), docid)?;
         }
-        let size = (self.run.is_sparse(self.postings(0)), LONGEST);
-        let window = self.run.window(self.needed, windows, size, self.first_docid, top)?;
-        self.next = window.map_or(self.run.documents, |(_, end)| end);
-        Ok(window.is_some())
+        Ok(())
     }
 
-    /// Takes the candidates of some documents, and sees whether that pays off; `false` if there are
-    /// none left.
+    /// Takes the candidates of a window, or all its documents if asking for these takes longer.
     fn ask_for_candidates(
         &mut self,
+        window: (u32, u32),
         windows: &mut WindowMemory,
         top: &mut TopK,
-    ) -> Result<bool, ListError> {
-        self.questions = 0;
-        let optional = (self.postings(0) - self.postings(self.optional)) as f64;
-        let per_document = optional / f64::from(self.run.documents);
-        let start = self.next;
-        let more = match self.order[self.optional..] {
-            [term] => Some(self.one_block(term, top)?),
-            _ => self.one_window(windows, per_document, top)?,
-        };
-        let gain = f64::from(self.next.saturating_sub(start)) * per_document;
-        if more.is_some() && self.questions as f64 * ASKING + BEGINNING < gain {
-            self.longest = self.next.saturating_sub(start).saturating_mul(4);
-            self.next_pause = SHORTEST_PAUSE;
+    ) -> Result<(), ListError> {
+        self.seek(self.optional, window.0)?;
+        let rest = self.bounds[self.optional - 1];
+        let bar = ((self.bar(top) - rest) as f32).next_down();
+        self.found.clear();
+        let mut sink = Found { bar, found: self.found };
+        if let [term] = self.order[self.optional..] {
+            one_list(&self.run, &mut self.needed[term], term, window.1, &mut sink)?;
         } else {
-            self.longest = 0;
+            let is_sparse = self.is_sparse;
+            self.run.window_of(self.needed, windows, is_sparse, window, 0, &mut sink)?;
+            if is_sparse {
+                self.found.sort_unstable_by_key(|&(docid, _)| docid);
+            }
+        }
+        let questions = (self.found.len() * self.optional) as f64;
+        let of_lists =
+            |&term: &usize| self.run.terms[term].list.map_or(0.0, |list| f64::from(list.df()));
+        let optional: f64 = self.order[..self.optional].iter().map(of_lists).sum();
+        let gain = optional * f64::from(window.1 - window.0) / f64::from(self.run.documents);
+        if questions * ASKING > 4.0 * gain + 4.0 * BEGINNING {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
+            return self.add_up(window, windows, top);
         }
-        Ok(more != Some(false))
+        self.next_pause = SHORTEST_PAUSE;
+        self.complete(top)
     }
+}
 
-    /// Postings of the lists from number `from` on, by weight.
-    fn postings(&self, from: usize) -> u64 {
-        let df = |&term: &usize| self.run.terms[term].list.map_or(0, |list| u64::from(list.df()));
-        self.order[from..].iter().map(df).sum()
-    }
-
-    /// The sums of needed lists that documents have to exceed, if they have all optional terms.
-    fn bar_of_needed(&self, top: &TopK) -> f32 {
-        let rest = if self.optional == 0 { 0.0 } else { self.bounds[self.optional - 1] };
-        ((self.bar(top) - rest) as f32).next_down()
-    }
-
-    /// Takes the candidates of a window of the needed lists; `false` if there are none left. `None`,
-    /// and nothing is done, if they are more than can pay off.
-    fn one_window(
-        &mut self,
-        windows: &mut WindowMemory,
-        per_document: f64,
-        top: &mut TopK,
-    ) -> Result<Option<bool>, ListError> {
-        for &term in &self.order[..self.optional] {
-            let cursor = &mut self.needed[term];
-            cursor.at = cursor.len;
+/// Gives `sink` the documents of one list before `end`.
+fn one_list(
+    run: &Run<'_>,
+    cursor: &mut Cursor,
+    term: usize,
+    end: u32,
+    sink: &mut Found<'_>,
+) -> Result<(), ListError> {
+    let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
+    while cursor.at < cursor.len {
+        let rest = &cursor.docids[cursor.at..cursor.len];
+        let here = cursor.at + rest.partition_point(|&docid| docid < end);
+        let postings = (&cursor.docids, &cursor.scores);
+        offer_block(run.level, postings, cursor.at..here, 0, sink);
+        cursor.at = here;
+        if here < cursor.len || !run.next_block(cursor, (&list, weight))? {
+            break;
         }
-        self.places.clear();
-        self.places.extend(self.needed.iter().map(Cursor::place));
-        let bar = self.bar_of_needed(top);
-        let is_sparse = self.run.is_sparse(self.postings(self.optional));
-        let least = (WORTH_TRYING / per_document).min(f64::from(LONGEST)) as u32;
-        let size = (is_sparse, self.longest.max(least).max(SHORT));
-        self.found.clear();
-        let mut sink = Found { bar, found: self.found };
-        let window = self.run.window(self.needed, windows, size, 0, &mut sink)?;
-        let Some((_, end)) = window else { return Ok(Some(false)) };
-        let questions = (self.found.len() * self.optional) as f64;
-        if questions * ASKING
-            > 2.0 * f64::from(end.saturating_sub(self.next)) * per_document + BEGINNING
-        {
-            for &term in &self.order[self.optional..] {
-                let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
-                if let Some(place) = self.places[term] {
-                    self.run.rewind(&mut self.needed[term], (&list, weight), place)?;
-                }
-            }
-            return Ok(None);
-        }
-        self.next = end;
-        if is_sparse {
-            self.found.sort_unstable_by_key(|&(docid, _)| docid);
-        }
-        self.complete(top)?;
-        Ok(Some(true))
     }
-
-    /// Takes the candidates of a few blocks of the only needed list.
-    fn one_block(&mut self, term: usize, top: &mut TopK) -> Result<bool, ListError> {
-        let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(false) };
-        let bar = self.bar_of_needed(top);
-        let cursor = &mut self.needed[term];
-        let mut more = cursor.at < cursor.len;
-        self.found.clear();
-        let mut sink = Found { bar, found: self.found };
-        // The threshold does not rise before the candidates are complete, so they are not many.
-        while more && sink.found.len() < BLOCK / 2 {
-            let postings = (&cursor.docids, &cursor.scores);
-            offer_block(self.run.level, postings, cursor.at..cursor.len, 0, &mut sink);
-            more = self.run.next_block(cursor, (&list, weight))?;
-        }
-        self.next = cursor.next_docid().unwrap_or(self.run.documents);
-        self.complete(top)?;
-        Ok(more)
-    }
+    Ok(())
 }
 
 /// Collects the documents of a window.

@@ -3,12 +3,16 @@
 
 pub mod and;
 pub mod cursor;
+mod daat;
 pub mod exhaustive;
 mod kernels;
 pub mod max_score;
 pub mod output;
+mod ranges;
 pub mod searcher;
+pub mod small_adaptive;
 #[cfg(test)]
 mod tests;
 pub mod top_k;
+pub mod wand;
 mod windows;

@@ -1,15 +1,16 @@
 //! What are the best documents for the text of a query? Analyses it as the index was analysed,
 //! looks its terms up in every run, and lets an algorithm find the best k.
 
-use super::cursor::{RunTerm, Scratch};
+use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive, max_score};
+use super::{and, exhaustive, max_score, small_adaptive, wand};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, MANIFEST};
 use crate::index::generation::Generation;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::score::bm25::{Bm25, IdfKind, idf};
+use crate::score::bounds::BoundNorms;
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -26,13 +27,25 @@ pub enum Mode {
     AndOr,
 }
 
-/// How the best documents with any of the terms are found; all find the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the best documents are found; all find the same. One that is for `Or` alone does not change
+/// how `And` is answered, and the other way round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Every posting is scored.
+    /// What is the fastest for the query.
+    #[default]
+    Auto,
+    /// `Or`: every posting is scored.
     Exhaustive,
-    /// Lists that cannot lift a document to the threshold are only asked for candidates.
+    /// `Or`: lists that cannot lift a document to the threshold are only asked for candidates.
     MaxScore,
+    /// `Or`: document at a time, by bounds of the lists.
+    Wand,
+    /// `Or`: document at a time, by bounds of the lists and of their blocks.
+    Bmw,
+    /// `And`: blocks of the shortest list are looked for in the others, by skipping.
+    Galloping,
+    /// `And`: document at a time, the list with the fewest postings left first.
+    SmallAdaptive,
 }
 
 /// How queries are answered.
@@ -67,6 +80,8 @@ pub struct Shared {
     settings: Settings,
     /// The length norm of every document.
     norms: Vec<f32>,
+    /// What bounds are worth.
+    bounds: BoundNorms,
 }
 
 impl Shared {
@@ -96,7 +111,8 @@ impl Shared {
         };
         let mut norms = Vec::new();
         settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
-        Ok(Arc::new(Self { generation, whole, analysis, settings, norms }))
+        let bounds = BoundNorms::new(&settings.bm25, mean);
+        Ok(Arc::new(Self { generation, whole, analysis, settings, norms, bounds }))
     }
 
     /// The collection that scores are about.
@@ -321,16 +337,21 @@ impl Searcher {
             let weighted = self.weights.iter().zip(lists);
             terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
             let (first, documents) = (run.first_docid(), run.documents());
-            let norms = &shared.norms[first as usize..][..documents as usize];
+            let norms = Norms {
+                documents: &shared.norms[first as usize..][..documents as usize],
+                bounds: &shared.bounds,
+            };
             let (top, scratch) = (&mut self.top, &mut self.scratch);
-            match mode {
-                Mode::And => and::search(&terms, first, documents, norms, top, scratch),
-                _ if shared.settings.algorithm == Algorithm::Exhaustive => {
-                    exhaustive::search(&terms, first, documents, norms, top, scratch)
-                }
-                _ => max_score::search(&terms, first, documents, norms, top, scratch),
-            }
-            .map_err(|e| blame(run, self.split_terms(), e))?;
+            let search = match (mode, shared.settings.algorithm) {
+                (Mode::And, Algorithm::SmallAdaptive) => small_adaptive::search,
+                (Mode::And, _) => and::search,
+                (_, Algorithm::Exhaustive) => exhaustive::search,
+                (_, Algorithm::Wand) => wand::search,
+                (_, Algorithm::Bmw) => wand::search_block_max,
+                _ => max_score::search,
+            };
+            search(&terms, first, documents, norms, top, scratch)
+                .map_err(|e| blame(run, self.split_terms(), e))?;
         }
         self.run_terms = recycle(terms);
         self.top.take(&mut self.hits);

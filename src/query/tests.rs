@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::cursor::{RunTerm, Scratch};
+use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive, max_score};
+use super::{and, exhaustive, max_score, small_adaptive, wand};
 use crate::codec::level::Level;
 use crate::index::list::{ListEncoder, ListError, ListView};
-use crate::score::bm25::score;
-use crate::score::bounds::code_below;
+use crate::score::bm25::{Bm25, score};
+use crate::score::bounds::{BoundNorms, code_below};
 
 /// A list as (docid, tf).
 type Postings = Vec<(u32, u32)>;
@@ -37,6 +37,7 @@ fn encode(postings: &Postings) -> Encoded {
 struct Case {
     documents: u32,
     first_docid: u32,
+    bm25: Bm25,
     norms: Vec<f32>,
     terms: Vec<(f32, Option<Postings>)>,
 }
@@ -45,11 +46,34 @@ struct Case {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Algorithm {
     And,
+    SmallAdaptive,
     Exhaustive,
     MaxScore,
+    Wand,
+    Bmw,
 }
 
-const ALGORITHMS: [Algorithm; 3] = [Algorithm::And, Algorithm::Exhaustive, Algorithm::MaxScore];
+const ALGORITHMS: [Algorithm; 6] = [
+    Algorithm::And,
+    Algorithm::SmallAdaptive,
+    Algorithm::Exhaustive,
+    Algorithm::MaxScore,
+    Algorithm::Wand,
+    Algorithm::Bmw,
+];
+
+impl Algorithm {
+    fn is_and(self) -> bool {
+        matches!(self, Algorithm::And | Algorithm::SmallAdaptive)
+    }
+}
+
+/// The mean length that norms are made with.
+const MEAN: f64 = 300.0;
+
+fn norms(bm25: &Bm25, documents: u32) -> Vec<f32> {
+    (0..documents).map(|docid| bm25.norm(length(docid), MEAN)).collect()
+}
 
 /// Document by document: how many terms it has and their scores, added in the order of the query.
 fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
@@ -100,8 +124,13 @@ fn search(
         Algorithm::And => and::search,
         Algorithm::Exhaustive => exhaustive::search,
         Algorithm::MaxScore => max_score::search,
+        Algorithm::SmallAdaptive => small_adaptive::search,
+        Algorithm::Wand => wand::search,
+        Algorithm::Bmw => wand::search_block_max,
     };
-    search(&terms, case.first_docid, case.documents, &case.norms, &mut top, scratch)?;
+    let bounds = BoundNorms::new(&case.bm25, MEAN);
+    let norms = Norms { documents: &case.norms, bounds: &bounds };
+    search(&terms, case.first_docid, case.documents, norms, &mut top, scratch)?;
     top.take(&mut hits);
     Ok(hits)
 }
@@ -131,8 +160,10 @@ fn list(documents: u32) -> impl Strategy<Value = Postings> {
 
 fn cases() -> impl Strategy<Value = Case> {
     let documents = prop::sample::select(vec![1u32, 127, 129, 3000, 4096, 9000, 150_000]);
-    (documents, 1..=8usize, any::<bool>(), 0..3u32).prop_flat_map(
-        |(documents, terms, ties, first)| {
+    let k1 = prop::sample::select(vec![0.0, 0.5, 1.2, 1e9]);
+    let b = prop::sample::select(vec![0.0, 0.4, 0.75, 1.0]);
+    (documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b).prop_flat_map(
+        |(documents, terms, ties, first, k1, b)| {
             let weight = if ties {
                 prop::sample::select(vec![0.0f32, 1.0]).boxed()
             } else {
@@ -146,10 +177,9 @@ fn cases() -> impl Strategy<Value = Case> {
                         *list = None;
                     }
                 }
-                let norms = (0..documents)
-                    .map(|docid| if ties { 0.5 } else { 0.3 + (docid * 7919 % 997) as f32 / 400.0 })
-                    .collect();
-                Case { documents, first_docid: first * 1_000_000, norms, terms }
+                let bm25 = Bm25::new(k1, if ties { 0.0 } else { b }).unwrap();
+                let norms = norms(&bm25, documents);
+                Case { documents, first_docid: first * 1_000_000, bm25, norms, terms }
             })
         },
     )
@@ -159,7 +189,7 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
     let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
     for algorithm in ALGORITHMS {
         for k in [1, 10, 1000, u32::MAX as usize] {
-            let expected = oracle(case, algorithm == Algorithm::And, k);
+            let expected = oracle(case, algorithm.is_and(), k);
             for scratch in scratches.iter_mut() {
                 let found = search(case, &lists, algorithm, k, scratch);
                 let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
@@ -180,6 +210,11 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>) -> Case {
+    let bm25 = Bm25::default();
+    Case { documents, first_docid, bm25, norms: norms(&bm25, documents), terms }
+}
+
 fn scratches() -> Vec<Scratch> {
     let at = |level| Scratch { level, ..Scratch::new() };
     levels().into_iter().map(at).collect()
@@ -187,7 +222,7 @@ fn scratches() -> Vec<Scratch> {
 
 #[test]
 fn no_terms_and_terms_of_no_document_have_no_hits() {
-    let mut case = Case { documents: 9, first_docid: 0, norms: vec![1.0; 9], terms: vec![] };
+    let mut case = case_of(9, 0, vec![]);
     check(&case, &mut scratches()).unwrap();
     case.terms = vec![(1.0, None), (1.0, None)];
     check(&case, &mut scratches()).unwrap();
@@ -202,13 +237,13 @@ fn weights_of_zero_still_match() {
     for weight in [0.0, -0.0] {
         let lists = [vec![(0, 1), (5, 2)], vec![(5, 1), (8, 3)]];
         let terms = lists.into_iter().map(|list| (weight, Some(list))).collect();
-        let case = Case { documents: 9, first_docid: 4, norms: vec![1.0; 9], terms };
+        let case = case_of(9, 4, terms);
         let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
         for mut scratch in scratches() {
             let hit = |docid| Hit { docid, score: 0.0 };
             for algorithm in ALGORITHMS {
                 let found = search(&case, &lists, algorithm, 9, &mut scratch).unwrap();
-                if algorithm == Algorithm::And {
+                if algorithm.is_and() {
                     assert_eq!(found, [hit(9)]);
                 } else {
                     assert_eq!(found, [hit(4), hit(9), hit(12)]);
@@ -225,7 +260,7 @@ fn a_steady_state_takes_no_more_memory() {
         (1.0, Some(list.collect()))
     });
     let terms = terms.collect();
-    let case = Case { documents: 20_000, first_docid: 0, norms: vec![1.0; 20_000], terms };
+    let case = case_of(20_000, 0, terms);
     let mut scratch = Scratch::new();
     let sizes = |scratch: &Scratch| {
         [

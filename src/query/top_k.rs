@@ -111,6 +111,18 @@ impl TopK {
         }
     }
 
+    /// Raises the threshold to the k-th best score so far, if enough have been offered since it was
+    /// raised last that this is worth its time.
+    #[inline]
+    pub(super) fn tighten(&mut self) {
+        let more = if self.bar == 0 { 0 } else { self.k / 4 };
+        if self.keys.len() > self.k.saturating_add(more)
+            || (self.bar == 0 && self.keys.len() == self.k && self.k > 0)
+        {
+            self.cut();
+        }
+    }
+
     /// Takes the hits, best first, into `hits`, which is emptied before. Nothing is left here until
     /// the next [`reset`](Self::reset).
     pub fn take(&mut self, hits: &mut Vec<Hit>) {

@@ -13,7 +13,7 @@ use crate::codec::level::Level;
 use crate::index::list::{ListError, ListView};
 
 /// Documents of a dense window: 16 KiB of accumulators, beside 16 KiB of norms.
-const DENSE: usize = 1 << 12;
+pub(super) const DENSE: u32 = 1 << 12;
 
 /// Documents of a sparse window: 256 KiB of accumulators.
 const SPARSE: usize = 1 << 16;
@@ -58,10 +58,29 @@ impl Run<'_> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
             return Ok(None);
         };
+        let size = longest.min(if is_sparse { SPARSE as u32 } else { DENSE });
+        let end = start.saturating_add(size).min(self.documents);
+        self.window_of(cursors, memory, is_sparse, (start, end), first_docid, sink)?;
+        Ok(Some((start, end)))
+    }
+
+    /// Hands on the documents from `start` to before `end`, at most [`DENSE`] of them, or
+    /// [`LONGEST`] if the window is sparse. No cursor has postings before `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`window`](Self::window).
+    pub(super) fn window_of<S: Sink>(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        is_sparse: bool,
+        (start, end): (u32, u32),
+        first_docid: u32,
+        sink: &mut S,
+    ) -> Result<(), ListError> {
         let WindowMemory { accumulators, touched } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
-        let size = longest.min(if is_sparse { SPARSE } else { DENSE } as u32);
-        let end = start.saturating_add(size).min(self.documents);
         if is_sparse {
             // One more than there are documents: behind the last is the next.
             touched.resize(SPARSE + 1, 0);
@@ -72,11 +91,11 @@ impl Run<'_> {
                 *sum = UNMATCHED;
             }
         } else {
-            let sums = &mut accumulators[..DENSE];
+            let sums = &mut accumulators[..DENSE as usize];
             self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
             sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
         }
-        Ok(Some((start, end)))
+        Ok(())
     }
 
     /// Adds what the postings of all lists in a window are worth. If it is sparse, returns the
@@ -141,45 +160,33 @@ impl Run<'_> {
         cursor: &mut Cursor,
         (list, weight): (&ListView<'_>, f32),
     ) -> Result<bool, ListError> {
-        cursor.at = 0;
-        let block = cursor.next_block();
-        if block > list.full_blocks() {
-            cursor.len = 0;
-            return Ok(false);
+        let more = cursor.load_next(list, self.documents)?;
+        if more {
+            cursor.score(list, weight, self.norms, self.level)?;
         }
-        cursor.load(list, block, self.documents)?;
-        cursor.score(list, weight, self.norms, self.level)?;
-        Ok(cursor.len > 0)
+        Ok(more)
     }
 
-    /// Brings a cursor to the first posting from `docid` on, which is not before where it stood.
+    /// Brings a cursor to the first posting from `docid` on, wherever it stood.
     pub(super) fn seek(
         &self,
         cursor: &mut Cursor,
         (list, weight): (&ListView<'_>, f32),
         docid: u32,
     ) -> Result<(), ListError> {
-        if cursor.docids[..cursor.len].last() < Some(&docid) {
-            cursor.skip_to(first_block(list.last_docids(), cursor.next_block(), docid));
+        let last_docids = list.last_docids();
+        let before = cursor.block.checked_sub(1).and_then(|block| last_docids.get(block));
+        let from = if before.is_some_and(|last| u32::from_le_bytes(*last) >= docid) {
+            Some(0)
+        } else {
+            (cursor.docids[..cursor.len].last() < Some(&docid)).then(|| cursor.next_block())
+        };
+        // Behind the last block there is nothing, but it may be gone back to.
+        if let Some(from) = from.filter(|from| *from <= list.full_blocks()) {
+            cursor.skip_to(first_block(last_docids, from, docid));
             self.next_block(cursor, (list, weight))?;
         }
         cursor.at = cursor.docids[..cursor.len].partition_point(|&other| other < docid);
-        Ok(())
-    }
-
-    /// Brings a cursor back to a posting of a block.
-    pub(super) fn rewind(
-        &self,
-        cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, f32),
-        (block, at): (usize, usize),
-    ) -> Result<(), ListError> {
-        // Behind the last block there are no postings, but it is still the block.
-        if cursor.block != block || cursor.len == 0 {
-            cursor.skip_to(block);
-            self.next_block(cursor, (list, weight))?;
-        }
-        cursor.at = at;
         Ok(())
     }
 

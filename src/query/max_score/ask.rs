@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Search;
+use super::{AnyOrder, Search};
 use crate::index::list::{BLOCK, ListError};
 use crate::query::cursor::{Candidates, RunTerm};
 use crate::query::kernels::{NO_DOCID, offer_block, scores};
@@ -116,6 +116,7 @@ impl Search<'_> {
                 }
             }
         }
-        offer_block(self.run.level, (&docids[0], sums), 0..count, self.first_docid, top);
+        let postings = (&docids[0], &*sums);
+        offer_block(self.run.level, postings, 0..count, self.first_docid, &mut AnyOrder(top));
     }
 }

@@ -1,0 +1,178 @@
+//! How much can the documents of a short range of docids be worth, before any list is decoded there?
+//!
+//! The docids are cut into ranges of a power of two. For each list and range, the greatest bound of
+//! the blocks that reach into the range is kept; the sum over the lists bounds the scores of all
+//! documents of the range. The bounds of a list of few postings say little of a range, for its
+//! blocks reach over many: such a list is decoded, and the best score in each range is kept.
+//!
+//! Blocks of docids that may be skipped as a whole: Dimopoulos, Nepomnyachiy and Suel, Optimizing
+//! top-k document retrieval strategies for block-max indexes, 2013; live blocks are those whose sum
+//! exceeds the threshold.
+
+use super::cursor::Cursor;
+use super::windows::Run;
+use crate::index::list::ListError;
+use crate::score::bounds::{Bound, BoundNorms};
+
+/// Ranges that are looked at together; their bounds stay in the cache.
+const MOST: usize = 1024;
+
+/// Lists with fewer postings than one in this many documents are decoded for their bounds.
+const RARE: u32 = 1024;
+
+/// What a range has that no list reaches into.
+const NONE: f32 = -1.0;
+
+/// The bounds of some ranges.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    /// Binary logarithm of the documents of a range.
+    shift: u32,
+    /// First document of the first range, and the one behind the last range.
+    first: u32,
+    end: u32,
+    /// By list and range: `MOST` of each list.
+    of_lists: Vec<f32>,
+    /// By range.
+    sums: Vec<f32>,
+    /// Of each list, the first block that may reach into ranges to come.
+    blocks: Vec<usize>,
+}
+
+impl Ranges {
+    /// Begins a search through `lists` lists with ranges of `1 << shift` documents.
+    pub(super) fn begin(&mut self, lists: usize, shift: u32) {
+        (self.shift, self.first, self.end) = (shift, 0, 0);
+        self.of_lists.resize(lists * MOST, NONE);
+        self.blocks.clear();
+        self.blocks.resize(lists, 0);
+    }
+
+    /// Goes on to the next ranges of the run; `false` if there are none. `order` has the terms with
+    /// lists; their cursors are used for the rare ones.
+    ///
+    /// # Errors
+    ///
+    /// If a list that is decoded is damaged.
+    pub(super) fn advance(
+        &mut self,
+        run: &Run<'_>,
+        bounds: &BoundNorms,
+        order: &[usize],
+        cursors: &mut [Cursor],
+    ) -> Result<bool, ListError> {
+        if self.end >= run.documents {
+            return Ok(false);
+        }
+        self.first = self.end;
+        let documents = (run.documents - self.first).min((MOST as u32) << self.shift);
+        self.end = self.first + documents;
+        let count = ((documents - 1) >> self.shift) as usize + 1;
+        self.sums.clear();
+        self.sums.resize(count, NONE);
+        for (number, &term) in order.iter().enumerate() {
+            let Some(list) = &run.terms[term].list else { continue };
+            let of_list = &mut self.of_lists[number * MOST..][..count];
+            of_list.fill(NONE);
+            let weight = run.terms[term].weight;
+            let span = (self.first, self.end, self.shift);
+            if list.bounds().is_empty() || list.df() < run.documents / RARE {
+                let cursor = &mut cursors[term];
+                run.seek(cursor, (list, weight), self.first)?;
+                while let Some(docid) = cursor.next_docid().filter(|docid| *docid < self.end) {
+                    let most = &mut of_list[((docid - self.first) >> self.shift) as usize];
+                    *most = most.max(cursor.scores[cursor.at]);
+                    cursor.at += 1;
+                    if cursor.at == cursor.len {
+                        run.next_block(cursor, (list, weight))?;
+                    }
+                }
+            } else {
+                let blocks = (list.last_docids(), list.bounds());
+                spread(
+                    blocks,
+                    |bound| bounds.most(weight, bound),
+                    &mut self.blocks[number],
+                    span,
+                    of_list,
+                );
+            }
+            for (sum, most) in self.sums.iter_mut().zip(&*of_list) {
+                *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + most };
+            }
+        }
+        Ok(true)
+    }
+
+    /// How many ranges there are now.
+    pub(super) fn len(&self) -> usize {
+        self.sums.len()
+    }
+
+    /// The sums of bounds, below zero where there are no postings.
+    pub(super) fn sums(&self) -> &[f32] {
+        &self.sums
+    }
+
+    /// What the list with this number may add in a range.
+    #[inline]
+    pub(super) fn of_list(&self, number: usize, range: usize) -> f32 {
+        self.of_lists[number * MOST + range].max(0.0)
+    }
+
+    /// Takes a range out: its documents have been offered.
+    pub(super) fn remove(&mut self, range: usize) {
+        self.sums[range] = NONE;
+    }
+
+    /// The first document of a range, which may be the one behind the last.
+    pub(super) fn start(&self, range: usize) -> u32 {
+        self.end.min(self.first.saturating_add((range as u32) << self.shift))
+    }
+
+    /// The first range from `range` on whose sum is above `bar`.
+    pub(super) fn next_above(&self, mut range: usize, bar: f32) -> Option<usize> {
+        let bar = bar.max(NONE / 2.0);
+        // Sixteen at once where most are not.
+        while let Some(sixteen) = self.sums.get(range..).and_then(<[f32]>::first_chunk::<16>) {
+            if sixteen.iter().fold(NONE, |most, sum| most.max(*sum)) > bar {
+                break;
+            }
+            range += 16;
+        }
+        let rest = self.sums.get(range..)?;
+        rest.iter().position(|sum| *sum > bar).map(|more| range + more)
+    }
+}
+
+/// Gives each range the greatest bound of the blocks that reach into it.
+fn spread(
+    (last_docids, bounds): (&[[u8; 4]], &[Bound]),
+    worth: impl Fn(&Bound) -> f32,
+    next: &mut usize,
+    (first, end, shift): (u32, u32, u32),
+    of_list: &mut [f32],
+) {
+    let last_of = |block: usize| last_docids.get(block).map(|last| u32::from_le_bytes(*last));
+    let mut start = first;
+    // The tail comes after the last block, and reaches to the end of the run.
+    while start < end
+        && let Some(bound) = bounds.get(*next)
+    {
+        let last = last_of(*next);
+        let upto = last.unwrap_or(u32::MAX).min(end - 1);
+        // Only damage makes last docids fall.
+        if upto >= start {
+            let most = worth(bound);
+            let ranges = ((start - first) >> shift) as usize..=((upto - first) >> shift) as usize;
+            for range in &mut of_list[ranges] {
+                *range = range.max(most);
+            }
+            start = upto + 1;
+        }
+        if last.is_none_or(|last| last >= end) {
+            break;
+        }
+        *next += 1;
+    }
+}

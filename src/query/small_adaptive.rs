@@ -1,0 +1,67 @@
+//! Which documents have all terms of a query, if the list with the fewest postings left always goes
+//! first?
+//!
+//! Small Adaptive (Barbay, López-Ortiz, Lu and Salinger: An experimental investigation of set
+//! intersection algorithms for text searching, 2009), as `tatikonda11` intersects lists. The next
+//! document of the list that has the fewest postings left is looked for in the others, those with
+//! fewer left before those with more, by galloping over the last docids of their blocks. The first
+//! that does not have it gives the least document that may be next, and the lists are put in order
+//! again.
+//!
+//! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
+//! hold the document.
+
+use super::cursor::{Norms, RunTerm, Scratch, check_run};
+use super::daat::Run;
+use super::top_k::TopK;
+use crate::index::list::{BLOCK, ListError};
+
+/// Offers to `top` all documents of a run that have every term. Takes the same and finds the same
+/// as [`and::search`](super::and::search).
+///
+/// # Errors
+///
+/// If a list is damaged. Some documents may have been offered.
+///
+/// # Panics
+///
+/// As [`and::search`](super::and::search).
+pub fn search(
+    terms: &[RunTerm<'_>],
+    first_docid: u32,
+    documents: u32,
+    norms: Norms<'_>,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<(), ListError> {
+    check_run(first_docid, documents, norms);
+    if terms.iter().any(|term| term.list.is_none()) {
+        return Ok(());
+    }
+    let run = Run { terms, first_docid, documents, norms };
+    scratch.reset_cursors(terms.len());
+    let Scratch { cursors, order, .. } = scratch;
+    let cursors = &mut cursors[..terms.len()];
+    run.begin(cursors)?;
+    order.clear();
+    order.extend(0..terms.len());
+    let dfs = |term: usize| terms[term].list.map_or(0, |list| list.df() as usize);
+    'next: loop {
+        let left = |term: usize| dfs(term).saturating_sub(cursors[term].block * BLOCK);
+        order.sort_unstable_by_key(|&term| (left(term), term));
+        let Some(&smallest) = order.first() else { return Ok(()) };
+        let Some(docid) = cursors[smallest].next_docid() else { return Ok(()) };
+        for &term in &order[1..] {
+            run.seek(cursors, term, docid)?;
+            match cursors[term].next_docid() {
+                Some(found) if found == docid => {}
+                Some(least) => {
+                    run.seek(cursors, smallest, least)?;
+                    continue 'next;
+                }
+                None => return Ok(()),
+            }
+        }
+        run.offer(cursors, docid, top)?;
+    }
+}
