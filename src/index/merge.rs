@@ -2,8 +2,8 @@
 //! order, and the lists of a term are decoded and encoded again, end to end.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for the 13 bytes of each block that
-//! the encoder keeps. The lengths of the documents, which the lists' bounds are made of, come from
+//! used, and of a list never more than a window is held, but for the 13 bytes of each block (17
+//! if the codec is not bp128) that the encoder keeps. The lengths of the documents, which the lists' bounds are made of, come from
 //! the documents' table. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 
@@ -21,7 +21,7 @@ pub use published::{Merged, merge_index};
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name, run_name};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::ListEncoder;
+use crate::index::list::{Form, ListEncoder};
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
@@ -58,7 +58,7 @@ struct Input {
 /// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
 /// documents' table is there.
 ///
-/// Memory: about `memory_bytes`, or 4 MB if that is less, and 26 bytes for every 128 postings of the
+/// Memory: about `memory_bytes`, or 4 MB if that is less, and 34 bytes for every 128 postings of the
 /// longest list.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn merge_in_place(
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) = merge(generation, inputs, generation, free, memory_bytes)?;
+    let (mut run, mut files) = merge(generation, inputs, generation, free, memory_bytes, None)?;
     if free != 0 {
         run.name = run_name(0);
         let names = [lexicon_name(&run.name), postings_name(&run.name)];
@@ -84,7 +84,8 @@ pub fn merge_in_place(
 }
 
 /// Merges runs of the generation in the folder `from`, which stay, to run `number` in the folder of
-/// the generation `to`. Numbers from there on are free in `to`. Else as [`merge_in_place`].
+/// the generation `to`. Numbers from there on are free in `to`. The lists are coded in the given
+/// form, or as they were. Else as [`merge_in_place`].
 ///
 /// # Errors
 /// As [`merge_in_place`].
@@ -94,8 +95,9 @@ pub fn merge_runs(
     to: &Path,
     number: u32,
     memory_bytes: u64,
+    form: Option<Form>,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, memory_bytes)
+    merge(from, inputs(from, runs, false), to, number, memory_bytes, form)
 }
 
 /// Counts the different terms of the runs of a generation.
@@ -138,6 +140,7 @@ fn merge(
     to: &Path,
     number: u32,
     memory_bytes: u64,
+    form: Option<Form>,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
@@ -157,12 +160,12 @@ fn merge(
             }
             scratch += 1;
             let (run, _) =
-                merge_once(group, &mut lengths, to, scratch, Durability::Scratch, windows)?;
+                merge_once(group, &mut lengths, to, scratch, Durability::Scratch, windows, form)?;
             merged.push(Input { generation: to.to_path_buf(), run, remove: true });
         }
         inputs = merged;
     }
-    merge_once(&inputs, &mut lengths, to, number, Durability::Lasting, windows)
+    merge_once(&inputs, &mut lengths, to, number, Durability::Lasting, windows, form)
 }
 
 /// Merges all of `inputs` to run `number` in the folder of a generation, with `memory_bytes` for all
@@ -174,6 +177,7 @@ fn merge_once(
     number: u32,
     durability: Durability,
     memory_bytes: u64,
+    form: Option<Form>,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let share = memory_bytes / inputs.len().max(1) as u64;
     let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
@@ -198,8 +202,10 @@ fn merge_once(
         streams.push(stream);
         documents = joined;
     }
-    let mut writer = RunWriter::create_with(to, number, durability)?;
-    write_merged(&mut TermMerge::new(streams)?, &mut lists, lengths, &mut writer)?;
+    let form = form.or(lists.first().map(ListSource::form)).unwrap_or_default();
+    let mut writer = RunWriter::create_with(to, number, durability)?.coded_as(form);
+    let mut encoder = ListEncoder::of_form(form);
+    write_merged(&mut TermMerge::new(streams)?, &mut lists, lengths, &mut encoder, &mut writer)?;
     let merged = writer.finish(first_docid, documents)?;
     for Input { generation, run, remove } in inputs {
         if *remove {
@@ -214,12 +220,12 @@ fn write_merged(
     terms: &mut TermMerge,
     lists: &mut [ListSource],
     lengths: &mut Lengths,
+    encoder: &mut ListEncoder,
     writer: &mut RunWriter,
 ) -> Result<(), IndexError> {
-    let mut encoder = ListEncoder::new();
     while terms.take_term() {
         while let Some((source, list)) = terms.source_of_term() {
-            lists[source].append(list, lengths, &mut encoder, |payload| {
+            lists[source].append(list, lengths, encoder, |payload| {
                 if payload.len() >= PAYLOAD_BYTES {
                     writer.list_bytes(payload)?;
                     payload.clear();

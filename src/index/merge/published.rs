@@ -7,6 +7,7 @@ use super::merge_runs;
 use crate::index::error::IndexError;
 use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
 use crate::index::generation::read_manifest;
+use crate::index::list::Form;
 use crate::index::manifest::{Manifest, find_file};
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
@@ -20,7 +21,7 @@ const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// There is one run at most: nothing was to do.
+    /// There is one run at most, coded as it should be: nothing was to do.
     Nothing,
     /// The runs were merged.
     Runs {
@@ -31,7 +32,8 @@ pub enum Merged {
     },
 }
 
-/// Merges all runs of the index in the folder `index` to one, in a new generation. `command` and
+/// Merges all runs of the index in the folder `index` to one, in a new generation, with its lists in
+/// the given form, or as they are. `command` and
 /// `workers` are for its manifest. Every file of the old one is verified first, so that damage does
 /// not get a new checksum.
 ///
@@ -44,6 +46,7 @@ pub fn merge_index(
     memory_bytes: u64,
     command: &str,
     workers: u32,
+    form: Option<Form>,
 ) -> Result<Merged, IndexError> {
     // Not before there is an index: taking the lock creates the folder.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
@@ -52,10 +55,11 @@ pub fn merge_index(
     let from = current(index)?.ok_or_else(none)?;
     lock.remove_debris()?;
     let old = read_manifest(&from)?;
-    if old.runs.len() <= 1 {
+    let is_coded_so = form.is_none_or(|form| form.name() == old.settings.codec);
+    if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
-    let merged = merge_generation(&lock, &from, old, memory_bytes, command, workers);
+    let merged = merge_generation(&lock, &from, old, memory_bytes, (command, workers), form);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.
         let _ = lock.abandon(Some(&from));
@@ -68,8 +72,8 @@ fn merge_generation(
     from: &Path,
     old: Manifest,
     memory_bytes: u64,
-    command: &str,
-    workers: u32,
+    (command, workers): (&str, u32),
+    form: Option<Form>,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
         let path = from.join(&file.name);
@@ -84,7 +88,7 @@ fn merge_generation(
         storage::link_or_copy(&from.join(name), &to.join(name))?;
         files.push(find_file(&old.files, from, name)?.clone());
     }
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes)?;
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, form)?;
     files.extend(more);
     let mut manifest = Manifest {
         generation: number,
@@ -97,6 +101,9 @@ fn merge_generation(
     let runs = manifest.runs.len();
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
+    if let Some(form) = form {
+        manifest.settings.codec = form.name().to_string();
+    }
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest) })

@@ -60,7 +60,7 @@ proptest! {
         // Into another generation, where the runs stay, and in place, where they go.
         let other = generation();
         let (merged, _) =
-            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes).unwrap();
+            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes, None).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
         let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes).unwrap();
@@ -203,17 +203,17 @@ fn damaged_runs_give_errors_and_no_panic() {
             let bit = noise.below(8 * bytes.len() as u32) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &bytes).unwrap();
-            errors += usize::from(merge_runs(from.path(), &runs, to.path(), 0, 0).is_err());
+            errors += usize::from(merge_runs(from.path(), &runs, to.path(), 0, 0, None).is_err());
             for file in fs::read_dir(to.path().join("runs")).unwrap() {
                 fs::remove_file(file.unwrap().path()).unwrap();
             }
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        merge_runs(from.path(), &runs, to.path(), 5, 0).unwrap_err();
+        merge_runs(from.path(), &runs, to.path(), 5, 0, None).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
     assert!(errors > 50, "{errors}");
-    merge_runs(from.path(), &runs, to.path(), 0, 0).unwrap();
+    merge_runs(from.path(), &runs, to.path(), 0, 0, None).unwrap();
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     let collection = collection(5, 500, 300);
     build(one.path(), &collection, &[]);
     build(many.path(), &collection, &[100, 100, 499]);
-    let merged = merge_index(many.path(), 8 << 20, "merge it", 3).unwrap();
+    let merged = merge_index(many.path(), 8 << 20, "merge it", 3, None).unwrap();
     let Merged::Runs { runs: 4, manifest } = merged else { panic!("{merged:?}") };
     assert_eq!((manifest.generation, manifest.workers), (2, 3));
     assert_eq!(manifest.command, "merge it");
@@ -239,7 +239,7 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
 
     fs::create_dir(many.path().join("gen-000001")).unwrap();
-    assert_eq!(merge_index(many.path(), 8 << 20, "again", 1).unwrap(), Merged::Nothing);
+    assert_eq!(merge_index(many.path(), 8 << 20, "again", 1, None).unwrap(), Merged::Nothing);
     assert!(!many.path().join("gen-000001").exists(), "debris goes, whatever there is to do");
     assert_eq!(current(many.path()).unwrap().unwrap(), generation.path());
 }
@@ -255,7 +255,7 @@ fn damage_is_not_merged() {
         let mut bytes = good.clone();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
-        let error = merge_index(folder.path(), 8 << 20, "", 1).unwrap_err();
+        let error = merge_index(folder.path(), 8 << 20, "", 1, None).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
         assert_eq!(current(folder.path()).unwrap().unwrap(), live);
         fs::write(&path, good).unwrap();
@@ -269,7 +269,7 @@ fn there_has_to_be_an_index() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     for path in [folder.path(), &missing] {
-        let error = merge_index(path, 1 << 20, "", 1).unwrap_err();
+        let error = merge_index(path, 1 << 20, "", 1, None).unwrap_err();
         assert!(matches!(error, IndexError::NoIndex { .. }), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was created");
