@@ -2,12 +2,13 @@
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
-use crate::{Usage, report, signals};
+use crate::{Usage, heap, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
+use millrace::dictionary::names::Duplicates;
 use millrace::dictionary::tally::Owners;
 use millrace::index::format::VERSION;
 use millrace::index::list::Form;
@@ -27,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+mod names;
 mod shard;
 
 /// Arguments of the job.
@@ -126,6 +128,7 @@ struct Prepared {
 
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
     let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
     budget.run_limit = millrace::fault::run_limit(budget.run_limit);
     if args.max_document >= 4 << 30 {
@@ -215,13 +218,8 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         let reasons = reasons(&documents.skipped);
         bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
-    if args.strict
-        && let Some((docid, earlier)) = documents.duplicates.first
-    {
-        bail!(
-            "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
-            documents.duplicates.count
-        );
+    if whole {
+        accept_duplicates(args, &documents.duplicates)?;
     }
     done.runs.sort_by_key(|(run, _)| run.first_docid);
     let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
@@ -230,7 +228,8 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
         let run;
-        (run, files) = merge::merge_in_place(&build.directory, &runs, memory)?;
+        (run, files) =
+            merge::merge_in_place(&build.directory, &runs, memory, build.workers, args.codec)?;
         runs = vec![run];
     } else {
         for run in &runs {
@@ -287,6 +286,17 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         inputs,
         files,
     })
+}
+
+/// Duplicate names are an error if `--strict` is given.
+fn accept_duplicates(args: &Args, duplicates: &Duplicates) -> anyhow::Result<()> {
+    match duplicates.first {
+        Some((docid, earlier)) if args.strict => bail!(
+            "{} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}",
+            duplicates.count
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Why there are no documents.

@@ -114,8 +114,7 @@ impl Cluster {
 
     /// Tells another process something.
     pub(crate) fn tell(&self, process: usize, what: &impl Serialize) -> anyhow::Result<()> {
-        let text = serde_json::to_vec(what)?;
-        Ok(self.links.send(process, &text).map_err(JobError::Peer)?)
+        self.tell_bytes(process, &serde_json::to_vec(what)?)
     }
 
     /// Tells all other processes something; only process 0 can.
@@ -141,6 +140,19 @@ impl Cluster {
         }
         told.sort_unstable_by_key(|&(process, _)| process);
         Ok(told)
+    }
+
+    /// Sends another process bytes that it waits for.
+    pub(crate) fn tell_bytes(&self, process: usize, bytes: &[u8]) -> anyhow::Result<()> {
+        Ok(self.links.send(process, bytes).map_err(JobError::Peer)?)
+    }
+
+    /// Waits for bytes that this process has asked another one for, and no others meanwhile.
+    pub(crate) fn hear_bytes(&self, process: usize) -> anyhow::Result<Vec<u8>> {
+        match self.next()? {
+            (from, bytes) if from == process => Ok(bytes),
+            (from, _) => bail!("{} speaks out of turn", self.links.hosts().name(from)),
+        }
     }
 
     fn next(&self) -> anyhow::Result<(usize, Vec<u8>)> {

@@ -101,7 +101,7 @@ fn sharded(args: &Args, m: &ShardedManifest) -> anyhow::Result<()> {
         "generation": m.generation,
         "settings": m.settings,
         "empty_documents": m.sum(|s| s.empty_documents),
-        "duplicate_names": m.sum(|s| s.duplicate_names),
+        "duplicate_names": m.duplicate_names,
         "skipped": skipped,
         "inputs": m.shards.iter().map(|shard| shard.inputs).sum::<u64>(),
         "bytes": m.shards.iter().map(|shard| shard.bytes).sum::<u64>(),
@@ -116,7 +116,7 @@ fn sharded(args: &Args, m: &ShardedManifest) -> anyhow::Result<()> {
         row("postings", show_count(m.sum(|s| s.postings)))?;
         row("tokens", show_count(m.tokens()))?;
         row("empty documents", show_count(m.sum(|s| s.empty_documents)))?;
-        row("duplicate names", show_count(m.sum(|s| s.duplicate_names)))?;
+        row("duplicate names", show_count(m.duplicate_names))?;
         for (reason, n) in &skipped {
             row("skipped", format!("{} {reason}", show_count(*n)))?;
         }

@@ -62,7 +62,6 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
-    heap::give_back_large_buffers();
     let result = match Cli::parse().job {
         Job::Build(args) => build::run(&args).map(drop),
         Job::Query(args) => query::run(&args),

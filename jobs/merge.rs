@@ -1,7 +1,7 @@
 //! `millrace merge`.
 
-use crate::args::{Common, size};
-use crate::signals;
+use crate::args::{Workers, size};
+use crate::{Usage, heap, signals};
 use anyhow::bail;
 use millrace::dataflow::control::Control;
 use millrace::index::list::Form;
@@ -24,12 +24,17 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
-    common: Common,
+    workers: Workers,
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
+    let workers = args.workers.count()?;
+    heap::give_back_large_buffers(args.memory);
+    if args.workers.hosts()?.is_some() {
+        return Err(Usage("merge runs in one process".into()).into());
+    }
     let control = Arc::new(Control::default());
     signals::watch(&control, None)?;
     if let Some(manifest) = ShardedManifest::live(&args.index)? {
@@ -39,7 +44,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
-    let merged = merge_index(&args.index, args.memory, &crate::args::command(), 1, args.codec);
+    let merged =
+        merge_index(&args.index, args.memory, &crate::args::command(), workers as u32, args.codec);
     // A signal makes writes fail; it is the reason.
     let merged = merged.map_err(|error| {
         control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
@@ -49,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Merged::Nothing => (1, None),
         Merged::Runs { runs, manifest } => (*runs, Some(manifest.generation)),
     };
-    if !args.common.quiet {
+    if !args.workers.common.quiet {
         let index = args.index.display();
         match generation {
             None => eprintln!("{index}: one run: nothing to merge"),
@@ -59,5 +65,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation});
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::report::write(args.workers.common.report.as_deref(), totals, seconds, workers, &[])
 }

@@ -1,6 +1,11 @@
 //! Do several processes build and answer as one does, and do they end together?
 
+// Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod killed;
+
 use crate::util::*;
+use millrace::index::format::VERSION;
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -107,7 +112,7 @@ fn collection(scratch: &Scratch) -> (PathBuf, PathBuf) {
     }
     // Two terms that no shard has both of, whatever the shards are.
     scratch.write("input/00.tsv", "first\tonlyfirst common words\n");
-    scratch.write("input/9.tsv", "last\tonlylast common words\nlast\tcommon onlylast\n");
+    scratch.write("input/9.tsv", "last\tonlylast common words\nfirst\tcommon onlylast\n");
     let mut random = Random::new(5);
     let mut queries = String::from(
         "onlyfirst common\nonlyfirst onlylast\ncommon onlylast\nnowhere common\nnowhere\nthe\n",
@@ -142,7 +147,15 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
         let arguments = args!["build", "--quiet", "--index", index, "-w", workers, input];
         together(scratch, n, &arguments);
         let (one, several) = (info(&whole), info(&index));
-        for number in ["documents", "postings", "tokens", "empty_documents", "inputs", "skipped"] {
+        for number in [
+            "documents",
+            "postings",
+            "tokens",
+            "empty_documents",
+            "inputs",
+            "skipped",
+            "duplicate_names",
+        ] {
             assert_eq!(one[number], several[number], "{number}");
         }
         assert_eq!(several["shards"].as_array().unwrap().len(), n);
@@ -201,6 +214,63 @@ fn a_shard_may_be_empty() {
     assert!(show(&["b"]).ok().text().contains("docid     1\nname      b"));
     show(&["--docid", "2"]).fails(1).says("there are 2 documents");
     show(&["c"]).fails(1).says("no document is named `c`");
+}
+
+/// Every process has a disk of its own.
+#[test]
+fn shards_may_lie_on_different_disks() {
+    let scratch = Scratch::new();
+    let (input, queries) = collection(&scratch);
+    let whole = scratch.path("whole");
+    build(&whole, args![input]);
+    let index = |process: usize| scratch.path(format!("disk-{process}/index"));
+    // The second time every process finds something to replace.
+    for generation in 1..3 {
+        let hosts = Hosts::new(&scratch, 3);
+        let job =
+            |p| hosts.job(p, &args!["build", "--quiet", "--index", index(p), "-w", "1", input]);
+        for outcome in Running::start((0..3).map(job)).end() {
+            outcome.expect_status(0);
+        }
+        let names = |process: usize| {
+            let below = files_below(&index(process)).into_iter();
+            let names =
+                below.map(|(path, _)| path.strip_prefix(index(process)).unwrap().to_owned());
+            names.filter(|name| name.ends_with("manifest.json")).collect::<Vec<_>>()
+        };
+        let name =
+            |shard: &str| PathBuf::from(format!("{shard}gen-00000{generation}/manifest.json"));
+        assert_eq!(names(0), [name(""), name("shard-0/")]);
+        assert_eq!(names(2), [name("shard-2/")]);
+    }
+    let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
+    let hosts = Hosts::new(&scratch, 3);
+    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
+    assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
+    millrace(args!["check", "--index", index(0)]).fails(1).says("shard-1").says("shard-2");
+    let show = |name: &str| millrace(args!["show", "--index", index(0), name]);
+    show("nobody").fails(1).says("not here: shard-1, shard-2");
+
+    // A shard that is not there ends all.
+    std::fs::remove_dir_all(index(2)).unwrap();
+    let hosts = Hosts::new(&scratch, 3);
+    for outcome in Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end() {
+        outcome.expect_status(1).says("shard-2");
+    }
+}
+
+#[test]
+fn strict_sees_duplicate_names_in_different_shards() {
+    let scratch = Scratch::new();
+    let (input, _) = collection(&scratch);
+    let index = scratch.path("index");
+    let arguments = args!["build", "--strict", "--index", index, "-w", "1", input];
+    let one = millrace(&arguments).fails(1).stderr;
+    let hosts = Hosts::new(&scratch, 3);
+    for outcome in Running::start((0..3).map(|p| hosts.job(p, &arguments))).end() {
+        let message = one.trim().strip_prefix("millrace: ").unwrap();
+        outcome.expect_status(1).says(message);
+    }
 }
 
 #[test]
@@ -319,7 +389,7 @@ fn another_build_is_refused_and_a_stranger_is_not_heard() {
     }
     let hello = |build: &str, process: usize, meant: usize| {
         greeting(&format!(
-            r#"{{"protocol":1,"build":"{build}","format":1,"job":"build","processes":2,"process":{process},"meant":{meant},"line":"Control"}}"#
+            r#"{{"protocol":1,"build":"{build}","format":{VERSION},"job":"build","processes":2,"process":{process},"meant":{meant},"line":"Control"}}"#
         ))
     };
     let (_line, said) = call(&hosts.addresses[0], &hello("another", 1, 0));
@@ -444,86 +514,4 @@ fn a_closed_output_ends_all_quietly() {
         assert_eq!(wait(child, command), Some(0), "{command}");
     }
     assert!(start.elapsed() < SOON);
-}
-
-// Only debug builds have what makes them fail.
-#[cfg(debug_assertions)]
-mod killed {
-    use super::*;
-
-    /// Kills process `victim` of two at each of its storage operations in turn.
-    fn kill_everywhere(victim: usize, step: usize) {
-        let scratch = Scratch::new();
-        let old = scratch.write("old.tsv", "a\told words\nb\tmore old words\n");
-        let new = [
-            scratch.write("new/1.tsv", "a\tnew words\nb\tnew\n"),
-            scratch.write("new/2.tsv", "c\tnew words\nd\tnew\n"),
-        ];
-        let index = scratch.path("index");
-        let build = |input: &Path| args!["build", "--quiet", "--index", index, "-w", "1", input];
-        let mut crashes = 0;
-        for operation in (0..).step_by(step) {
-            together(&scratch, 2, &build(&old));
-            let (live, hosts) = (files_below(&index), Hosts::new(&scratch, 2));
-            let running = Running::start((0..2).map(|process| {
-                let job = hosts.job(process, &build(new[0].parent().unwrap()));
-                let fault = format!("crash@{operation}");
-                if process == victim { job.env("MILLRACE_FAULT", fault) } else { job }
-            }));
-            let outcomes = running.end_soon(victim);
-            if outcomes[victim].status == Some(0) {
-                break;
-            }
-            crashes += 1;
-            let survivor = &outcomes[1 - victim];
-            let says = format!("process {victim} ({}): it has gone", hosts.addresses[victim]);
-            let shards = info(&index)["documents"].as_u64().unwrap();
-            if shards == 2 {
-                assert_eq!(survivor.status, Some(1), "{survivor:?}");
-                assert!(survivor.stderr.contains(&says), "{survivor:?}");
-                for (path, bytes) in live {
-                    assert!(std::fs::read(&path).unwrap() == bytes, "{}", path.display());
-                }
-            } else {
-                // It was published before; who was to hear it may have been killed.
-                assert_eq!(shards, 4);
-            }
-            millrace(args!["check", "--index", index]).ok();
-        }
-        assert!(crashes > 3);
-        // The job after the last crash has removed what was left.
-        let check = millrace(args!["check", "--index", index]).ok();
-        assert!(!check.stderr.contains("left from a job"), "{check:?}");
-    }
-
-    #[test]
-    fn a_signal_to_one_ends_all() {
-        let scratch = Scratch::new();
-        let (input, _) = collection(&scratch);
-        let index = scratch.path("index");
-        together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
-        let ask = args!["query", "--index", index, "-w", "1"];
-        for (victim, status) in [(0, 143), (1, 143)] {
-            let hosts = Hosts::new(&scratch, 2);
-            let mut running = Running::start((0..2).map(|process| hosts.job(process, &ask)));
-            let first = &mut running.0[0].0;
-            first.stdin.as_mut().unwrap().write_all(b"common words\n").unwrap();
-            first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
-            crate::sound::signal(&running.0[victim].0, "TERM");
-            for (process, outcome) in running.end_soon(victim).into_iter().enumerate() {
-                let outcome = outcome.expect_status(if process == victim { status } else { 1 });
-                outcome.says("ended by signal 15");
-            }
-        }
-    }
-
-    #[test]
-    fn process_0_at_any_step_of_a_build() {
-        kill_everywhere(0, 2);
-    }
-
-    #[test]
-    fn another_process_at_any_step_of_a_build() {
-        kill_everywhere(1, 3);
-    }
 }

@@ -135,3 +135,24 @@ fn has_no_text(index: &Path, name: &str) {
     assert!(outcome.text().starts_with("docid     0\n"), "{outcome:?}");
     outcome.says("standard input");
 }
+
+#[test]
+fn a_line_of_a_gigabyte_is_skipped_within_the_budget() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    // Members of a gzip stream may end anywhere, so the line costs little to make.
+    let head = gzip(format!("{ONE}{{\"id\": \"huge\", \"contents\": \"").as_bytes(), 1);
+    let middle = gzip("water mill ".repeat(95_326).as_bytes(), 1);
+    let tail = gzip(format!("\"}}\n{}", ONE.replace("one", "two")).as_bytes(), 1);
+    let input = scratch.write("c.jsonl.gz", [head, middle.repeat(1024), tail].concat());
+    let report = scratch.path("report.json");
+    let job = build_job(&index).args(["-w", "2", "--memory", "128M"]);
+    let outcome = job.args(args!["--report", report, input]).ok();
+    let place = format!("{}: byte {} (line 2)", input.display(), ONE.len());
+    outcome.says(place).says("a document of 1073").says("--max-document is 67108864");
+    assert_eq!(info(&index)["documents"], 2);
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+    let peak = report["peak_memory_bytes"].as_u64().unwrap();
+    assert!(peak < 141 << 20, "{peak} bytes for a budget of 128 MiB");
+}

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::manifest::{Manifest, find_file};
+use millrace::index::shards::{ShardEntry, ShardedManifest};
 use millrace_fuzz::damage::{edit, manifest_tail};
 use millrace_fuzz::sample;
 use millrace_fuzz::take::Take;
@@ -18,6 +19,25 @@ static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     text
 });
 
+/// The same of a generation of two shards.
+static SHARDED: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let folder = millrace_fuzz::folder();
+    let whole = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
+    let generation = folder.join(format!("gen-{:06}", whole.generation));
+    let shard = ShardEntry::of(&generation).expect("it was written");
+    let mut manifest = ShardedManifest {
+        format: whole.format,
+        generation: whole.generation,
+        settings: whole.settings,
+        shards: vec![shard.clone(), shard],
+        ..ShardedManifest::default()
+    };
+    manifest.line_up(&folder).expect("there are few documents");
+    let mut text = manifest.encode().into_bytes();
+    text.truncate(text.len() - manifest_tail(b"").len());
+    text
+});
+
 fuzz_target!(|data: &[u8]| {
     let path = Path::new("manifest.json");
     let mut take = Take(data);
@@ -25,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
     let text = if flags & 1 == 0 {
         take.rest().to_vec()
     } else {
-        let mut text = GOOD.clone();
+        let mut text = if flags & 2 == 0 { GOOD.clone() } else { SHARDED.clone() };
         while !take.is_empty() {
             edit(&mut text, &mut take);
         }
@@ -34,6 +54,18 @@ fuzz_target!(|data: &[u8]| {
     let mut sealed = text.clone();
     sealed.extend_from_slice(manifest_tail(&text).as_bytes());
     for bytes in [&text, &sealed] {
+        match ShardedManifest::decode(path, bytes) {
+            Ok(Some(manifest)) => {
+                let again = ShardedManifest::decode(path, manifest.encode().as_bytes());
+                assert_eq!(again.ok().flatten().as_ref(), Some(&manifest));
+                let documents = manifest.documents();
+                let last = u32::try_from(documents).expect("docids are enough").checked_sub(1);
+                assert!(last.is_none_or(|docid| manifest.shard_of(docid).is_some()));
+                assert!(Manifest::decode(path, bytes).is_err());
+            }
+            Ok(None) => {}
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
         match Manifest::decode(path, bytes) {
             Ok(manifest) => {
                 let again = Manifest::decode(path, manifest.encode().as_bytes());

@@ -25,7 +25,8 @@ thread_local! {
 }
 
 fn settings(mode: Mode) -> Settings {
-    Settings { k: 10, mode, bm25: Bm25::default(), idf: IdfKind::Lucene }
+    let algorithm = Algorithm::MaxScore;
+    Settings { k: 10, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene }
 }
 
 fn open() -> Index {
@@ -102,7 +103,9 @@ fn check_forms(query: &Query, hits: &[Hit], searcher: &Searcher) {
     let documents = searcher.shared().generation().documents();
     let written = |form: Form| {
         let mut out = String::new();
-        form.write(query, hits, Duration::from_micros(5), documents, &mut out);
+        let name =
+            |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
+        form.write(query, hits, Duration::from_micros(5), name, &mut out);
         out
     };
     let json: serde_json::Value =

@@ -5,13 +5,13 @@ use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
 use millrace::index::format::VERSION;
 use millrace::index::list::ListEncoder;
-use millrace::score::bounds::code_below;
 use millrace::index::manifest::{
     CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
 };
 use millrace::index::publish::IndexLock;
 use millrace::index::run::RunWriter;
 use millrace::index::storage::FileEntry;
+use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;

@@ -7,6 +7,7 @@
 //! number of the generation      ------>
 //! build shard 0                           build its shard
 //! wait for all                  <------   what the shard holds, synced
+//! count duplicate names         <----->   hashes of names, as they are asked for
 //! replace CURRENT, and say so   ------>
 //! remove what is old            <------   remove what is old, and say so
 //! ```
@@ -14,7 +15,7 @@
 //! A process that fails before its shard is synced removes it. Afterwards it cannot know whether
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
-use super::{Args, Prepared, build_generation, prepare, reasons, totals};
+use super::{Args, Prepared, accept_duplicates, build_generation, names, prepare, reasons, totals};
 use crate::args::{show_bytes, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::{Usage, signals};
@@ -50,9 +51,21 @@ struct Synced {
     read_bytes: u64,
 }
 
-/// The new generation is live, or what is not live was removed.
+/// What process 0 wants when a shard is on disk.
 #[derive(Serialize, Deserialize)]
-struct Published;
+pub(super) enum Order {
+    /// Hashes of the names from this document on.
+    Names {
+        /// Its docid in the shard.
+        from: u32,
+    },
+    /// The new generation is live: remove the one before, and say so.
+    Clean,
+}
+
+/// What is not live was removed.
+#[derive(Serialize, Deserialize)]
+struct Cleaned;
 
 /// Runs the job in this process.
 pub(super) fn run(args: &Args, hosts: &Hosts, start: Instant) -> anyhow::Result<Manifest> {
@@ -122,13 +135,17 @@ fn lead(
     }
     let (build, manifest, whole) = result?;
     // The new generation is live, whatever happens to the others from now on.
-    if cluster.tell_others(&Published).is_ok() {
-        _ = cluster.hear_others::<Published>();
+    if cluster.tell_others(&Order::Clean).is_ok() {
+        _ = cluster.hear_others::<Cleaned>();
     }
     _ = lock.remove_debris();
     if !args.workers.common.quiet {
+        let duplicates = match whole.duplicate_names {
+            0 => String::new(),
+            n => format!("; {} duplicate names", show_count(n)),
+        };
         eprintln!(
-            "{}: {} documents, {} postings in {} shards in {:.2} s; generation {}",
+            "{}: {} documents, {} postings in {} shards in {:.2} s; generation {}{duplicates}",
             args.index.display(),
             show_count(whole.documents()),
             show_count(whole.sum(|s| s.postings)),
@@ -164,9 +181,13 @@ fn lead_locked(
         created: Manifest::now(),
         command: manifest.command.clone(),
         settings: manifest.settings.clone(),
+        duplicate_names: 0,
         shards: all.into_iter().map(|synced| synced.entry).collect(),
     };
     whole.line_up(&args.index)?;
+    let duplicates = names::count(cluster, &whole.shards, &build.directory, args.memory)?;
+    accept_duplicates(args, &duplicates)?;
+    whole.duplicate_names = duplicates.count;
     if let Some(failure) = control.take_failure() {
         return Err(failure.into());
     }
@@ -192,10 +213,12 @@ fn follow(
     }
     let (synced, build, manifest) = built?;
     cluster.tell(0, &synced)?;
-    let Published = cluster.hear_first()?;
+    while let Order::Names { from } = cluster.hear_first()? {
+        cluster.tell_bytes(0, &names::piece(&build.directory, from)?)?;
+    }
     // What cannot be removed now is removed by the next job, and process 0 may have gone.
     _ = shard.retain(Some(generation));
-    _ = cluster.tell(0, &Published);
+    _ = cluster.tell(0, &Cleaned);
     Ok((build, manifest))
 }
 

@@ -98,7 +98,7 @@ impl Hello {
             ("index format", other.format.to_string(), self.format.to_string(), same),
             ("job", other.job.clone(), self.job.clone(), start),
             ("-n", other.processes.to_string(), self.processes.to_string(), start),
-            ("in this process's place", other.meant.to_string(), self.process.to_string(), hosts),
+            ("at this address process", other.meant.to_string(), self.process.to_string(), hosts),
         ];
         for (what, theirs, ours, remedy) in rows {
             if theirs != ours {
@@ -175,7 +175,7 @@ mod tests {
             ("index format 2", |h| h.format = 2),
             ("job query, this process build", |h| h.job = "query".into()),
             ("-n 2, this process 3", |h| h.processes = 2),
-            ("this process's place 1, this process 0", |h| h.meant = 1),
+            ("at this address process 1, this process 0", |h| h.meant = 1),
         ];
         for (says, change) in theirs {
             let mut other = hello(2, 0);

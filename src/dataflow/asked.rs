@@ -109,3 +109,56 @@ impl Record for Found {
         Some(Self { number, known, hits: hits()?, any: hits()? })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::crossing::Crossing;
+    use proptest::prelude::*;
+    use std::fmt::Debug;
+    use timely::bytes::arc::BytesMut;
+    use timely::container::PushInto;
+    use timely::dataflow::channels::ContainerBytes;
+
+    /// Sends records as to another process.
+    fn send<R: Record + Clone + Debug + PartialEq>(records: &[R]) {
+        let mut container = Crossing::default();
+        records.iter().for_each(|record| container.push_into(record.clone()));
+        let mut bytes = Vec::new();
+        container.into_bytes(&mut bytes);
+        let received = Crossing::<R>::from_bytes(BytesMut::from(bytes).freeze()).0;
+        assert_eq!(received.into_iter().collect::<Result<Vec<_>, _>>().unwrap(), records);
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        "\\PC{0,12}"
+    }
+
+    fn hits() -> impl Strategy<Value = Vec<NamedHit>> {
+        let hit = (any::<u32>(), 0..1u32 << 31, text());
+        prop::collection::vec(hit, 0..4).prop_map(|hits| {
+            let named = |(docid, score, name)| NamedHit {
+                hit: Hit { docid, score: score as f32 / 7.0 },
+                name,
+            };
+            hits.into_iter().map(named).collect()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn law_records_cross_unchanged(
+            (worker, number, known) in (any::<u32>(), any::<u64>(), any::<bool>()),
+            (text, own) in (text(), prop::option::of(text())),
+            dfs in prop::collection::vec(any::<u64>(), 0..4),
+            (hits, any) in (hits(), hits()),
+        ) {
+            let asked = Asked { worker, number, text };
+            send(&[asked.clone(), asked]);
+            let counted = Counted { worker, number, text: own, dfs };
+            send(&[counted.clone(), counted]);
+            let found = Found { number, known, hits, any };
+            send(&[found.clone(), found]);
+        }
+    }
+}

@@ -285,13 +285,14 @@ pub fn run_with_others(
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
     }
+    if control.stopped() {
+        std::mem::forget((guards, lines));
+        return control.take_failure().map_or(Ok(()), Err);
+    }
+    // Closing waits for the others, who may go at last; what timely's threads say of it is kept.
     let closing = std::thread::Builder::new().name("timely:close".into()).spawn({
         let control = control.clone();
         move || {
-            if control.stopped() {
-                std::mem::forget((guards, lines));
-                return Ok(());
-            }
             let joined = join(guards, &control);
             drop(lines);
             joined

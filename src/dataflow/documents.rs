@@ -135,7 +135,7 @@ pub fn write_documents<'scope>(
 }
 
 /// The part of the memory that hashes of names may take: one of so many.
-const NAMES_SHARE: u64 = 64;
+pub const NAMES_SHARE: u64 = 64;
 
 /// The table that grows.
 struct Table {

@@ -26,6 +26,11 @@ pub struct Duplicates {
     pub first: Option<(u32, u32)>,
 }
 
+/// The hash that stands for a name.
+pub fn name_hash(name: &[u8]) -> u128 {
+    xxh3_128(name)
+}
+
 /// Collects the names of all documents.
 pub struct Names {
     folder: PathBuf,
@@ -54,10 +59,18 @@ impl Names {
     /// # Errors
     /// When the file cannot be written.
     pub fn push(&mut self, name: &[u8], docid: u32) -> io::Result<()> {
+        self.push_hash(name_hash(name), docid)
+    }
+
+    /// Adds the name of a document by its [`name_hash`].
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn push_hash(&mut self, hash: u128, docid: u32) -> io::Result<()> {
         if self.entries.len() == self.most {
             self.spill()?;
         }
-        self.entries.push((xxh3_128(name), docid));
+        self.entries.push((hash, docid));
         Ok(())
     }
 

@@ -3,13 +3,17 @@
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
 //! used, and of a list never more than a window is held, but for the 13 bytes of each block (17
-//! if the codec is not bp128) that the encoder keeps. The lengths of the documents, which the lists' bounds are made of, come from
-//! the documents' table. When the windows would become too small to be of use, neighbouring runs are
+//! if the codec is not bp128) that the encoder keeps. The lengths of the documents, which the lists'
+//! bounds are made of, come from the documents' table. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
+//!
+//! Where there is memory for it, several threads merge neighbouring trie collections each, and one
+//! writes what they made in order.
 
 #![forbid(unsafe_code)]
 
 mod lengths;
+mod parts;
 mod published;
 mod source;
 mod terms;
@@ -21,12 +25,10 @@ pub use published::{Merged, merge_index};
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name, run_name};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::{Form, ListEncoder};
+use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
-use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
-use lengths::Lengths;
-use source::ListSource;
+use parts::Joint;
 use std::path::{Path, PathBuf};
 use terms::TermMerge;
 
@@ -42,8 +44,6 @@ const LEXICON_SHARE: u64 = 8;
 const LENGTHS_SHARE: u64 = 4;
 /// What a run takes beside its windows.
 const RUN_OVERHEAD_BYTES: u64 = 6 << 10;
-/// The encoder's payload is written when it is this long, in bytes.
-const PAYLOAD_BYTES: usize = 64 << 10;
 
 /// A run that is to be merged.
 #[derive(Clone, Debug)]
@@ -58,6 +58,9 @@ struct Input {
 /// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
 /// documents' table is there.
 ///
+/// At most `threads` threads work; the bytes do not depend on them. The merged lists have the given
+/// form, whatever those of the runs have.
+///
 /// Memory: about `memory_bytes`, or 4 MB if that is less, and 34 bytes for every 128 postings of the
 /// longest list.
 ///
@@ -67,11 +70,14 @@ pub fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
     memory_bytes: u64,
+    threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) = merge(generation, inputs, generation, free, memory_bytes, None)?;
+    let (mut run, mut files) =
+        merge(generation, inputs, generation, free, memory_bytes, threads, form)?;
     if free != 0 {
         run.name = run_name(0);
         let names = [lexicon_name(&run.name), postings_name(&run.name)];
@@ -84,8 +90,7 @@ pub fn merge_in_place(
 }
 
 /// Merges runs of the generation in the folder `from`, which stay, to run `number` in the folder of
-/// the generation `to`. Numbers from there on are free in `to`. The lists are coded in the given
-/// form, or as they were. Else as [`merge_in_place`].
+/// the generation `to`. Numbers from there on are free in `to`. Else as [`merge_in_place`].
 ///
 /// # Errors
 /// As [`merge_in_place`].
@@ -95,9 +100,10 @@ pub fn merge_runs(
     to: &Path,
     number: u32,
     memory_bytes: u64,
-    form: Option<Form>,
+    threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, memory_bytes, form)
+    merge(from, inputs(from, runs, false), to, number, memory_bytes, threads, form)
 }
 
 /// Counts the different terms of the runs of a generation.
@@ -140,14 +146,17 @@ fn merge(
     to: &Path,
     number: u32,
     memory_bytes: u64,
-    form: Option<Form>,
+    threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
-    let mut lengths = Lengths::open(from, windows / LENGTHS_SHARE)?;
-    let windows = windows.saturating_sub(lengths.memory_bytes());
+    let joint = |inputs: &[Input], number, durability| {
+        Joint { from, inputs, to, number, durability, memory_bytes: windows, threads, form }.merge()
+    };
     // At least 2, so that each pass leaves fewer runs.
-    let most_runs = usize::try_from(windows / LEAST_RUN_BYTES).unwrap_or(usize::MAX).max(2);
+    let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;
+    let most_runs = usize::try_from(most_runs).unwrap_or(usize::MAX).max(2);
     let mut scratch = number;
     while inputs.len() > most_runs {
         let groups = inputs.len().div_ceil(most_runs);
@@ -159,86 +168,10 @@ fn merge(
                 continue;
             }
             scratch += 1;
-            let (run, _) =
-                merge_once(group, &mut lengths, to, scratch, Durability::Scratch, windows, form)?;
+            let (run, _) = joint(group, scratch, Durability::Scratch)?;
             merged.push(Input { generation: to.to_path_buf(), run, remove: true });
         }
         inputs = merged;
     }
-    merge_once(&inputs, &mut lengths, to, number, Durability::Lasting, windows, form)
-}
-
-/// Merges all of `inputs` to run `number` in the folder of a generation, with `memory_bytes` for all
-/// windows.
-fn merge_once(
-    inputs: &[Input],
-    lengths: &mut Lengths,
-    to: &Path,
-    number: u32,
-    durability: Durability,
-    memory_bytes: u64,
-    form: Option<Form>,
-) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let share = memory_bytes / inputs.len().max(1) as u64;
-    let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
-    let first_docid = inputs.first().map_or(0, |input| input.run.first_docid);
-    let (mut streams, mut lists, mut documents) = (Vec::new(), Vec::new(), 0u32);
-    for Input { generation, run, .. } in inputs {
-        let base = (first_docid, documents);
-        let joined = documents.checked_add(run.documents);
-        let end = joined.and_then(|documents| first_docid.checked_add(documents));
-        let (Some(joined), Some(_)) = (joined, end) else {
-            return Err(IndexError::refused(generation, "runs have at most 2^32 - 1 documents"));
-        };
-        if run.first_docid != first_docid + documents {
-            let reason = format!("run {} does not follow the run before it", run.name);
-            return Err(IndexError::refused(generation, reason));
-        }
-        let lexicon_window = (share / LEXICON_SHARE) as usize;
-        let postings_window = (share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES) as usize;
-        let path = generation.join(lexicon_name(&run.name));
-        let stream = LexiconStream::open(&path, lexicon_window)?;
-        lists.push(ListSource::open(generation, run, &stream, base, postings_window)?);
-        streams.push(stream);
-        documents = joined;
-    }
-    let form = form.or(lists.first().map(ListSource::form)).unwrap_or_default();
-    let mut writer = RunWriter::create_with(to, number, durability)?.coded_as(form);
-    let mut encoder = ListEncoder::of_form(form);
-    write_merged(&mut TermMerge::new(streams)?, &mut lists, lengths, &mut encoder, &mut writer)?;
-    let merged = writer.finish(first_docid, documents)?;
-    for Input { generation, run, remove } in inputs {
-        if *remove {
-            storage::remove_file(&generation.join(lexicon_name(&run.name)))?;
-            storage::remove_file(&generation.join(postings_name(&run.name)))?;
-        }
-    }
-    Ok(merged)
-}
-
-fn write_merged(
-    terms: &mut TermMerge,
-    lists: &mut [ListSource],
-    lengths: &mut Lengths,
-    encoder: &mut ListEncoder,
-    writer: &mut RunWriter,
-) -> Result<(), IndexError> {
-    while terms.take_term() {
-        while let Some((source, list)) = terms.source_of_term() {
-            lists[source].append(list, lengths, encoder, |payload| {
-                if payload.len() >= PAYLOAD_BYTES {
-                    writer.list_bytes(payload)?;
-                    payload.clear();
-                }
-                Ok(())
-            })?;
-            terms.advance()?;
-        }
-        let (df, bytes) = encoder.finish();
-        writer.list_bytes(encoder.payload())?;
-        encoder.payload().clear();
-        let (collection, suffix) = terms.taken();
-        writer.end_list(collection, suffix, df, bytes)?;
-    }
-    Ok(())
+    joint(&inputs, number, Durability::Lasting)
 }

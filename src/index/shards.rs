@@ -36,6 +36,8 @@ pub struct ShardedManifest {
     pub command: String,
     /// What made terms and lists of the input, alike in all shards but for the memory.
     pub settings: Settings,
+    /// Documents whose name an earlier one has, in the same shard or another.
+    pub duplicate_names: u64,
     /// The shards, by docid; the folder of each is named for its place here.
     pub shards: Vec<ShardEntry>,
 }
@@ -106,25 +108,43 @@ impl ShardedManifest {
     pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(MANIFEST);
         let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
-        let sealed = Sealed::open(&path, &bytes)?;
+        let manifest = Self::decode(&path, &bytes)?;
+        match &manifest {
+            Some(manifest) if number_of(generation) != Some(manifest.generation) => {
+                let expected = "the number of the generation's folder";
+                Err(IndexError::damaged(&path, 0, expected, manifest.generation))
+            }
+            _ => Ok(manifest),
+        }
+    }
+
+    /// Reads and verifies the manifest that stands in the file at `path`; none if it is that of a
+    /// whole generation.
+    ///
+    /// # Errors
+    /// `Damaged`, `Newer`.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Option<Self>, IndexError> {
+        let sealed = Sealed::open(path, bytes)?;
         if sealed.shards == 0 {
             return Ok(None);
         }
         let manifest: Self = sealed.parse()?;
-        let damaged = |expected, found: String| IndexError::damaged(&path, 0, expected, found);
         if manifest.format != VERSION {
-            return Err(damaged("the format version of this program", manifest.format.to_string()));
-        }
-        if number_of(generation) != Some(manifest.generation) {
-            let found = manifest.generation.to_string();
-            return Err(damaged("the number of the generation's folder", found));
+            let expected = format!("format version {VERSION}");
+            return Err(IndexError::damaged(path, 0, expected, manifest.format));
         }
         let mut lined_up = manifest.clone();
-        lined_up.line_up(generation)?;
+        lined_up.line_up(path)?;
         if lined_up != manifest {
-            return Err(damaged("first docids that follow from the documents", "others".into()));
+            let expected = "first docids that follow from the documents";
+            return Err(IndexError::damaged(path, 0, expected, "others"));
         }
         Ok(Some(manifest))
+    }
+
+    /// Lays the manifest out, its checksum last.
+    pub fn encode(&self) -> String {
+        seal(self)
     }
 
     /// Returns the number of the generation in a folder if it has shards, or may have some because
@@ -281,7 +301,7 @@ impl IndexLock {
     /// As [`publish`](Self::publish).
     pub fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
         let path = self.index().join(generation_name(manifest.generation));
-        storage::write_whole(&path.join(MANIFEST), seal(manifest).as_bytes())?;
+        storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
         storage::sync_dir(&path)?;
         self.switch(manifest.generation)
     }
@@ -331,4 +351,124 @@ fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing::{build, collection, write_generation};
+
+    /// Builds an index of three shards, of 20, 0 and 7 documents, as generation 1.
+    fn three(index: &Path) -> ShardedManifest {
+        let lock = IndexLock::acquire(index).unwrap();
+        lock.remove_debris().unwrap();
+        let (generation, _) = lock.next_folder().unwrap();
+        let mut manifest =
+            ShardedManifest { format: VERSION, generation, ..ShardedManifest::default() };
+        for (shard, documents) in [20, 0, 7].into_iter().enumerate() {
+            let own = ShardLock::acquire(index, shard).unwrap();
+            let folder = own.begin(generation, None).unwrap();
+            write_generation(&folder, generation, &collection(7, documents, 30), &[]);
+            own.sync(&folder).unwrap();
+            manifest.shards.push(ShardEntry::of(&folder).unwrap());
+        }
+        manifest.line_up(index).unwrap();
+        lock.publish_sharded(&manifest).unwrap();
+        manifest
+    }
+
+    #[test]
+    fn shards_are_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        let manifest = three(index);
+        assert_eq!(ShardedManifest::live(index).unwrap(), Some(manifest.clone()));
+        assert_eq!(ShardedManifest::live_for(index, 3).unwrap(), manifest);
+        let error = ShardedManifest::live_for(index, 2).unwrap_err();
+        assert!(matches!(error, IndexError::Shards { shards: 3, processes: 2, .. }), "{error}");
+        let error = Generation::open(index, false).unwrap_err();
+        assert!(matches!(error, IndexError::Sharded { shards: 3, .. }), "{error}");
+        assert_eq!(manifest.documents(), 27);
+        let shards: Vec<_> = [0, 19, 20, 26, 27, u32::MAX].map(|d| manifest.shard_of(d)).into();
+        assert_eq!(shards, [Some(0), Some(0), Some(2), Some(2), None, None]);
+        assert_eq!(manifest.open(index, 2, true).unwrap().documents().len(), 7);
+        assert_eq!(crate::index::check::check(index).unwrap().documents, 27);
+
+        build(index, &collection(1, 3, 3), &[]);
+        assert_eq!(ShardedManifest::live(index).unwrap(), None);
+        let error = ShardedManifest::live_for(index, 2).unwrap_err();
+        assert!(matches!(error, IndexError::Shards { shards: 1, processes: 2, .. }), "{error}");
+        assert!(!index.join("shard-0").exists());
+    }
+
+    #[test]
+    fn every_flipped_byte_of_the_manifest_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        three(index);
+        let path = index.join("gen-000001").join(MANIFEST);
+        let bytes = fs::read(&path).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (at % 8);
+            fs::write(&path, &damaged).unwrap();
+            ShardedManifest::live(index).unwrap_err();
+            crate::index::check::check(index).unwrap_err();
+            fs::write(&path, &bytes[..at]).unwrap();
+            ShardedManifest::live(index).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_shard_that_is_not_the_listed_one_is_refused() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let manifest = three(a.path());
+        build(b.path(), &collection(8, 7, 30), &[]);
+        let shard = a.path().join("shard-2/gen-000001");
+        fs::remove_dir_all(&shard).unwrap();
+        fs::rename(b.path().join("gen-000001"), &shard).unwrap();
+        let error = manifest.open(a.path(), 2, false).unwrap_err().to_string();
+        assert!(error.contains("shard-2/gen-000001/manifest.json"), "{error}");
+        assert_eq!(crate::index::check::check(a.path()).unwrap_err().len(), 1);
+        fs::remove_dir_all(&shard).unwrap();
+        assert!(manifest.open(a.path(), 2, false).unwrap_err().is_not_found());
+        crate::index::check::check(a.path()).unwrap_err();
+    }
+
+    #[test]
+    fn only_what_is_live_or_foreign_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        three(index);
+        for path in ["shard-0/gen-000009", "shard-3/gen-000001", "shard-4/gen-000001", "shard-x"] {
+            fs::create_dir_all(index.join(path)).unwrap();
+        }
+        fs::write(index.join("shard-4/notes"), "mine").unwrap();
+        let live = index.join("gen-000001");
+        let found = crate::index::publish::debris(index, &[&live]).unwrap();
+        let debris = ["shard-0/gen-000009", "shard-3", "shard-4/gen-000001"];
+        assert_eq!(found, debris.map(|path| index.join(path)));
+
+        // Nobody knows what belongs to a generation whose manifest is damaged.
+        fs::write(live.join(MANIFEST), "{").unwrap();
+        let found = crate::index::publish::debris(index, &[&live]).unwrap();
+        assert_eq!(found, [index.join("shard-0/gen-000009")]);
+    }
+
+    #[test]
+    fn there_are_not_more_documents_than_docids() {
+        let shard = |documents| ShardEntry {
+            statistics: Statistics { documents, ..Statistics::default() },
+            ..ShardEntry::default()
+        };
+        let line_up = |shards: &[u64]| {
+            let shards = shards.iter().map(|&documents| shard(documents)).collect();
+            let mut manifest = ShardedManifest { shards, ..ShardedManifest::default() };
+            manifest.line_up(Path::new("x")).map(|()| manifest.shards.last().unwrap().first_docid)
+        };
+        assert_eq!(line_up(&[u32::MAX.into(), 0]).unwrap(), u32::MAX);
+        for too_many in [[1, u32::MAX.into(), 0], [u64::MAX, u64::MAX, 1]] {
+            line_up(&too_many).unwrap_err();
+        }
+    }
 }

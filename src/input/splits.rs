@@ -139,7 +139,7 @@ impl Plan {
                 plan.add_folder(argument, format)?;
             } else {
                 let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let format = match format.or_else(|| Format::by_name(argument)) {
+                let format = match format.or_else(|| format_of_name(argument)) {
                     Some(format) => format,
                     None => format_of_content(argument)?,
                 };
@@ -243,7 +243,7 @@ impl Plan {
             if !entry.file_type().is_file() {
                 continue;
             }
-            let Some(format) = format.or_else(|| Format::by_name(entry.path())) else {
+            let Some(format) = format.or_else(|| format_of_name(entry.path())) else {
                 self.ignored += 1;
                 continue;
             };
@@ -363,6 +363,18 @@ fn format_of_content(path: &Path) -> Result<Format, InputError> {
     content_format(&shown, &head)
 }
 
+/// Finds the format from a file's name. The disks of TREC and many crawls are in files named as
+/// text, whose first bytes leave no doubt.
+fn format_of_name(path: &Path) -> Option<Format> {
+    let format = Format::by_name(path)?;
+    if format == Format::Text
+        && let Ok(records @ (Format::Trec | Format::Warc)) = format_of_content(path)
+    {
+        return Some(records);
+    }
+    Some(format)
+}
+
 /// Finds the format from the first bytes of a file, decompressed if need be.
 fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
     let mut text = Vec::with_capacity(HEAD_BYTES as usize);
@@ -379,6 +391,27 @@ mod tests {
 
     fn names(plan: &Plan) -> Vec<&str> {
         plan.inputs.iter().map(|i| i.name.as_str()).collect()
+    }
+
+    #[test]
+    fn records_in_files_named_as_text() {
+        use Format::{Text, Trec, Warc};
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text, expected) in [
+            ("a.txt", "<DOC>\n<DOCNO> a </DOCNO>\n<TEXT>mill</TEXT>\n</DOC>\n", Trec),
+            ("b.text", "WARC/1.0\r\nWARC-Type: warcinfo\r\n", Warc),
+            ("c.txt", "{\"a note\"}", Text),
+            ("d.txt", "A text about <DOC> and <DOCNO>", Text),
+            ("e.txt", "", Text),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let plan = Plan::new(&[path], None).unwrap();
+            assert_eq!(plan.inputs[0].format, expected, "{name}");
+        }
+        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+        let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
+        assert_eq!(formats, [Trec, Warc, Text, Text, Text]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Which stemmer turns tokens into terms? `english`, Snowball's, by default; any other language of
 //! Snowball; `porter`, the older English one of [`super::porter`]; or `none`.
 //!
+//! `english` is [`super::english`], and for the few words which that does not take Snowball's own
+//! program, as for the other languages. Both give the same stems.
+//!
 //! Two guards stand before Snowball's stemmers, since any token must be survived:
 //!
 //! - Some take quadratic time, so a token over [`MAX_STEMMED_BYTES`] is no word and is left alone.
@@ -16,14 +19,14 @@ use std::sync::Once;
 
 use rust_stemmers::Algorithm;
 
-use super::porter;
+use super::{english, porter};
 
 /// The longest token that is stemmed, in bytes. At this length the slowest stemmer takes less than a
 /// millisecond for a token made to be slow, or 0.2 µs a byte.
 pub const MAX_STEMMED_BYTES: usize = 4096;
 
 const STEMMERS: [(&str, Kind); 20] = [
-    ("english", Kind::Snowball(Algorithm::English)),
+    ("english", Kind::English),
     ("porter", Kind::Porter),
     ("none", Kind::None),
     ("arabic", Kind::Snowball(Algorithm::Arabic)),
@@ -48,6 +51,7 @@ const STEMMERS: [(&str, Kind); 20] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     None,
+    English,
     Porter,
     Snowball(Algorithm),
 }
@@ -57,8 +61,8 @@ enum Kind {
 pub struct Stemmer(Kind);
 
 impl Stemmer {
-    /// Snowball's English stemmer, also known as Porter 2; the default.
-    pub const ENGLISH: Self = Self(Kind::Snowball(Algorithm::English));
+    /// Snowball's English stemmer, also known as Porter 2, see [`super::english`]; the default.
+    pub const ENGLISH: Self = Self(Kind::English);
     /// Porter's stemmer, see [`super::porter`].
     pub const PORTER: Self = Self(Kind::Porter);
     /// Leaves every token as it is.
@@ -92,11 +96,11 @@ impl Stemmer {
         }
         match self.0 {
             Kind::None => Cow::Borrowed(token),
-            Kind::Porter => stem_by_porter(token),
-            Kind::Snowball(algorithm) => {
-                let stemmer = rust_stemmers::Stemmer::create(algorithm);
-                survive(|| stemmer.stem(token)).unwrap_or(Cow::Borrowed(token))
+            Kind::English => {
+                english::stem(token).unwrap_or_else(|| stem_by_snowball(Algorithm::English, token))
             }
+            Kind::Porter => stem_by_porter(token),
+            Kind::Snowball(algorithm) => stem_by_snowball(algorithm, token),
         }
     }
 }
@@ -145,6 +149,11 @@ fn stem_by_porter(token: &str) -> Cow<'_, str> {
     }
     let stem = std::str::from_utf8(stem).expect("only words of a to z are changed");
     Cow::Owned(stem.to_string())
+}
+
+fn stem_by_snowball(algorithm: Algorithm, token: &str) -> Cow<'_, str> {
+    let stemmer = rust_stemmers::Stemmer::create(algorithm);
+    survive(|| stemmer.stem(token)).unwrap_or(Cow::Borrowed(token))
 }
 
 thread_local! {

@@ -6,6 +6,8 @@ use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEn
 use crate::index::error::IndexError;
 use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES};
 use crate::index::window::Window;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of the windows on the block index and on the directory.
@@ -22,7 +24,8 @@ pub struct StreamedTerm<'a> {
     pub list: TermEntry,
 }
 
-/// All terms of a lexicon, one after the other, by positioned reads.
+/// All terms of a lexicon, or those of some neighbouring collections, one after the other, by
+/// positioned reads.
 ///
 /// It accepts nothing but what [`LexiconWriter`](super::LexiconWriter) writes: rising terms, front
 /// coding that shares all it can, full blocks, tables and totals that agree.
@@ -37,6 +40,10 @@ pub struct LexiconStream {
     /// Trie collection of the term, and the block at which the collection ends.
     collection: u64,
     collection_end: u64,
+    /// The stream ends before this collection.
+    last: u64,
+    /// All collections are streamed, so that the totals of the header can be checked.
+    whole: bool,
     /// Blocks begun.
     begun: u64,
     /// Terms read of the last of them.
@@ -57,6 +64,20 @@ impl LexiconStream {
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
     pub fn open(path: &Path, window_bytes: usize) -> Result<Self, IndexError> {
+        Self::open_part(path, window_bytes, 0..TRIE_COLLECTIONS as u16)
+    }
+
+    /// Opens a lexicon as [`open`](Self::open) does, to stream the terms of some collections only.
+    /// [`seen`](Self::seen) tells how many there were: parts that make the whole lexicon have the
+    /// totals of its header together.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn open_part(
+        path: &Path,
+        window_bytes: usize,
+        collections: Range<u16>,
+    ) -> Result<Self, IndexError> {
         let mut blocks = Window::open(path, window_bytes.max(MAX_CODED_BYTES))?;
         let length = blocks.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
@@ -66,8 +87,10 @@ impl LexiconStream {
             blocks,
             index: Window::open(path, TABLE_WINDOW_BYTES)?,
             directory: Window::open(path, TABLE_WINDOW_BYTES)?,
-            collection: 0,
+            collection: u64::from(collections.start),
             collection_end: 0,
+            last: u64::from(collections.end),
+            whole: collections == (0..TRIE_COLLECTIONS as u16),
             begun: 0,
             in_block: 0,
             at: 0,
@@ -79,8 +102,38 @@ impl LexiconStream {
         };
         let first = stream.directory_entry(0)?;
         stream.expect(stream.header.directory_start(), 0, first)?;
-        stream.collection_end = stream.directory_entry(1)?;
+        let collection = stream.collection;
+        stream.begun = stream.directory_entry(collection)?;
+        stream.collection_end = stream.directory_entry(collection + 1)?;
+        let [place, first_list] = stream.block_start(stream.begun)?;
+        stream.block_start(stream.collection_end)?;
+        if stream.collection_end < stream.begun {
+            let offset = stream.header.directory_start() + 4 * (collection + 1);
+            let (expected, found) = (format!("at least {}", stream.begun), stream.collection_end);
+            return Err(IndexError::damaged(path, offset, expected, found));
+        }
+        (stream.at, stream.block_end) = (place, place);
+        stream.list.offset = first_list;
         Ok(stream)
+    }
+
+    /// Returns where the lists of each collection begin, counted from the first list, and where
+    /// those of the last end.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`.
+    pub fn collection_starts(&mut self) -> Result<Vec<u64>, IndexError> {
+        let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
+        for entry in 0..DIRECTORY_ENTRIES as u64 {
+            let block = self.directory_entry(entry)?;
+            starts.push(self.block_start(block)?[1]);
+        }
+        Ok(starts)
+    }
+
+    /// Returns the terms and the postings that were streamed.
+    pub fn seen(&self) -> (u64, u64) {
+        (self.terms, self.postings)
     }
 
     /// Returns what the header says.
@@ -160,7 +213,7 @@ impl LexiconStream {
         let header = self.header;
         let (block, lists_end) = (self.begun, self.list.offset + self.list.bytes);
         let mut same_collection = true;
-        while self.collection_end == block && self.collection + 2 < DIRECTORY_ENTRIES as u64 {
+        while self.collection_end == block && self.collection + 1 < self.last {
             self.collection += 1;
             same_collection = false;
             let end = self.directory_entry(self.collection + 1)?;
@@ -170,6 +223,13 @@ impl LexiconStream {
                 return Err(IndexError::damaged(self.path(), offset, expected, end));
             }
             self.collection_end = end;
+        }
+        if self.collection_end == block && !self.whole {
+            let [place, first_list] = self.block_start(block)?;
+            let entry = header.index_start() + BLOCK_ENTRY_BYTES * block;
+            self.expect(entry, self.at, place)?;
+            self.expect(entry + 8, lists_end, first_list)?;
+            return Ok(false);
         }
         if block == header.blocks {
             let end = header.directory_start() + 4 * (self.collection + 1);
@@ -185,7 +245,7 @@ impl LexiconStream {
             let end = header.directory_start() + 4 * (DIRECTORY_ENTRIES as u64 - 1);
             self.expect(end, header.blocks, block)?;
         }
-        if !same_collection || block == 0 {
+        if !same_collection || self.terms == 0 {
             self.suffix.clear();
         } else if self.in_block != LEXICON_BLOCK {
             let found = format!("{} terms", self.in_block);
@@ -220,6 +280,19 @@ impl LexiconStream {
     fn directory_entry(&mut self, entry: u64) -> Result<u64, IndexError> {
         let bytes = self.directory.read(self.header.directory_start() + 4 * entry, 4)?;
         Ok(u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
+    }
+
+    /// Where a block and its first list begin; behind the last block, where they end.
+    fn block_start(&mut self, block: u64) -> Result<[u64; 2], IndexError> {
+        let header = self.header;
+        if block > header.blocks {
+            let (at, most) = (header.directory_start(), header.blocks);
+            return Err(IndexError::damaged(self.path(), at, format!("at most {most}"), block));
+        }
+        match block == header.blocks {
+            true => Ok([header.block_bytes, header.list_bytes]),
+            false => self.index_entry(header.index_start() + BLOCK_ENTRY_BYTES * block),
+        }
     }
 
     fn index_entry(&mut self, at: u64) -> Result<[u64; 2], IndexError> {

@@ -32,9 +32,8 @@ pub enum Merged {
     },
 }
 
-/// Merges all runs of the index in the folder `index` to one, in a new generation, with its lists in
-/// the given form, or as they are. `command` and
-/// `workers` are for its manifest. Every file of the old one is verified first, so that damage does
+/// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
+/// threads, and with its lists in the given form, or as they are. Every file of the old one is verified first, so that damage does
 /// not get a new checksum.
 ///
 /// Memory: that of [`merge_in_place`](super::merge_in_place).
@@ -88,7 +87,10 @@ fn merge_generation(
         storage::link_or_copy(&from.join(name), &to.join(name))?;
         files.push(find_file(&old.files, from, name)?.clone());
     }
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, form)?;
+    let threads = workers.max(1) as usize;
+    // A manifest that was read has a codec that is known.
+    let form = form.or_else(|| Form::of_codec(&old.settings.codec)).unwrap_or_default();
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
     files.extend(more);
     let mut manifest = Manifest {
         generation: number,
@@ -101,9 +103,7 @@ fn merge_generation(
     let runs = manifest.runs.len();
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
-    if let Some(form) = form {
-        manifest.settings.codec = form.name().to_string();
-    }
+    manifest.settings.codec = form.name().to_string();
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest) })

@@ -7,7 +7,7 @@ use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BLOCK, Form, Layout, ListEncoder, ListError, ListView, PackedBlock, decode_tail,
+    BEFORE_FIRST, BLOCK, Layout, ListEncoder, ListError, ListView, PackedBlock, decode_tail,
 };
 use crate::index::manifest::RunEntry;
 use crate::index::run::{PostingsHeader, check_agreement};
@@ -35,11 +35,6 @@ pub(super) struct ListSource {
 }
 
 impl ListSource {
-    /// How the lists are coded.
-    pub(super) fn form(&self) -> Form {
-        self.header.form
-    }
-
     /// Opens the postings of a run. `first` is the docid of the merged run's first document, and
     /// `documents` are how many that has before those of this run.
     pub(super) fn open(

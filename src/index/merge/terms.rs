@@ -48,6 +48,11 @@ impl TermMerge {
         true
     }
 
+    /// Returns the terms and postings of each run so far.
+    pub(super) fn seen(&self) -> Vec<(u64, u64)> {
+        self.streams.iter().map(LexiconStream::seen).collect()
+    }
+
     /// Returns the term that was taken.
     pub(super) fn taken(&self) -> (u16, &[u8]) {
         ((self.key >> 112) as u16, &self.suffix)

@@ -1,8 +1,13 @@
+use super::lengths::Lengths;
+use super::source::ListSource;
+use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::generation::Generation;
-use crate::index::lexicon::LexiconWriter;
+use crate::index::lexicon::{LexiconStream, LexiconWriter};
+use crate::index::list::{Form, ListEncoder};
 use crate::index::publish::current;
+use crate::index::run::RunWriter;
 use crate::index::testing::{Noise, build, collection, write_documents, write_run, write_runs};
 use crate::score::bounds::code_below;
 use proptest::prelude::*;
@@ -46,6 +51,7 @@ proptest! {
         vocabulary in 1..400u32,
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..9),
         memory_bytes in prop_oneof![Just(0u64), Just(WRITER_BYTES + 4 * LEAST_RUN_BYTES), Just(1 << 30)],
+        threads in 1..5usize,
     ) {
         let collection = collection(seed, documents, vocabulary);
         let (one, many) = (generation(), generation());
@@ -60,10 +66,10 @@ proptest! {
         // Into another generation, where the runs stay, and in place, where they go.
         let other = generation();
         let (merged, _) =
-            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes, None).unwrap();
+            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes, threads, Form::Bp128).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
-        let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes).unwrap();
+        let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes, threads, Form::Bp128).unwrap();
         prop_assert_eq!(merged, expected);
         let written = files(many.path());
         prop_assert!(files(&many.path().join("runs")) == files(&one.path().join("runs")));
@@ -176,11 +182,11 @@ fn runs_must_follow_each_other() {
     write_documents(folder.path(), &collection);
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     runs.swap(0, 1);
-    let error = merge_in_place(folder.path(), &runs, 1 << 20).unwrap_err();
+    let error = merge_in_place(folder.path(), &runs, 1 << 20, 1, Form::Bp128).unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
-    let error = merge_in_place(folder.path(), &runs, 1 << 20).unwrap_err();
+    let error = merge_in_place(folder.path(), &runs, 1 << 20, 1, Form::Bp128).unwrap_err();
     assert!(error.to_string().contains("2^32"), "{error}");
 }
 
@@ -193,7 +199,7 @@ fn damaged_runs_give_errors_and_no_panic() {
     }
     write_documents(from.path(), &documents);
     let (runs, _) = write_runs(from.path(), &documents, &[300]);
-    let mut errors = 0;
+    let mut errors = [0; 2];
     for name in ["runs/000000.lexicon", "runs/000001.postings"] {
         let path = from.path().join(name);
         let good = fs::read(&path).unwrap();
@@ -203,17 +209,22 @@ fn damaged_runs_give_errors_and_no_panic() {
             let bit = noise.below(8 * bytes.len() as u32) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
             fs::write(&path, &bytes).unwrap();
-            errors += usize::from(merge_runs(from.path(), &runs, to.path(), 0, 0, None).is_err());
-            for file in fs::read_dir(to.path().join("runs")).unwrap() {
-                fs::remove_file(file.unwrap().path()).unwrap();
+            // In one thread and in three, which see the lexicon in parts.
+            for (errors, (memory, threads)) in errors.iter_mut().zip([(0, 1), (64 << 20, 3)]) {
+                let merged =
+                    merge_runs(from.path(), &runs, to.path(), 0, memory, threads, Form::Bp128);
+                *errors += usize::from(merged.is_err());
+                for file in fs::read_dir(to.path().join("runs")).unwrap() {
+                    fs::remove_file(file.unwrap().path()).unwrap();
+                }
             }
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        merge_runs(from.path(), &runs, to.path(), 5, 0, None).unwrap_err();
+        merge_runs(from.path(), &runs, to.path(), 5, 64 << 20, 3, Form::Bp128).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
-    assert!(errors > 50, "{errors}");
-    merge_runs(from.path(), &runs, to.path(), 0, 0, None).unwrap();
+    assert!(errors[0] > 50 && errors[0] == errors[1], "{errors:?}");
+    merge_runs(from.path(), &runs, to.path(), 0, 0, 1, Form::Bp128).unwrap();
 }
 
 #[test]
