@@ -2,6 +2,7 @@
 
 use crate::Usage;
 use millrace::cluster::hosts::Hosts;
+use millrace::index::list::Form;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -75,6 +76,12 @@ impl Workers {
             None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
     }
+}
+
+/// Reads the name of a codec that an index may have.
+pub(crate) fn codec(text: &str) -> Result<Form, String> {
+    let names = || Form::ALL.map(Form::name).join(", ");
+    Form::of_codec(text).ok_or_else(|| format!("the codecs are {}", names()))
 }
 
 /// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.

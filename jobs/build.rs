@@ -11,6 +11,7 @@ use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
 use millrace::dictionary::tally::Owners;
 use millrace::index::format::VERSION;
+use millrace::index::list::Form;
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
@@ -48,9 +49,9 @@ pub(crate) struct Args {
     /// english (33 words), none, or a file with a word a line.
     #[arg(long, default_value = "english", value_name = "NAME|FILE")]
     pub(crate) stopwords: PathBuf,
-    /// How postings are coded.
-    #[arg(long, default_value = "bp128", value_parser = ["bp128"])]
-    pub(crate) codec: String,
+    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte.
+    #[arg(long, default_value = "bp128", value_parser = crate::args::codec, value_name = "NAME")]
+    pub(crate) codec: Form,
     /// Postings coded together.
     #[arg(long, default_value = "128", value_parser = ["128"])]
     pub(crate) block_size: String,
@@ -164,6 +165,7 @@ fn build_generation(
     let build = Arc::new(Build {
         plan,
         analysis,
+        form: args.codec,
         budget,
         max_document: args.max_document,
         strict: args.strict,
@@ -226,7 +228,8 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
         let run;
-        (run, files) = merge::merge_in_place(&build.directory, &runs, memory, build.workers)?;
+        (run, files) =
+            merge::merge_in_place(&build.directory, &runs, memory, build.workers, args.codec)?;
         runs = vec![run];
     } else {
         for run in &runs {
@@ -244,7 +247,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
             name: build.analysis.stop_words.name().to_string(),
             words: build.analysis.stop_words.words().map(str::to_string).collect(),
         },
-        codec: args.codec.clone(),
+        codec: args.codec.name().to_string(),
         block_size: 128,
         indexer: args.indexer.clone(),
         memory_bytes: args.memory,

@@ -4,6 +4,7 @@ use crate::args::{Workers, size};
 use crate::{Usage, heap, signals};
 use anyhow::bail;
 use millrace::dataflow::control::Control;
+use millrace::index::list::Form;
 use millrace::index::merge::{Merged, merge_index};
 use millrace::index::shards::ShardedManifest;
 use std::path::PathBuf;
@@ -16,6 +17,9 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
+    /// How postings are coded: bp128, newpfd, vbyte (default: as they are).
+    #[arg(long, value_parser = crate::args::codec, value_name = "NAME")]
+    codec: Option<Form>,
     /// The most memory that the job may take.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
@@ -40,7 +44,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
-    let merged = merge_index(&args.index, args.memory, &crate::args::command(), workers as u32);
+    let merged =
+        merge_index(&args.index, args.memory, &crate::args::command(), workers as u32, args.codec);
     // A signal makes writes fail; it is the reason.
     let merged = merged.map_err(|error| {
         control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         match generation {
             None => eprintln!("{index}: one run: nothing to merge"),
             Some(generation) => eprintln!(
-                "{index}: {runs} runs merged into one in {seconds:.2} s, generation {generation}"
+                "{index}: {runs} run(s) merged into one in {seconds:.2} s, generation {generation}"
             ),
         }
     }

@@ -4,6 +4,7 @@ mod util;
 
 mod cli;
 mod cluster;
+mod codecs;
 mod effectiveness;
 mod engines;
 mod equality;

@@ -40,7 +40,8 @@ fn columns(take: &mut Take<'_>) {
     let lens = codec.block_lens();
     let block_len = lens[usize::from(take.u8()) % lens.len()];
     let (head, count) = (take.u8(), 1 + usize::from(take.u16() % 600));
-    let shared = take.bytes(usize::from(take.u8()));
+    let shared = usize::from(take.u8());
+    let shared = take.bytes(shared);
     read(codec, block_len, count, head, shared, take.0);
 
     let values: Vec<u32> = (0..count)

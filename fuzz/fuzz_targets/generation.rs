@@ -7,6 +7,7 @@ use millrace::index::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::format::{CURRENT, MANIFEST, RUNS};
 use millrace::index::generation::Generation;
+use millrace::index::list::Form;
 use millrace::index::manifest::Manifest;
 use millrace::index::merge::merge_runs;
 use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
@@ -138,7 +139,7 @@ fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
 fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let generation = index.join("gen-000001");
     let runs = Manifest::read(&generation)?.runs;
-    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1).map(drop)
+    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1, Form::Bp128).map(drop)
 }
 
 fuzz_target!(|data: &[u8]| {

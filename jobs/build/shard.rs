@@ -105,7 +105,7 @@ fn prepare_share(args: &Args, hosts: &Hosts) -> anyhow::Result<(Prepared, Vec<Se
         ("--indexer", args.indexer.clone()),
         ("--stemmer", args.stemmer.name().to_string()),
         ("--stopwords", format!("{} words with hash {stop_words:016x}", words.len())),
-        ("--codec", args.codec.clone()),
+        ("--codec", args.codec.name().to_string()),
         ("--block-size", args.block_size.clone()),
         ("--max-document", args.max_document.to_string()),
         ("--no-merge", args.no_merge.to_string()),

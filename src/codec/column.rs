@@ -119,6 +119,19 @@ pub struct Opened {
     pub(super) firsts: Vec<u32>,
 }
 
+impl Opened {
+    /// What blocks share that share nothing.
+    pub const NOTHING: Self = Self {
+        width: 0,
+        blocks: 0,
+        unary_bits: 0,
+        block_len: 0,
+        places: Vec::new(),
+        highs: Vec::new(),
+        firsts: Vec::new(),
+    };
+}
+
 /// A column that is read: what its blocks share, in bytes and opened by the same codec.
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {

@@ -3,6 +3,7 @@
 use super::control::Control;
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::tally::Owners;
+use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
 use crate::order::BLOCK_BYTES;
@@ -33,6 +34,8 @@ pub struct Build {
     pub plan: Plan,
     /// How text becomes terms.
     pub analysis: Analysis,
+    /// How lists are coded.
+    pub form: Form,
     /// The memory.
     pub budget: Budget,
     /// Documents longer than this are skipped, in bytes.

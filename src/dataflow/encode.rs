@@ -134,7 +134,7 @@ impl Encoding {
     fn new(mut run: ClosedRun, build: &Build) -> Self {
         let sorted = run.dictionary.sort();
         let lengths = build.lengths.of_run(run.run, run.dictionary.take_lengths());
-        let (encoder, bytes) = (ListEncoder::new(), Vec::new());
+        let (encoder, bytes) = (ListEncoder::of_form(build.form), Vec::new());
         Self { run, sorted, next: 0, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 

@@ -141,7 +141,8 @@ impl Joining {
         run: u32,
     ) -> Result<&'a mut RunWriter, Cause> {
         if writer.is_none() {
-            *writer = Some(RunWriter::create_with(&build.directory, run, Durability::Scratch)?);
+            let made = RunWriter::create_with(&build.directory, run, Durability::Scratch)?;
+            *writer = Some(made.coded_as(build.form));
         }
         Ok(writer.as_mut().expect("a writer was made"))
     }

@@ -10,8 +10,10 @@
 //! that rise, lie behind the part before it and are below the bound that the reader gave, and term
 //! frequencies of 1 or more.
 
+mod apart;
 mod encode;
 mod error;
+mod form;
 mod packed;
 mod part;
 #[cfg(test)]
@@ -19,11 +21,13 @@ mod tests;
 
 pub use encode::ListEncoder;
 pub use error::ListError;
+pub use form::Form;
 pub use packed::{PackedBlock, decode_tail};
 
 use crate::codec::bp128;
 use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
-use packed::{ANCHOR_BLOCKS, HEAD_BYTES, Head, PLACE_UNIT};
+use form::HEAD_BYTES;
+use packed::{ANCHOR_BLOCKS, Head};
 
 /// Postings in a block.
 pub const BLOCK: usize = bp128::BLOCK;
@@ -40,7 +44,7 @@ pub struct Layout {
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
     pub last_docids: u64,
-    /// Place of every 16th block, u32, in units of 16 bytes.
+    /// Place of every 16th block, u32, in units of 16 bytes for bp128, of 4 for the others.
     pub places: u64,
     /// What the codec notes of each block.
     pub heads: u64,
@@ -56,14 +60,14 @@ impl Layout {
     /// # Errors
     ///
     /// If `df` is 0 or the arrays alone take more than `bytes`.
-    pub fn new(df: u32, bytes: u64) -> Result<Self, ListError> {
+    pub fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
         if df == 0 {
             return Err(ListError::Empty);
         }
         let (full, tail_len) = (df / BLOCK as u32, df % BLOCK as u32);
         let last_docids_bytes = 4 * u64::from(full);
         let places_bytes = 4 * u64::from(full).div_ceil(ANCHOR_BLOCKS as u64);
-        let heads_bytes = HEAD_BYTES as u64 * u64::from(full);
+        let heads_bytes = form.head_bytes() as u64 * u64::from(full);
         let (blocks, list) = bounds_of(df);
         let bounds_bytes = BOUND_BYTES as u64 * (u64::from(blocks) + u64::from(list));
         let arrays = last_docids_bytes + places_bytes + heads_bytes + bounds_bytes;
@@ -94,9 +98,11 @@ pub struct ListView<'a> {
     data: &'a [u8],
     last_docids: &'a [[u8; 4]],
     places: &'a [[u8; 4]],
+    /// One or several of each block.
     heads: &'a [Head],
     bounds: &'a [Bound],
     list_bounds: &'a [Bound],
+    form: Form,
     df: u32,
     /// The number of the first block in the list, and the docid before it: a part of a list begins
     /// elsewhere than at its first.
@@ -113,7 +119,7 @@ pub struct ListView<'a> {
 }
 
 impl<'a> ListView<'a> {
-    /// The list of `df` postings in the first `bytes` bytes of `data`. More data behind it makes
+    /// The list of `df` postings, coded with bp128, in the first `bytes` bytes of `data`. More data behind it makes
     /// reading faster and changes nothing else. Takes constant time: each part is checked when it
     /// is read.
     ///
@@ -121,7 +127,16 @@ impl<'a> ListView<'a> {
     ///
     /// If the parts of such a list do not fit those bytes.
     pub fn new(df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
-        let layout = Layout::new(df, bytes)?;
+        Self::of_form(Form::Bp128, df, bytes, data)
+    }
+
+    /// As [`new`](Self::new) for a list of any form.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn of_form(form: Form, df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
+        let layout = Layout::new(form, df, bytes)?;
         if bytes > data.len() as u64 {
             let found = data.len() as u64;
             return Err(ListError::CutShort { offset: 0, expected: bytes, found });
@@ -138,6 +153,7 @@ impl<'a> ListView<'a> {
             heads: part(layout.heads, layout.bounds).as_chunks().0,
             bounds: &bounds[..blocks as usize],
             list_bounds,
+            form,
             df,
             first: 0,
             before: BEFORE_FIRST,
@@ -234,13 +250,18 @@ impl<'a> ListView<'a> {
         let anchor = number / ANCHOR_BLOCKS;
         let place = u64::from(u32::from_le_bytes(self.places[anchor]));
         let first = anchor * ANCHOR_BLOCKS;
-        let window = &self.data[self.heads_at + HEAD_BYTES * first..];
-        let offset = (place + u64::from(packed::units(window, number - first))) * PLACE_UNIT;
         let previous = match block {
             0 => self.before,
             _ => self.last_docid(block - 1),
         };
-        let line = PackedBlock::new(offset, self.heads[number], previous, self.last_docid(block));
+        let line = if self.form == Form::Bp128 {
+            let window = &self.data[self.heads_at + HEAD_BYTES * first..];
+            let offset = place + u64::from(packed::units(window, number - first));
+            let offset = offset * self.form.place_unit();
+            PackedBlock::new(offset, self.heads[number], previous, self.last_docid(block))
+        } else {
+            self.line_apart(number, place, previous, self.last_docid(block))
+        };
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
             || line.offset + line.bytes() as u64 > self.arrays as u64
@@ -251,11 +272,23 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
+    /// The line of a block, counted from the first of the list, of a form other than bp128; `place`
+    /// is that of its anchor.
+    #[inline(never)]
+    fn line_apart(&self, block: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
+        let pairs = self.form.head_pairs();
+        let first = block / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
+        let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * block]);
+        let offset = (place + units) * self.form.place_unit();
+        let head = &self.heads[pairs * block..][..pairs];
+        PackedBlock::of_form(self.form, offset, head, previous, last)
+    }
+
     /// What is wrong with a line.
     #[cold]
     fn damaged(&self, block: usize, line: &PackedBlock) -> ListError {
         if let Some(found) = line.wrong_width() {
-            let offset = (self.heads_at + HEAD_BYTES * block) as u64;
+            let offset = (self.heads_at + self.form.head_bytes() * block) as u64;
             return ListError::Width { offset, found };
         }
         let (offset, expected) = (line.offset, line.bytes() as u64);
@@ -393,13 +426,14 @@ impl<'a> ListView<'a> {
             if line.offset != end {
                 let anchor = block / ANCHOR_BLOCKS;
                 let offset = (self.arrays + 4 * self.full_blocks() + 4 * anchor) as u64;
-                let (expected, found) = (end / PLACE_UNIT, line.offset / PLACE_UNIT);
+                let unit = self.form.place_unit();
+                let (expected, found) = (end / unit, line.offset / unit);
                 return Err(ListError::Place { offset, expected, found });
             }
             end += line.bytes() as u64;
             line.docids(self.bytes_of(&line), documents, &mut docids)?;
             line.tfs(self.bytes_of(&line), &mut tfs)?;
-            line.check_widths(&docids, &tfs)?;
+            line.check_packed(self.bytes_of(&line), &docids, &tfs)?;
             check_bound(block, &docids, &tfs)?;
             each(&docids, &tfs);
         }
@@ -420,7 +454,7 @@ impl<'a> ListView<'a> {
         if found == expected {
             return Ok(());
         }
-        let before = HEAD_BYTES * self.full_blocks() + BOUND_BYTES * number;
+        let before = self.form.head_bytes() * self.full_blocks() + BOUND_BYTES * number;
         Err(ListError::Bound { offset: (self.heads_at + before) as u64, expected, found })
     }
 }

@@ -9,14 +9,14 @@ mod tests;
 
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
-use crate::index::list::BLOCK;
+use crate::index::list::{BLOCK, Form};
 use crate::index::storage::{FileEntry, write_whole};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The codec of the lists.
+/// The codec of the lists if none is asked for.
 pub const CODEC: &str = "bp128";
 
 /// The manifest of a generation.
@@ -53,7 +53,7 @@ pub struct Settings {
     pub stemmer: String,
     /// Words that are not indexed.
     pub stop_words: StopWordsEntry,
-    /// Codec of the lists: [`CODEC`].
+    /// Codec of the lists.
     pub codec: String,
     /// Postings in a block: [`BLOCK`].
     pub block_size: u32,
@@ -160,7 +160,8 @@ impl Manifest {
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
-        if (self.settings.codec.as_str(), self.settings.block_size) != (CODEC, BLOCK as u32) {
+        let is_known = Form::of_codec(&self.settings.codec).is_some();
+        if !is_known || self.settings.block_size != BLOCK as u32 {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }

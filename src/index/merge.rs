@@ -2,9 +2,9 @@
 //! order, and the lists of a term are decoded and encoded again, end to end.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for the 13 bytes of each block that
-//! the encoder keeps. The lengths of the documents, which the lists' bounds are made of, come from
-//! the documents' table. When the windows would become too small to be of use, neighbouring runs are
+//! used, and of a list never more than a window is held, but for the 13 bytes of each block (17
+//! if the codec is not bp128) that the encoder keeps. The lengths of the documents, which the lists'
+//! bounds are made of, come from the documents' table. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each, and one
@@ -25,6 +25,7 @@ pub use published::{Merged, merge_index};
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name, run_name};
 use crate::index::lexicon::LexiconStream;
+use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
 use crate::index::storage::{self, Durability, FileEntry};
 use parts::Joint;
@@ -57,9 +58,10 @@ struct Input {
 /// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
 /// documents' table is there.
 ///
-/// At most `threads` threads work; the bytes do not depend on them.
+/// At most `threads` threads work; the bytes do not depend on them. The merged lists have the given
+/// form, whatever those of the runs have.
 ///
-/// Memory: about `memory_bytes`, or 4 MB if that is less, and 26 bytes for every 128 postings of the
+/// Memory: about `memory_bytes`, or 4 MB if that is less, and 34 bytes for every 128 postings of the
 /// longest list.
 ///
 /// # Errors
@@ -69,11 +71,13 @@ pub fn merge_in_place(
     runs: &[RunEntry],
     memory_bytes: u64,
     threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) = merge(generation, inputs, generation, free, memory_bytes, threads)?;
+    let (mut run, mut files) =
+        merge(generation, inputs, generation, free, memory_bytes, threads, form)?;
     if free != 0 {
         run.name = run_name(0);
         let names = [lexicon_name(&run.name), postings_name(&run.name)];
@@ -97,8 +101,9 @@ pub fn merge_runs(
     number: u32,
     memory_bytes: u64,
     threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, memory_bytes, threads)
+    merge(from, inputs(from, runs, false), to, number, memory_bytes, threads, form)
 }
 
 /// Counts the different terms of the runs of a generation.
@@ -142,11 +147,12 @@ fn merge(
     number: u32,
     memory_bytes: u64,
     threads: usize,
+    form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
-        Joint { from, inputs, to, number, durability, memory_bytes: windows, threads }.merge()
+        Joint { from, inputs, to, number, durability, memory_bytes: windows, threads, form }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;

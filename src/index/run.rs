@@ -16,6 +16,7 @@ use crate::index::format::{
     HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, lexicon_name, padding, postings_name,
 };
 use crate::index::lexicon::LexiconHeader;
+use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
 use crate::index::storage;
 use std::path::Path;
@@ -29,17 +30,21 @@ pub struct PostingsHeader {
     pub postings: u64,
     /// Bytes of all lists.
     pub list_bytes: u64,
+    /// How their blocks are coded.
+    pub form: Form,
 }
 
 impl PostingsHeader {
     /// Reads it from the first bytes of a file, and checks the file's length against it.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
         let header = Header::parse(path, Kind::Postings, bytes)?;
-        header.check_unused(path, 3)?;
-        let [lists, postings, list_bytes, ..] = header.values;
+        header.check_unused(path, 4)?;
+        let [lists, postings, list_bytes, codec, ..] = header.values;
+        let form = Form::of_number(codec)
+            .ok_or_else(|| IndexError::damaged(path, 40, "the number of a codec", codec))?;
         let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
         check_length(path, file_bytes, list_bytes.checked_add(around))?;
-        Ok(Self { lists, postings, list_bytes })
+        Ok(Self { lists, postings, list_bytes, form })
     }
 }
 

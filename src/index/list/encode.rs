@@ -1,14 +1,15 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
+use super::form::Form;
 use super::{BEFORE_FIRST, BLOCK, bounds_of, packed};
-use crate::codec::folded;
+use crate::codec::{Encoder, folded};
 use crate::score::bounds::Front;
-use packed::{ANCHOR_BLOCKS, HEAD_BYTES};
+use packed::ANCHOR_BLOCKS;
 
 /// Writes lists, one after another.
 ///
 /// Between calls the caller may take any number of bytes from the front of [`payload`]; only 13
-/// bytes for each block stay here until the list ends.
+/// bytes for each block (17 if the codec is not bp128) stay here until the list ends.
 ///
 /// ```
 /// use millrace::index::list::{BLOCK, ListEncoder, ListView};
@@ -38,6 +39,9 @@ pub struct ListEncoder {
     /// Docid of the last posting.
     previous: u32,
     df: u32,
+    form: Form,
+    /// Of a form other than bp128.
+    apart: Option<Box<dyn Encoder>>,
     /// Bytes of this list's payload so far, taken ones included.
     written: u64,
     payload: Vec<u8>,
@@ -57,9 +61,16 @@ impl Default for ListEncoder {
 }
 
 impl ListEncoder {
-    /// An encoder at the beginning of a list.
+    /// An encoder at the beginning of a list, with bp128.
     pub fn new() -> Self {
+        Self::of_form(Form::Bp128)
+    }
+
+    /// An encoder of any form at the beginning of a list.
+    pub fn of_form(form: Form) -> Self {
         ListEncoder {
+            form,
+            apart: (form != Form::Bp128).then(|| form.codec().encoder(BLOCK)),
             gaps: [0; BLOCK],
             tfs: [0; BLOCK],
             lengths: [0; BLOCK],
@@ -136,14 +147,23 @@ impl ListEncoder {
     }
 
     fn close_block(&mut self) {
-        if self.heads.len().is_multiple_of(HEAD_BYTES * ANCHOR_BLOCKS) {
-            let place = packed::place_of(self.written);
+        if self.heads.len().is_multiple_of(self.form.head_bytes() * ANCHOR_BLOCKS) {
+            let place = self.form.place_of(self.written);
             self.places.extend_from_slice(&place.to_le_bytes());
         }
         self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
         let before = self.payload.len();
-        let head = packed::pack(&self.gaps, &self.tfs, &mut self.payload);
-        self.heads.extend_from_slice(&head);
+        let (gaps, tfs) = (&self.gaps, &self.tfs);
+        match &mut self.apart {
+            None => {
+                let head = packed::pack(gaps, tfs, &mut self.payload);
+                self.heads.extend_from_slice(&head);
+            }
+            Some(encoder) => {
+                let (payload, heads) = (&mut self.payload, &mut self.heads);
+                packed::pack_apart(&mut **encoder, gaps, tfs, payload, heads);
+            }
+        }
         self.written += (self.payload.len() - before) as u64;
         self.bound();
         self.filled = 0;

@@ -1,5 +1,6 @@
 //! What can be wrong with the bytes of a list?
 
+use crate::codec::CodecError;
 use crate::score::bounds::Bound;
 use thiserror::Error;
 
@@ -48,12 +49,26 @@ pub enum ListError {
         /// The codes that stand there.
         found: Bound,
     },
+    /// A body of a block that its codec cannot have written.
+    #[error("byte {offset} of the list: the block is damaged")]
+    Body {
+        /// Where the body begins.
+        offset: u64,
+        /// What is wrong with it.
+        source: CodecError,
+    },
+    /// A block that its codec writes in another way.
+    #[error("byte {offset} of the list: expected a block as its codec writes it")]
+    Unusual {
+        /// Where the block begins.
+        offset: u64,
+    },
     /// A block that does not begin where the one before it ends.
     #[error("byte {offset} of the list: expected place {expected}, found {found}")]
     Place {
         /// Where the place stands.
         offset: u64,
-        /// The end of the block before, in units of 16 bytes.
+        /// The end of the block before, in the codec's units.
         expected: u64,
         /// The place.
         found: u64,

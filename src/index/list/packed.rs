@@ -2,30 +2,20 @@
 
 #[cfg(doc)]
 use super::BEFORE_FIRST;
+use super::form::{Form, HEAD_BYTES};
 use super::{BLOCK, ListError};
-use crate::codec::{bp128, vbyte};
+use crate::codec::{Encoder, bp128, vbyte};
 
 /// Widest gaps that cannot overflow a docid more than once: 128 x 2^24 is below 2^32.
 const SAFE_GAP_BITS: u8 = 24;
 
-/// What a codec notes of each block, beside its place: the bits of a gap and those of a term
-/// frequency.
+/// What a codec notes of each block, beside its place, as one or several of these. The first is the
+/// heads of the gaps and of the term frequencies: for bp128 their bits. Others have two more: the
+/// bytes of the gaps and of the term frequencies.
 pub(super) type Head = [u8; HEAD_BYTES];
-
-/// Bytes of a [`Head`].
-pub(super) const HEAD_BYTES: usize = 2;
 
 /// The place of every so many blocks is kept; that of others follows from the heads between.
 pub(super) const ANCHOR_BLOCKS: usize = 16;
-
-/// Places count in units of so many bytes.
-pub(super) const PLACE_UNIT: u64 = 16;
-
-/// The place of a block that begins `offset` bytes behind the first of its list.
-pub(super) fn place_of(offset: u64) -> u32 {
-    // At most 2^32 postings of 8 bytes are 2^31 units.
-    (offset / PLACE_UNIT) as u32
-}
 
 /// How many units the first `count` blocks take, of which `heads` begins with the heads and may be
 /// longer; `count` is below 16. A unit of bp128 holds 128 values of a bit, so this is the sum of all
@@ -48,6 +38,39 @@ pub(super) fn units(heads: &[u8], count: usize) -> u32 {
     (sums.wrapping_mul(0x0001_0001_0001_0001) >> 48) as u32
 }
 
+/// [`units`] of a form other than bp128.
+pub(super) fn units_apart(form: Form, heads: &[Head]) -> u64 {
+    let blocks = heads.chunks_exact(form.head_pairs());
+    blocks.map(|head| bytes_apart(head) as u64 / form.place_unit()).sum()
+}
+
+/// Bytes of a block of a form other than bp128, up to where the next begins.
+fn bytes_apart(head: &[Head]) -> usize {
+    let [_, gaps, tfs] = *head else { return 0 };
+    let bytes = usize::from(u16::from_le_bytes(gaps)) + usize::from(u16::from_le_bytes(tfs));
+    bytes.next_multiple_of(4)
+}
+
+/// Appends a block of a form other than bp128 to `out`, and what is noted of it to `heads`.
+pub(super) fn pack_apart(
+    encoder: &mut dyn Encoder,
+    gaps: &[u32; BLOCK],
+    tfs: &[u32; BLOCK],
+    out: &mut Vec<u8>,
+    heads: &mut Vec<u8>,
+) {
+    let begin = out.len();
+    let gap_head = encoder.block(gaps, out);
+    let middle = out.len();
+    let tf_head = encoder.block(tfs, out);
+    // 128 values take no more than 5 bytes each.
+    let (gap_bytes, tf_bytes) = ((middle - begin) as u16, (out.len() - middle) as u16);
+    out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
+    heads.extend_from_slice(&[gap_head, tf_head]);
+    heads.extend_from_slice(&gap_bytes.to_le_bytes());
+    heads.extend_from_slice(&tf_bytes.to_le_bytes());
+}
+
 /// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
 pub(super) fn pack(gaps: &[u32; BLOCK], tfs: &[u32; BLOCK], out: &mut Vec<u8>) -> Head {
     let (gap_bits, tf_bits) = (bp128::width(gaps), bp128::width(tfs));
@@ -61,14 +84,17 @@ pub(super) fn pack(gaps: &[u32; BLOCK], tfs: &[u32; BLOCK], out: &mut Vec<u8>) -
 pub struct PackedBlock {
     /// Where the block begins, in bytes from the list's first.
     pub offset: u64,
-    /// Bits of a gap, 0 to 32.
-    gap_bits: u8,
+    /// Bits of a gap, 0 to 32; or the heads of a form other than bp128.
+    pub(super) gap_bits: u8,
     /// Bits of a term frequency, 0 to 32.
-    tf_bits: u8,
+    pub(super) tf_bits: u8,
     /// Last docid of the block before, or [`BEFORE_FIRST`].
     pub previous: u32,
     /// Last docid of this block.
     pub last: u32,
+    /// How it is coded, and if that is not bp128, the bytes of the gaps and the term frequencies.
+    pub(super) form: Form,
+    pub(super) sizes: [u16; 2],
 }
 
 impl PackedBlock {
@@ -80,18 +106,40 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        PackedBlock { offset, gap_bits, tf_bits, previous, last }
+        PackedBlock { offset, gap_bits, tf_bits, previous, last, form: Form::Bp128, sizes: [0; 2] }
+    }
+
+    /// The block of any form of which `head` is noted.
+    ///
+    /// # Panics
+    ///
+    /// If that is not as long as the form has it.
+    pub fn of_form(
+        form: Form,
+        offset: u64,
+        head: &[[u8; HEAD_BYTES]],
+        previous: u32,
+        last: u32,
+    ) -> Self {
+        let plain = Self::new(offset, head[0], previous, last);
+        match form {
+            Form::Bp128 => plain,
+            Form::NewPfd | Form::VByte => {
+                let sizes = [u16::from_le_bytes(head[1]), u16::from_le_bytes(head[2])];
+                PackedBlock { form, sizes, ..plain }
+            }
+        }
     }
 
     /// Whether no block can have this head.
     #[inline(always)]
     pub(super) fn is_impossible(&self) -> bool {
-        self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH
+        self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH && self.form == Form::Bp128
     }
 
     /// The wrong width of an impossible head.
     pub(super) fn wrong_width(&self) -> Option<u8> {
-        Some(self.gap_bits.max(self.tf_bits)).filter(|bits| *bits > bp128::MAX_WIDTH)
+        self.is_impossible().then_some(self.gap_bits.max(self.tf_bits))
     }
 
     /// The first docid of the block, read alone from its bytes: the least that it holds. It has
@@ -103,14 +151,23 @@ impl PackedBlock {
     #[inline]
     pub fn first_docid(&self, block: &[u8]) -> Result<u32, ListError> {
         self.check_extent(block)?;
-        let gap = bp128::get(block, self.gap_bits, 0);
+        let gap = match self.form {
+            Form::Bp128 => bp128::get(block, self.gap_bits, 0),
+            _ => self.value_apart(0, block, 0)?,
+        };
         Ok(self.previous.wrapping_add(1).wrapping_add(gap))
     }
 
-    /// Bytes of the block.
+    /// Bytes of the block, up to where the next begins.
     #[inline]
     pub fn bytes(&self) -> usize {
-        bp128::bytes(self.gap_bits) + bp128::bytes(self.tf_bits)
+        match self.form {
+            Form::Bp128 => bp128::bytes(self.gap_bits) + bp128::bytes(self.tf_bits),
+            _ => {
+                let [gaps, tfs] = self.sizes;
+                (usize::from(gaps) + usize::from(tfs)).next_multiple_of(4)
+            }
+        }
     }
 
     /// Reads the docids from `block`, which begins with the block's first byte and may be longer;
@@ -127,6 +184,9 @@ impl PackedBlock {
         docids: &mut [u32; BLOCK],
     ) -> Result<(), ListError> {
         self.check_extent(block)?;
+        if self.form != Form::Bp128 {
+            return self.docids_apart(block, documents, docids);
+        }
         bp128::unpack_docids(block, self.gap_bits, self.previous, docids);
         let least = self.previous.wrapping_add(1);
         let found = docids[BLOCK - 1];
@@ -148,6 +208,9 @@ impl PackedBlock {
     #[inline]
     pub fn tfs(&self, block: &[u8], tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
         self.check_extent(block)?;
+        if self.form != Form::Bp128 {
+            return self.tfs_apart(block, tfs);
+        }
         bp128::unpack_plus(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, 1, tfs);
         // Only the greatest of 32 bits has no successor.
         if self.tf_bits == bp128::MAX_WIDTH && tfs.contains(&0) {
@@ -168,18 +231,22 @@ impl PackedBlock {
     #[inline]
     pub fn tf(&self, block: &[u8], i: usize) -> Result<u32, ListError> {
         self.check_extent(block)?;
-        bp128::get(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, i)
-            .checked_add(1)
-            .ok_or_else(|| self.tf_overflow())
+        let less_one = match self.form {
+            Form::Bp128 => bp128::get(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, i),
+            _ => self.value_apart(1, block, i)?,
+        };
+        less_one.checked_add(1).ok_or_else(|| self.tf_overflow())
     }
 
-    /// Whether the widths are the least for these docids and term frequencies of the block.
+    /// Whether the block, which begins `block`, is what its codec writes for these docids and term
+    /// frequencies.
     ///
     /// # Errors
     ///
-    /// If one of them could be less.
-    pub(super) fn check_widths(
+    /// If it is not.
+    pub(super) fn check_packed(
         &self,
+        block: &[u8],
         docids: &[u32; BLOCK],
         tfs: &[u32; BLOCK],
     ) -> Result<(), ListError> {
@@ -189,6 +256,9 @@ impl PackedBlock {
             before = docid;
             gap
         });
+        if self.form != Form::Bp128 {
+            return self.check_apart(block, &gaps, &tfs.map(|tf| tf.wrapping_sub(1)));
+        }
         let least = (bp128::width(&gaps), bp128::width(&tfs.map(|tf| tf.wrapping_sub(1))));
         for (expected, found) in [(least.0, self.gap_bits), (least.1, self.tf_bits)] {
             if expected != found {
@@ -216,7 +286,7 @@ impl PackedBlock {
     }
 
     #[cold]
-    fn wrong_docids(&self, found: u32, rises: bool, documents: u32) -> ListError {
+    pub(super) fn wrong_docids(&self, found: u32, rises: bool, documents: u32) -> ListError {
         let offset = self.offset;
         if found != self.last || !rises {
             return ListError::Order { offset, expected: self.last, found };
@@ -225,8 +295,12 @@ impl PackedBlock {
     }
 
     #[cold]
-    fn tf_overflow(&self) -> ListError {
-        let offset = self.offset + bp128::bytes(self.gap_bits) as u64;
+    pub(super) fn tf_overflow(&self) -> ListError {
+        let gap_bytes = match self.form {
+            Form::Bp128 => bp128::bytes(self.gap_bits),
+            _ => self.sizes[0].into(),
+        };
+        let offset = self.offset + gap_bytes as u64;
         ListError::TermFrequency { offset, found: 1 << 32 }
     }
 }

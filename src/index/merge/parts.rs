@@ -14,7 +14,7 @@ use super::{
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::ListEncoder;
+use crate::index::list::{Form, ListEncoder};
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
@@ -46,6 +46,8 @@ pub(super) struct Joint<'a> {
     pub(super) memory_bytes: u64,
     /// Threads that merge, at most.
     pub(super) threads: usize,
+    /// How the merged lists are coded.
+    pub(super) form: Form,
 }
 
 /// Encoded lists of neighbouring terms.
@@ -89,6 +91,7 @@ impl Joint<'_> {
             documents = joined;
         }
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
+        writer = writer.coded_as(self.form);
         let runs = self.inputs.len().max(1) as u64;
         let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES);
         match self.threads.min(usize::try_from(affordable).unwrap_or(usize::MAX)) {
@@ -197,7 +200,7 @@ impl Joint<'_> {
             streams.push(stream);
         }
         let mut terms = TermMerge::new(streams)?;
-        let mut encoder = ListEncoder::new();
+        let mut encoder = ListEncoder::of_form(self.form);
         let mut chunk = Chunk::default();
         let mut emit = |chunk: &mut Chunk, payload: &mut Vec<u8>| {
             let room = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);

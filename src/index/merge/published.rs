@@ -7,6 +7,7 @@ use super::merge_runs;
 use crate::index::error::IndexError;
 use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
 use crate::index::generation::read_manifest;
+use crate::index::list::Form;
 use crate::index::manifest::{Manifest, find_file};
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
@@ -20,7 +21,7 @@ const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// There is one run at most: nothing was to do.
+    /// There is one run at most, coded as it should be: nothing was to do.
     Nothing,
     /// The runs were merged.
     Runs {
@@ -32,7 +33,7 @@ pub enum Merged {
 }
 
 /// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
-/// threads. Every file of the old one is verified first, so that damage does
+/// threads, and with its lists in the given form, or as they are. Every file of the old one is verified first, so that damage does
 /// not get a new checksum.
 ///
 /// Memory: that of [`merge_in_place`](super::merge_in_place).
@@ -44,6 +45,7 @@ pub fn merge_index(
     memory_bytes: u64,
     command: &str,
     workers: u32,
+    form: Option<Form>,
 ) -> Result<Merged, IndexError> {
     // Not before there is an index: taking the lock creates the folder.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
@@ -52,10 +54,11 @@ pub fn merge_index(
     let from = current(index)?.ok_or_else(none)?;
     lock.remove_debris()?;
     let old = read_manifest(&from)?;
-    if old.runs.len() <= 1 {
+    let is_coded_so = form.is_none_or(|form| form.name() == old.settings.codec);
+    if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
-    let merged = merge_generation(&lock, &from, old, memory_bytes, command, workers);
+    let merged = merge_generation(&lock, &from, old, memory_bytes, (command, workers), form);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.
         let _ = lock.abandon(Some(&from));
@@ -68,8 +71,8 @@ fn merge_generation(
     from: &Path,
     old: Manifest,
     memory_bytes: u64,
-    command: &str,
-    workers: u32,
+    (command, workers): (&str, u32),
+    form: Option<Form>,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
         let path = from.join(&file.name);
@@ -85,7 +88,9 @@ fn merge_generation(
         files.push(find_file(&old.files, from, name)?.clone());
     }
     let threads = workers.max(1) as usize;
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads)?;
+    // A manifest that was read has a codec that is known.
+    let form = form.or_else(|| Form::of_codec(&old.settings.codec)).unwrap_or_default();
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
     files.extend(more);
     let mut manifest = Manifest {
         generation: number,
@@ -98,6 +103,7 @@ fn merge_generation(
     let runs = manifest.runs.len();
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
+    manifest.settings.codec = form.name().to_string();
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest) })

@@ -16,8 +16,9 @@ use std::path::Path;
 
 /// Bytes of the windows on the arrays of a long list.
 const ARRAY_WINDOW_BYTES: usize = 4 << 10;
-/// Bytes that a block may take, with those behind it that make reading fast.
-const BLOCK_BYTES: usize = 2 * 32 * BLOCK / 8 + SLACK;
+/// Bytes that a block may take, with those behind it that make reading fast: 5 a value, and 4 more
+/// at the end.
+const BLOCK_BYTES: usize = 2 * 5 * BLOCK + 4 + SLACK;
 /// The most bytes that a tail may take: two integers for each posting.
 const TAIL_BYTES: u64 = 2 * 10 * (BLOCK as u64 - 1);
 const SLACK: usize = POSTINGS_SLACK as usize;
@@ -85,11 +86,11 @@ impl ListSource {
         lengths: &mut Lengths,
         encoder: &mut ListEncoder,
     ) -> Result<(), IndexError> {
-        let Self { payload, documents, base, docids, tfs, .. } = self;
+        let Self { payload, header, documents, base, docids, tfs } = self;
         let path = payload.path().to_path_buf();
         let wrong = |error| IndexError::list(&path, start)(error);
         let bytes = payload.read(start, list.bytes as usize + SLACK)?;
-        let view = ListView::new(list.df, list.bytes, bytes).map_err(wrong)?;
+        let view = ListView::of_form(header.form, list.df, list.bytes, bytes).map_err(wrong)?;
         for block in 0..view.full_blocks() {
             view.decode_block(block, *documents, docids).map_err(wrong)?;
             view.decode_tfs(block, tfs).map_err(wrong)?;
@@ -110,7 +111,8 @@ impl ListSource {
     ) -> Result<(), IndexError> {
         let path = self.payload.path().to_path_buf();
         let wrong = |error| IndexError::list(&path, start)(error);
-        let layout = Layout::new(list.df, list.bytes).map_err(wrong)?;
+        let form = self.header.form;
+        let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
         let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let mut heads = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let (mut offset, mut previous) = (0, BEFORE_FIRST);
@@ -118,10 +120,11 @@ impl ListSource {
             let at = start + layout.last_docids + 4 * block;
             let last = last_docids.read(at, 4)?;
             let last = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
-            let at = start + layout.heads + 2 * block;
-            let head = heads.read(at, 2)?;
-            let line = PackedBlock::new(offset, [head[0], head[1]], previous, last);
-            // `docids` below refuses widths above 32; until then they must not lead astray.
+            let head_bytes = form.head_bytes();
+            let head = heads.read(start + layout.heads + head_bytes as u64 * block, head_bytes)?;
+            let line = PackedBlock::of_form(form, offset, head.as_chunks().0, previous, last);
+            // `docids` below refuses widths and sizes that are too great; until then they must not
+            // lead astray.
             let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
             if offset + bytes as u64 > layout.last_docids {
                 let (expected, found) = (bytes as u64, layout.last_docids - offset);

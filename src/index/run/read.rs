@@ -88,7 +88,7 @@ impl Run {
             return Err(IndexError::damaged(self.postings_path(), start, expected, term.df));
         }
         // All that follows belongs to the view, so that wide loads stay inside the file.
-        ListView::new(term.df, term.bytes, self.postings.from(start))
+        ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))
             .map_err(IndexError::list(self.postings_path(), start))
     }
 

@@ -5,6 +5,7 @@
 use crate::index::error::IndexError;
 use crate::index::format::{Header, Kind, POSTINGS_SLACK, lexicon_name, postings_name, run_name};
 use crate::index::lexicon::LexiconWriter;
+use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
 use crate::index::storage::{Durability, FileEntry, StorageFile};
 use std::path::Path;
@@ -19,6 +20,7 @@ pub struct RunWriter {
     postings: StorageFile,
     /// Where the current list begins among the lists.
     list_start: u64,
+    form: Form,
 }
 
 impl RunWriter {
@@ -43,7 +45,13 @@ impl RunWriter {
         let name = run_name(number);
         let lexicon = LexiconWriter::create(generation, &lexicon_name(&name), durability)?;
         let postings = StorageFile::create(generation, &postings_name(&name), durability)?;
-        Ok(Self { number, lexicon, postings, list_start: 0 })
+        Ok(Self { number, lexicon, postings, list_start: 0, form: Form::Bp128 })
+    }
+
+    /// Says that the lists are coded so; if nothing is said, with bp128.
+    pub fn coded_as(mut self, form: Form) -> Self {
+        self.form = form;
+        self
     }
 
     /// Appends bytes to the current list, which may come in any number of parts.
@@ -96,7 +104,10 @@ impl RunWriter {
         let (terms, postings) = (self.lexicon.terms(), self.lexicon.postings());
         self.postings.pad()?;
         self.postings.write(&[0; POSTINGS_SLACK as usize])?;
-        let header = Header { kind: Kind::Postings, values: [terms, postings, list_bytes, 0, 0] };
+        let header = Header {
+            kind: Kind::Postings,
+            values: [terms, postings, list_bytes, self.form.number(), 0],
+        };
         let files = vec![self.lexicon.finish()?, self.postings.finish(header)?];
         let name = run_name(self.number);
         Ok((RunEntry { name, first_docid, documents, terms, postings }, files))

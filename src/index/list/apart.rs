@@ -1,0 +1,102 @@
+//! How is a block read whose codec is not bp128? By the codec's trait; the sizes that the list notes
+//! of its two bodies say where they lie.
+
+use super::form::NOTHING;
+use super::{BLOCK, ListError, PackedBlock, packed};
+use crate::codec::{Block, CodecError, List};
+
+/// Blocks share nothing, and each is alone.
+const ALONE: List<'static> = List { shared: &[], opened: &NOTHING };
+
+impl PackedBlock {
+    /// The body of the gaps (0) or of the term frequencies (1); the block has been found to be there.
+    fn body<'a>(&self, column: usize, block: &'a [u8]) -> Block<'a> {
+        let (head, from) = match column {
+            0 => (self.gap_bits, 0),
+            _ => (self.tf_bits, usize::from(self.sizes[0])),
+        };
+        Block { index: 0, head, body: &block[from..] }
+    }
+
+    /// What is wrong with a body.
+    #[cold]
+    fn damaged_body(&self, column: usize, source: CodecError) -> ListError {
+        let before = if column == 0 { 0 } else { self.sizes[0] };
+        ListError::Body { offset: self.offset + u64::from(before), source }
+    }
+
+    /// A body must have the size that is noted.
+    #[inline]
+    fn check_size(&self, column: usize, found: usize) -> Result<(), ListError> {
+        let expected = usize::from(self.sizes[column]);
+        if found != expected {
+            let (expected, found) = (expected as u64, found as u64);
+            return Err(self.damaged_body(column, CodecError::Rest { expected, found }));
+        }
+        Ok(())
+    }
+
+    /// As `docids`.
+    #[inline(never)]
+    pub(super) fn docids_apart(
+        &self,
+        block: &[u8],
+        documents: u32,
+        docids: &mut [u32; BLOCK],
+    ) -> Result<(), ListError> {
+        let codec = self.form.codec();
+        let read = codec.docids(ALONE, self.body(0, block), self.previous, docids);
+        self.check_size(0, read.map_err(|source| self.damaged_body(0, source))?)?;
+        let found = docids[BLOCK - 1];
+        let falls = docids.windows(2).fold(false, |falls, pair| falls | (pair[0] >= pair[1]));
+        let rises = !falls && docids[0] >= self.previous.wrapping_add(1);
+        if found != self.last || !rises || self.last >= documents {
+            return Err(self.wrong_docids(found, rises, documents));
+        }
+        Ok(())
+    }
+
+    /// As `tfs`.
+    #[inline(never)]
+    pub(super) fn tfs_apart(&self, block: &[u8], tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
+        let read = self.form.codec().values(ALONE, self.body(1, block), tfs);
+        self.check_size(1, read.map_err(|source| self.damaged_body(1, source))?)?;
+        // Only the greatest of 32 bits has no successor.
+        let mut overflows = false;
+        for tf in tfs {
+            overflows |= *tf == u32::MAX;
+            *tf = tf.wrapping_add(1);
+        }
+        if overflows { Err(self.tf_overflow()) } else { Ok(()) }
+    }
+
+    /// Value `i` of a column alone.
+    #[inline(never)]
+    pub(super) fn value_apart(
+        &self,
+        column: usize,
+        block: &[u8],
+        i: usize,
+    ) -> Result<u32, ListError> {
+        let value = self.form.codec().value(ALONE, self.body(column, block), BLOCK, i);
+        value.map_err(|source| self.damaged_body(column, source))
+    }
+
+    /// As `check_packed`, for `gap_minus_one` and tf - 1.
+    pub(super) fn check_apart(
+        &self,
+        block: &[u8],
+        gaps: &[u32; BLOCK],
+        tfs: &[u32; BLOCK],
+    ) -> Result<(), ListError> {
+        let (mut bytes, mut heads) = (Vec::new(), Vec::new());
+        let encoder = &mut *self.form.codec().encoder(BLOCK);
+        packed::pack_apart(encoder, gaps, tfs, &mut bytes, &mut heads);
+        let [gap_bytes, tf_bytes] = self.sizes.map(u16::to_le_bytes);
+        let noted = [[self.gap_bits, self.tf_bits], gap_bytes, tf_bytes];
+        if heads != *noted.as_flattened() || !block.starts_with(&bytes) {
+            return Err(ListError::Unusual { offset: self.offset });
+        }
+        Ok(())
+    }
+}
