@@ -89,7 +89,7 @@ struct Spreading {
     /// Of fgqp: no new query is cut while more tasks are open; 5 is for latency, 150 for throughput.
     #[arg(long, value_name = "N")]
     delta: Option<usize>,
-    /// Of fgqp: queries that take fewer microseconds, as estimated, are not cut (60 if left out).
+    /// Of fgqp: queries that take fewer microseconds, as estimated, are not cut (100 if left out).
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
 }
@@ -147,7 +147,7 @@ impl Model {
             Model::DocpUi => Parallelism::DocpUi,
             Model::DocpPi => Parallelism::DocpPi,
             Model::Fgqp { delta, cutting } => {
-                Parallelism::Fgqp(Crew::new(delta, cutting, workers, *settings))
+                Parallelism::Fgqp(Box::new(Crew::new(delta, cutting, workers, *settings)))
             }
         }
     }

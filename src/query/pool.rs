@@ -18,7 +18,7 @@ use super::searcher::{Combined, Cut, Mode, Settings};
 use super::top_k::Hit;
 
 /// What a worker does for a query at least, in nanoseconds: less is not worth a visit to the pool.
-const LEAST_NS: f64 = 20_000.0;
+const LEAST_NS: f64 = 30_000.0;
 
 /// A query of which tasks are open. `Q` is what it is known by.
 #[derive(Debug)]

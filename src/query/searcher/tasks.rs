@@ -32,23 +32,25 @@ pub struct Cutting {
 }
 
 impl Default for Cutting {
-    /// Skips of a block; queries of less than 60 microseconds stay whole.
+    /// Skips of a block; queries of less than 100 microseconds stay whole.
     fn default() -> Self {
-        Cutting { skip: 1, least_ns: 60_000.0 }
+        Cutting { skip: 1, least_ns: 100_000.0 }
     }
 }
 
+// Measured as `estimate_over_whole` of `bench parallelism --only skips`, on 3 million documents.
+
 /// To decode a block of a list and to look for documents in it, in nanoseconds.
-const BLOCK_NS: f64 = 70.0;
+const BLOCK_NS: f64 = 25.0;
 
 /// To take a document of the shortest list through another.
-const CANDIDATE_NS: f64 = 2.0;
+const CANDIDATE_NS: f64 = 0.7;
 
 /// A posting of an OR query, most of which are passed over.
-const POSTING_NS: f64 = 0.5;
+const POSTING_NS: f64 = 1.5;
 
 /// What a task of an OR query should take.
-const OR_TASK_NS: f64 = 15_000.0;
+const OR_TASK_NS: f64 = 30_000.0;
 
 /// A query that was cut, for any number of searchers of the same index.
 #[derive(Debug)]
@@ -157,10 +159,11 @@ impl Searcher {
         let known = self.is_known();
         let first = if mode == Mode::Or { Mode::Or } else { Mode::And };
         let all_known = self.dfs.iter().all(|&df| df > 0);
-        if known && (all_known || first == Mode::Or) {
-            if let Some(cut) = self.cut(shared, lists, first, cutting)? {
-                return Ok(Begun::Cut(cut));
-            }
+        if known
+            && (all_known || first == Mode::Or)
+            && let Some(cut) = self.cut(shared, lists, first, cutting)?
+        {
+            return Ok(Begun::Cut(cut));
         }
         self.answer(shared, lists, first)?;
         if mode == Mode::AndOr && self.hits.len() < shared.settings.k {
