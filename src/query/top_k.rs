@@ -239,6 +239,40 @@ mod tests {
         }
 
         #[test]
+        fn law_parts_of_the_offers_with_a_floor_give_the_best_of_all(
+            offers in prop::collection::vec((0u32..5, 1u32..4), 1..300),
+            cut in any::<prop::sample::Index>(),
+            k in prop::sample::select(vec![0usize, 1, 3, 40]),
+        ) {
+            let mut docid = 0;
+            let offers: Vec<(u32, f32)> = offers
+                .into_iter()
+                .map(|(score, gap)| {
+                    docid += gap;
+                    (docid, score as f32)
+                })
+                .collect();
+            let cut = offers[cut.index(offers.len())].0;
+            let mut combined = TopK::new();
+            combined.reset(k);
+            let mut floor = f32::NEG_INFINITY;
+            // The later documents first: of equal scores the earlier ones still get in.
+            for part in [cut..u32::MAX, 0..cut] {
+                let (mut top, mut hits) = (TopK::new(), Vec::new());
+                top.reset(k);
+                top.raise(floor);
+                top.only(part);
+                offers.iter().for_each(|&(docid, score)| top.offer(docid, score));
+                top.take(&mut hits);
+                hits.iter().for_each(|hit| combined.offer(hit.docid, hit.score));
+                floor = combined.least();
+            }
+            let mut found = Vec::new();
+            combined.take(&mut found);
+            prop_assert_eq!(found, best(k, &offers));
+        }
+
+        #[test]
         fn law_keys_keep_scores_and_their_order(a in any::<f32>(), b in any::<f32>(), docid in any::<u32>()) {
             prop_assert_eq!(score_of(key(docid, a)).to_bits(), a.to_bits());
             if a < b {

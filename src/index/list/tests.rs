@@ -56,7 +56,10 @@ fn decode_as(
     data: &[u8],
     documents: u32,
 ) -> Result<Postings, ListError> {
-    let list = ListView::of_form(form, df, size, data)?;
+    decode_view(&ListView::of_form(form, df, size, data)?, documents)
+}
+
+fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListError> {
     let mut postings = Vec::new();
     let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
     for block in 0..list.full_blocks() {
@@ -257,6 +260,43 @@ proptest! {
         });
         prop_assert_eq!(checked, Ok(()));
         prop_assert_eq!(all, list);
+    }
+
+    #[test]
+    fn law_parts_hold_the_blocks_that_may_have_the_docids(
+        form in forms(),
+        list in postings(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 2),
+        shift in 0..3u32,
+    ) {
+        let (df, size, bytes) = encode_as(form, &list, usize::MAX);
+        let view = ListView::of_form(form, df, size, &bytes).unwrap();
+        // At a docid of the list, or near one.
+        let cut = |cut: &prop::sample::Index| list[cut.index(list.len())].0.saturating_add(shift);
+        let (start, end) = (cut(&cuts[0]).min(cut(&cuts[1])), cut(&cuts[0]).max(cut(&cuts[1])));
+        let wanted = |list: &[(u32, u32)]| -> Postings {
+            list.iter().copied().filter(|(docid, _)| (start..end).contains(docid)).collect()
+        };
+        let Some(part) = view.within(start..end) else {
+            prop_assert_eq!(wanted(&list), []);
+            return Ok(());
+        };
+        let found = decode_view(&part, u32::MAX).unwrap();
+        prop_assert_eq!(wanted(&found), wanted(&list));
+        prop_assert_eq!(part.wanted(), start..end);
+        // Whole blocks, with their bounds, and none that is not needed.
+        let first = view.block_of(0, start);
+        prop_assert_eq!(&found[..], &list[first * BLOCK..][..found.len()]);
+        prop_assert_eq!(part.df() as usize, found.len());
+        if !view.bounds().is_empty() {
+            prop_assert_eq!(part.bounds(), &view.bounds()[first..][..part.blocks()]);
+        }
+        if let Some(last) = found.len().checked_sub(1 + found.len().saturating_sub(1) % BLOCK) {
+            prop_assert!(last == 0 || found[last - 1].0 < end);
+        }
+        // A part of a part is a part.
+        let again = part.within(start..end).map(|part| decode_view(&part, u32::MAX).unwrap());
+        prop_assert_eq!(again.as_deref().map(wanted).unwrap_or_default(), wanted(&list));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::index::testing::{Collection, build, collection, term};
+use crate::query::pool::{Done, Pool, Work};
 use crate::query::share::Copied;
 
 const ALGORITHMS: [Algorithm; 6] = [
@@ -133,6 +134,50 @@ fn tasks_are_those_of_the_papers_algorithm() {
         }
     }
     assert!(cuts > 20, "{cuts} queries");
+}
+
+#[test]
+fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
+    let fixture = Fixture::new(3, 9000, &[4000]);
+    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
+    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    let mut cut = || match searcher.begin(&term(7), Mode::And, &ALL).unwrap() {
+        Begun::Cut(cut) => cut,
+        begun => panic!("{begun:?}"),
+    };
+    let tasks = cut().tasks();
+    assert!(tasks > 20, "{tasks} tasks");
+    for delta in [0, 5, 1000] {
+        let pool: Pool<u32> = Pool::new(delta, 3, settings);
+        assert!(pool.push([0]).is_empty());
+        // Nobody sleeps yet.
+        assert!(matches!(pool.take(0), (Some(Work::Begin(0)), _)));
+        assert!(matches!(pool.take(1), (None, _)));
+        assert!(matches!(pool.take(2), (None, _)));
+        let mut woken = pool.open(0, cut());
+        woken.sort_unstable();
+        assert_eq!(woken, [1, 2]);
+        pool.push([1]);
+        let (mut next, mut begun) = (0, false);
+        while next < tasks || !begun {
+            match pool.take(0).0.unwrap() {
+                Work::Begin(query) => {
+                    assert_eq!(query, 1);
+                    assert!(tasks - next <= delta);
+                    begun = true;
+                }
+                Work::Tasks(open, range) => {
+                    assert!(begun || tasks - next > delta);
+                    assert_eq!((open.query, range.start), (0, next));
+                    assert!(range.end <= open.cut.end_of_run(next));
+                    next = range.end;
+                    let done = open.done(range, &[], &settings);
+                    assert_eq!(done == Done::Answered(vec![]), next == tasks);
+                }
+            }
+        }
+        assert!(matches!(pool.take(0), (None, _)));
+    }
 }
 
 #[test]
