@@ -2,6 +2,7 @@
 
 mod bounds;
 mod codecs;
+mod parallelism;
 
 use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
@@ -28,6 +29,8 @@ enum Experiment {
     Bounds(bounds::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
+    /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
+    Parallelism(parallelism::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -50,6 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
         Experiment::Codecs(args) => codecs::run(args),
+        Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }

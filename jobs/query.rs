@@ -6,11 +6,12 @@ use crate::{Usage, report, signals};
 use anyhow::Context;
 use millrace::dataflow::batch::Received;
 use millrace::dataflow::control::{self, Control};
-use millrace::dataflow::query::{QueryJob, Shard, assemble};
+use millrace::dataflow::fgqp::Crew;
+use millrace::dataflow::query::{Parallelism, QueryJob, Shard, assemble};
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Algorithm, Mode, Settings, Shared, Whole};
+use millrace::query::searcher::{Algorithm, Cutting, Mode, Settings, Shared, Whole};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
 use std::fs::File;
@@ -56,9 +57,8 @@ pub(crate) struct Ranking {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ranking: Ranking,
-    /// How queries are spread over workers: inter gives a query to a worker.
-    #[arg(long, default_value = "inter", value_parser = ["inter"])]
-    parallelism: String,
+    #[command(flatten)]
+    spreading: Spreading,
     /// Where queries are answered: auto, cpu; this version uses no GPU.
     #[arg(long, default_value = "auto", value_parser = ["auto", "cpu"])]
     device: String,
@@ -76,6 +76,81 @@ pub(crate) struct Args {
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
+}
+
+/// How queries are spread over workers.
+#[derive(clap::Args, Clone, Debug)]
+struct Spreading {
+    /// inter: a query to a worker; docp-ui: each query to all workers, by docid; docp-pi: so, in
+    /// copies; fgqp: in tasks. All answer the same.
+    #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
+    #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
+    parallelism: String,
+    /// Of fgqp: no new query is cut while more tasks are open; 5 is for latency, 150 for throughput.
+    #[arg(long, value_name = "N")]
+    delta: Option<usize>,
+    /// Of fgqp: queries that take fewer microseconds, as estimated, are not cut (60 if left out).
+    #[arg(long, value_name = "US")]
+    cut_us: Option<u32>,
+}
+
+/// What --delta is if it is left out.
+pub(crate) const DELTA: usize = 5;
+
+impl Spreading {
+    fn model(&self, processes: usize) -> Result<Model, Usage> {
+        let model = match &*self.parallelism {
+            "docp-ui" => Model::DocpUi,
+            "docp-pi" => Model::DocpPi,
+            "fgqp" => {
+                let mut cutting = Cutting::default();
+                if let Some(us) = self.cut_us {
+                    cutting.least_ns = f64::from(us) * 1e3;
+                }
+                Model::Fgqp { delta: self.delta.unwrap_or(DELTA), cutting }
+            }
+            _ => Model::Inter,
+        };
+        if !matches!(model, Model::Fgqp { .. }) {
+            for (name, given) in
+                [("delta", self.delta.is_some()), ("cut-us", self.cut_us.is_some())]
+            {
+                if given {
+                    return Err(Usage(format!("--{name} goes with --parallelism fgqp")));
+                }
+            }
+        }
+        if processes > 1 && model != Model::Inter {
+            let name = &self.parallelism;
+            return Err(Usage(format!(
+                "--parallelism {name} works in one process; with --processes give inter"
+            )));
+        }
+        Ok(model)
+    }
+}
+
+/// A model of `tatikonda11`, before it has workers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Model {
+    Inter,
+    DocpUi,
+    DocpPi,
+    Fgqp { delta: usize, cutting: Cutting },
+}
+
+impl Model {
+    /// The model for so many workers.
+    pub(crate) fn of(self, workers: usize, settings: &Settings) -> Parallelism {
+        match self {
+            Model::Inter => Parallelism::Inter,
+            Model::DocpUi => Parallelism::DocpUi,
+            Model::DocpPi => Parallelism::DocpPi,
+            Model::Fgqp { delta, cutting } => {
+                Parallelism::Fgqp(Crew::new(delta, cutting, workers, *settings))
+            }
+        }
+    }
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {
@@ -157,10 +232,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = args.workers.count()?;
     args.ranking.settings()?;
+    let hosts = args.workers.hosts()?;
+    let model = args.spreading.model(hosts.as_ref().map_or(1, |hosts| hosts.processes()))?;
     let control = Arc::new(Control::default());
-    let Some(hosts) = args.workers.hosts()? else {
+    let Some(hosts) = hosts else {
         let queries = open_queries(args.queries.as_deref())?;
-        let job = new_job(args, workers, args.ranking.open()?, Shard::WHOLE, &control);
+        let job = new_job(args, (workers, model), args.ranking.open()?, Shard::WHOLE, &control);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         read_in_background(&job, queries)?;
@@ -185,7 +262,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
         cluster.agree(&args.alike(workers))?;
         let (shared, shard) = args.ranking.open_shard(cluster)?;
-        let job = new_job(args, workers, shared, shard, &control);
+        let job = new_job(args, (workers, model), shared, shard, &control);
         if let Some(queries) = queries {
             read_in_background(&job, queries)?;
         }
@@ -216,12 +293,13 @@ impl Args {
 
 fn new_job(
     args: &Args,
-    workers: usize,
+    (workers, model): (usize, Model),
     shared: Arc<Shared>,
     shard: Shard,
     control: &Arc<Control>,
 ) -> Arc<QueryJob> {
     Arc::new(QueryJob {
+        parallelism: model.of(workers, shared.settings()),
         shared,
         form: args.format,
         batch: args.batch.get(),
@@ -236,6 +314,7 @@ fn new_job(
         unknown: Default::default(),
         hits: Default::default(),
         batches: Default::default(),
+        on_answer: None,
     })
 }
 
@@ -347,7 +426,7 @@ fn read_queries(stream: impl Read, sender: &SyncSender<Received>, job: &QueryJob
 }
 
 /// Lets the batch operator look at what has come.
-fn wake(job: &QueryJob) {
+pub(crate) fn wake(job: &QueryJob) {
     let waker = job.waker.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(waker) = &*waker {
         // It fails when the worker has ended, which needs no waking.

@@ -12,6 +12,7 @@ mod formats;
 mod forms;
 mod generate;
 mod layers;
+mod parallel;
 mod queries;
 mod records;
 mod streaming;

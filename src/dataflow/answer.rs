@@ -1,4 +1,4 @@
-//! Answers queries.
+//! Answers queries, each on one worker: `--parallelism inter` (`tatikonda11`, algorithm 1).
 //!
 //! - In: queries, spread over the workers in turn. Out: answers as text, at the batch's time, in no
 //!   order.
@@ -12,7 +12,6 @@ use crate::dictionary::group::Local;
 use crate::query::searcher::Searcher;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -53,25 +52,14 @@ impl<'scope> Answer<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                     }
                 });
                 let start = Instant::now();
-                while let Some((cap, Numbered { place, query, .. })) = waiting.pop_front() {
-                    let text = guard.work(|| {
+                while let Some((cap, query)) = waiting.pop_front() {
+                    let answered = guard.work(|| {
                         let began = Instant::now();
-                        let (hits, known) = searcher.search(&query.text)?;
-                        let took = began.elapsed();
-                        let mut text = String::new();
-                        let documents = job.shared.generation().documents();
-                        let name = |at: usize| {
-                            let name = documents.name(hits[at].docid).unwrap_or_default();
-                            String::from_utf8_lossy(name)
-                        };
-                        job.form.write(&query, hits, took, name, &mut text);
-                        job.queries.fetch_add(1, Ordering::Relaxed);
-                        job.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
-                        job.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
-                        Ok(text)
+                        let (hits, known) = searcher.search(&query.query.text)?;
+                        Ok(job.write(&query, hits, known, began.elapsed()))
                     });
-                    let Some(text) = text else { return };
-                    output.session(&cap).give(Local(Answered { place, text }));
+                    let Some(answered) = answered else { return };
+                    output.session(&cap).give(Local(answered));
                     if start.elapsed() > SLICE && !waiting.is_empty() {
                         return activator.activate();
                     }

@@ -2,13 +2,15 @@
 //!
 //! - Out, on worker 0: the queries of batch b at time b. Batches are numbered from 0.
 //! - A thread reads lines, so that no worker waits for input, and wakes this operator.
-//! - At most `MOST_BATCHES` for each worker are unanswered; then queries wait in the channel from
-//!   the thread, which is bounded, then in the pipe.
+//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered;
+//!   then queries wait in the channel from the thread, which is bounded, then in the pipe.
+//! - The stream ends when all are answered: until then the workers help each other.
 
 use super::control::{Cause, Guard};
 use super::query::QueryJob;
 use crate::dictionary::group::Local;
 use crate::query::output::Query;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
@@ -29,8 +31,8 @@ pub struct Numbered {
     pub query: Query,
 }
 
-/// Batches of one worker that are under way.
-const MOST_BATCHES: u64 = 4;
+/// Full batches of one worker that are under way.
+const MOST_BATCHES: usize = 4;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -57,10 +59,19 @@ pub fn batch<'scope>(
         let mut batch: Vec<Query> = Vec::new();
         let mut first_came = Instant::now();
         let (mut number, mut batches) = (0u64, 0u64);
+        // Batches under way, each with the number of the first query behind it, and that behind the
+        // last one that is written.
+        let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
+        let most = MOST_BATCHES.saturating_mul(job.workers).saturating_mul(job.batch) as u64;
         move |output| {
             let Some((cap, queries)) = open.as_mut() else { return };
-            let most = MOST_BATCHES * job.workers as u64;
-            if batches >= most && written.less_equal(&(batches - most)) {
+            while let Some(&(batch, end)) = under_way.front()
+                && !written.less_equal(&batch)
+            {
+                answered = end;
+                under_way.pop_front();
+            }
+            if number - answered >= most {
                 return activator.activate_after(PAUSE);
             }
             let step = guard.work(|| {
@@ -89,13 +100,17 @@ pub fn batch<'scope>(
                         number += 1;
                     }
                     drop(session);
+                    under_way.push_back((batches, number));
                     batches += 1;
                     cap.downgrade(&batches);
                     activator.activate();
                 } else if !batch.is_empty() {
                     activator.activate_after(job.delay - waited);
                 }
-                Ok(ended && batch.is_empty())
+                if ended && !under_way.is_empty() {
+                    activator.activate_after(PAUSE);
+                }
+                Ok(ended && batch.is_empty() && under_way.is_empty())
             });
             if step != Some(false) {
                 open = None;

@@ -13,6 +13,7 @@ use thiserror::Error;
 use words::Words;
 use zipf::{Law, Ranks};
 
+pub mod arrivals;
 pub mod collection;
 mod compress;
 mod documents;

@@ -18,6 +18,7 @@ pub(super) enum Purpose {
     Words = 1,
     Documents = 2,
     Queries = 3,
+    Arrivals = 4,
 }
 
 /// A stream of random numbers.

@@ -15,6 +15,7 @@ mod encode;
 mod error;
 mod form;
 mod packed;
+mod part;
 #[cfg(test)]
 mod tests;
 
@@ -100,8 +101,16 @@ pub struct ListView<'a> {
     /// One or several of each block.
     heads: &'a [Head],
     bounds: &'a [Bound],
+    list_bounds: &'a [Bound],
     form: Form,
     df: u32,
+    /// The number of the first block in the list, and the docid before it: a part of a list begins
+    /// elsewhere than at its first.
+    first: usize,
+    before: u32,
+    /// Documents outside of these are not asked for.
+    from: u32,
+    to: u32,
     /// Where the tail begins.
     tail: usize,
     /// Where the last docids begin, and the heads.
@@ -134,14 +143,22 @@ impl<'a> ListView<'a> {
         }
         // The list fits memory, so its offsets fit `usize`.
         let part = |from: u64, to: u64| &data[from as usize..to as usize];
+        let bounds: &[Bound] = part(layout.bounds, layout.bytes).as_chunks().0;
+        let (blocks, has_own) = bounds_of(df);
+        let list_bounds = if has_own { &bounds[blocks as usize..] } else { bounds };
         let mut view = ListView {
             data,
             last_docids: part(layout.last_docids, layout.places).as_chunks().0,
             places: part(layout.places, layout.heads).as_chunks().0,
             heads: part(layout.heads, layout.bounds).as_chunks().0,
-            bounds: part(layout.bounds, layout.bytes).as_chunks().0,
+            bounds: &bounds[..blocks as usize],
+            list_bounds,
             form,
             df,
+            first: 0,
+            before: BEFORE_FIRST,
+            from: 0,
+            to: u32::MAX,
             tail: 0,
             arrays: layout.last_docids as usize,
             heads_at: layout.heads as usize,
@@ -192,17 +209,14 @@ impl<'a> ListView<'a> {
     /// list is a tail alone. Only [`check`](Self::check) finds out whether they are right.
     #[inline]
     pub fn bounds(&self) -> &'a [Bound] {
-        &self.bounds[..bounds_of(self.df).0 as usize]
+        self.bounds
     }
 
     /// No posting of the list is worth more than the greatest of these bounds; there are a few at
     /// most, and none if the list is a tail alone.
     #[inline]
     pub fn list_bounds(&self) -> &'a [Bound] {
-        match bounds_of(self.df) {
-            (blocks, true) => &self.bounds[blocks as usize..],
-            _ => self.bounds,
-        }
+        self.list_bounds
     }
 
     /// The first docid of a block, which is the least: it stands alone at the beginning of the
@@ -232,40 +246,43 @@ impl<'a> ListView<'a> {
     /// If there is no such block.
     #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
-        let anchor = block / ANCHOR_BLOCKS;
+        let number = self.first + block;
+        let anchor = number / ANCHOR_BLOCKS;
         let place = u64::from(u32::from_le_bytes(self.places[anchor]));
         let first = anchor * ANCHOR_BLOCKS;
         let previous = match block {
-            0 => BEFORE_FIRST,
+            0 => self.before,
             _ => self.last_docid(block - 1),
         };
+        let last = self.last_docid(block);
         let line = if self.form == Form::Bp128 {
             let window = &self.data[self.heads_at + HEAD_BYTES * first..];
-            let offset = place + u64::from(packed::units(window, block - first));
+            let offset = place + u64::from(packed::units(window, number - first));
             let offset = offset * self.form.place_unit();
-            PackedBlock::new(offset, self.heads[block], previous, self.last_docid(block))
+            PackedBlock::new(offset, self.heads[number], previous, last)
         } else {
-            self.line_apart(block, place, previous)
+            self.line_apart(number, place, previous, last)
         };
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
             || line.offset + line.bytes() as u64 > self.arrays as u64
-            || (block > 0 && line.previous == BEFORE_FIRST)
+            || (number > 0 && line.previous == BEFORE_FIRST)
         {
-            return Err(self.damaged(block, &line));
+            return Err(self.damaged(number, &line));
         }
         Ok(line)
     }
 
-    /// The line of a block of a form other than bp128; `place` is that of its anchor.
+    /// The line of block `number` of the whole list, of a form other than bp128; `place` is that of
+    /// its anchor.
     #[inline(never)]
-    fn line_apart(&self, block: usize, place: u64, previous: u32) -> PackedBlock {
+    fn line_apart(&self, number: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
         let pairs = self.form.head_pairs();
-        let first = block / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
-        let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * block]);
+        let first = number / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
+        let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * number]);
         let offset = (place + units) * self.form.place_unit();
-        let head = &self.heads[pairs * block..][..pairs];
-        PackedBlock::of_form(self.form, offset, head, previous, self.last_docid(block))
+        let head = &self.heads[pairs * number..][..pairs];
+        PackedBlock::of_form(self.form, offset, head, previous, last)
     }
 
     /// What is wrong with a line.
@@ -359,7 +376,7 @@ impl<'a> ListView<'a> {
         tfs: &mut [u32; BLOCK],
     ) -> Result<usize, ListError> {
         let previous = match self.full_blocks() {
-            0 => BEFORE_FIRST,
+            0 => self.before,
             full => self.last_docid(full - 1),
         };
         let count = self.tail_len();
@@ -431,7 +448,10 @@ impl<'a> ListView<'a> {
 
     /// Compares a bound with what it has to be.
     fn check_bound(&self, number: usize, expected: Bound) -> Result<(), ListError> {
-        let found = self.bounds[number];
+        let found = match number.checked_sub(self.bounds.len()) {
+            None => self.bounds[number],
+            Some(own) => self.list_bounds[own],
+        };
         if found == expected {
             return Ok(());
         }

@@ -16,7 +16,7 @@ pub mod run;
 pub mod shards;
 pub mod storage;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod window;
 
 pub use error::IndexError;

@@ -150,7 +150,12 @@ pub(crate) fn write_generation(
     let manifest = Manifest {
         format: VERSION,
         generation: number,
-        settings: Settings { codec: CODEC.into(), block_size: 128, ..Settings::default() },
+        settings: Settings {
+            stemmer: "none".into(),
+            codec: CODEC.into(),
+            block_size: 128,
+            ..Settings::default()
+        },
         statistics: Statistics {
             documents: collection.len() as u64,
             terms: terms.len() as u64,

@@ -70,6 +70,10 @@ impl Run<'_> {
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
         for block in 0..blocks {
             cursors[order[0]].load(&shortest, block, self.documents)?;
+            if cursors[order[0]].len == 0 {
+                // All of the block lies behind the docids that are asked for.
+                break;
+            }
             let (count, more) = self.thin_out(cursors, order, candidates)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;

@@ -215,7 +215,19 @@ impl Cursor {
             docids[self.len..].fill(NO_DOCID);
         }
         self.block = block;
+        if let Some(&last) = self.docids[..self.len].last()
+            && last >= list.wanted().end
+        {
+            self.cut_back(list.wanted().end);
+        }
         Ok(())
+    }
+
+    /// Drops the postings of the block from docid `end` on.
+    #[cold]
+    fn cut_back(&mut self, end: u32) {
+        self.len = self.docids[..self.len].partition_point(|&docid| docid < end);
+        self.docids[self.len..BLOCK].fill(NO_DOCID);
     }
 
     /// Decodes the term frequencies of a full block.
@@ -263,6 +275,10 @@ impl Cursor {
         }
         self.at = 0;
         self.load(list, block, documents)?;
+        let start = list.wanted().start;
+        if self.docids[0] < start {
+            self.at = self.docids[..self.len].partition_point(|&docid| docid < start);
+        }
         Ok(self.len > 0)
     }
 

@@ -74,7 +74,7 @@ pub(super) fn search_one(
     let cursor = &mut scratch.cursors[0];
     while run.next_block(cursor, (&list, term.weight))? {
         let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, 0..cursor.len, first_docid, top);
+        offer_block(run.level, postings, cursor.at..cursor.len, first_docid, top);
     }
     Ok(())
 }

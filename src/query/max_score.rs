@@ -95,7 +95,7 @@ pub fn search(
     let Scratch { cursors, order, windows, candidates, bounds, found, ranges, best, ahead, .. } =
         scratch;
     let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
-    let documents_of_range = u64::from(documents) * RANGE_POSTINGS / postings;
+    let documents_of_range = u64::from(run.span()) * RANGE_POSTINGS / postings;
     let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
     let mut search = Search {
         run,
@@ -117,7 +117,7 @@ pub fn search(
         found,
     };
     search.rank();
-    ranges.begin(search.order.len(), shift);
+    ranges.begin(search.order.len(), shift, run.wanted());
     let searched =
         search.look_ahead(ahead, top).and_then(|()| search.run_all(ranges, best, windows, top));
     if searched.is_err() {
@@ -209,7 +209,8 @@ impl Search<'_> {
         ahead.reset(top.k());
         let cursor = &mut self.asked[term];
         while self.run.next_block(cursor, (&list, weight))? {
-            offer_block(self.run.level, (&cursor.docids, &cursor.scores), 0..cursor.len, 0, ahead);
+            let postings = (&cursor.docids, &cursor.scores);
+            offer_block(self.run.level, postings, cursor.at..cursor.len, 0, ahead);
         }
         cursor.reset();
         // Documents with just this score may be hits.
@@ -253,7 +254,7 @@ impl Search<'_> {
         top: &mut TopK,
     ) -> Result<(), ListError> {
         let per_range = self.postings * u64::from(ranges.start(1) - ranges.start(0))
-            / u64::from(self.run.documents);
+            / u64::from(self.run.span().max(1));
         let enough = 2 * top.k() as u64 / per_range.max(1) + 2;
         let most = ranges.len() / FIRST_SHARE;
         if self.bar(top) >= 0.0 || enough > most as u64 {
@@ -361,7 +362,7 @@ impl Search<'_> {
         let of_lists =
             |&term: &usize| self.run.terms[term].list.map_or(0.0, |list| f64::from(list.df()));
         let optional: f64 = self.order[..self.optional].iter().map(of_lists).sum();
-        let gain = optional * f64::from(window.1 - window.0) / f64::from(self.run.documents);
+        let gain = optional * f64::from(window.1 - window.0) / f64::from(self.run.span().max(1));
         if questions * ASKING > 4.0 * gain + 4.0 * BEGINNING {
             self.pause = self.next_pause;
             self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);

@@ -8,8 +8,10 @@ pub mod exhaustive;
 mod kernels;
 pub mod max_score;
 pub mod output;
+pub mod pool;
 mod ranges;
 pub mod searcher;
+pub mod share;
 pub mod small_adaptive;
 #[cfg(test)]
 mod tests;

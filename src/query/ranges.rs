@@ -9,6 +9,8 @@
 //! top-k document retrieval strategies for block-max indexes, 2013; live blocks are those whose sum
 //! exceeds the threshold.
 
+use std::ops::Range;
+
 use super::cursor::Cursor;
 use super::windows::Run;
 use crate::index::list::ListError;
@@ -31,6 +33,8 @@ pub(super) struct Ranges {
     /// First document of the first range, and the one behind the last range.
     first: u32,
     end: u32,
+    /// The document behind the last range of all.
+    stop: u32,
     /// By list and range: `MOST` of each list.
     of_lists: Vec<f32>,
     /// By range.
@@ -40,9 +44,9 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Begins a search through `lists` lists with ranges of `1 << shift` documents.
-    pub(super) fn begin(&mut self, lists: usize, shift: u32) {
-        (self.shift, self.first, self.end) = (shift, 0, 0);
+    /// Begins a search through `lists` lists for some documents, with ranges of `1 << shift`.
+    pub(super) fn begin(&mut self, lists: usize, shift: u32, wanted: Range<u32>) {
+        (self.shift, self.first, self.end, self.stop) = (shift, 0, wanted.start, wanted.end);
         self.of_lists.resize(lists * MOST, NONE);
         self.blocks.clear();
         self.blocks.resize(lists, 0);
@@ -61,11 +65,11 @@ impl Ranges {
         order: &[usize],
         cursors: &mut [Cursor],
     ) -> Result<bool, ListError> {
-        if self.end >= run.documents {
+        if self.end >= self.stop {
             return Ok(false);
         }
         self.first = self.end;
-        let documents = (run.documents - self.first).min((MOST as u32) << self.shift);
+        let documents = (self.stop - self.first).min((MOST as u32) << self.shift);
         self.end = self.first + documents;
         let count = ((documents - 1) >> self.shift) as usize + 1;
         self.sums.clear();
@@ -76,7 +80,7 @@ impl Ranges {
             of_list.fill(NONE);
             let weight = run.terms[term].weight;
             let span = (self.first, self.end, self.shift);
-            if list.bounds().is_empty() || list.df() < run.documents / RARE {
+            if list.bounds().is_empty() || list.df() < run.span() / RARE {
                 let cursor = &mut cursors[term];
                 run.seek(cursor, (list, weight), self.first)?;
                 while let Some(docid) = cursor.next_docid().filter(|docid| *docid < self.end) {

@@ -1,7 +1,14 @@
 //! What are the best documents for the text of a query? Analyses it as the index was analysed,
 //! looks its terms up in every run, and lets an algorithm find the best k.
 
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub use tasks::{Begun, Combined, Cut, Cutting};
+
 use super::cursor::{Norms, RunTerm, Scratch};
+use super::share::Share;
 use super::top_k::{Hit, TopK};
 use super::{and, exhaustive, max_score, small_adaptive, wand};
 use crate::index::error::IndexError;
@@ -132,6 +139,7 @@ impl Shared {
 }
 
 /// A distinct term of a query.
+#[derive(Clone, Debug)]
 struct QueryTerm {
     /// Where its bytes end in the query's strings.
     end: usize,
@@ -139,10 +147,35 @@ struct QueryTerm {
     times: u32,
 }
 
+/// What one of several searchers finds that answer a query together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Partial {
+    /// Whether any term of the query is in the index.
+    pub known: bool,
+    /// The best hits of the mode that was asked for; of AND+OR, those with all terms.
+    pub hits: Vec<Hit>,
+    /// Of AND+OR, the best hits with any term, if there are fewer than k with all here.
+    pub any: Vec<Hit>,
+}
+
+impl Partial {
+    /// The best k hits of all parts, best first.
+    pub fn merge(parts: &[Partial], settings: &Settings) -> Vec<Hit> {
+        let mut all: Vec<Hit> = parts.iter().flat_map(|part| &part.hits).copied().collect();
+        if settings.mode == Mode::AndOr && all.len() < settings.k {
+            all = parts.iter().flat_map(|part| &part.any).copied().collect();
+        }
+        all.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
+        all.truncate(settings.k);
+        all
+    }
+}
+
 /// Answers queries one after the other; nothing is allocated for a query once its buffers have
 /// grown.
 pub struct Searcher {
     shared: Arc<Shared>,
+    share: Share,
     strings: String,
     terms: Vec<QueryTerm>,
     /// Documents of the whole collection with each term, and its weight.
@@ -163,10 +196,16 @@ fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
 }
 
 impl Searcher {
-    /// Makes a searcher.
+    /// Makes a searcher of all documents.
     pub fn new(shared: Arc<Shared>) -> Self {
+        Self::of_share(shared, Share::Whole)
+    }
+
+    /// Makes a searcher that looks at a share of the documents alone; weights are those of all.
+    pub fn of_share(shared: Arc<Shared>, share: Share) -> Self {
         Self {
             shared,
+            share,
             strings: String::new(),
             terms: Vec::new(),
             dfs: Vec::new(),
@@ -189,12 +228,35 @@ impl Searcher {
     /// # Errors
     /// When the index is damaged.
     pub fn search(&mut self, text: &str) -> Result<(&[Hit], bool), IndexError> {
-        let shared = self.shared.clone();
-        let lists = self.look_up(&shared, text)?;
-        self.count(&lists);
+        let (shared, share) = (self.shared.clone(), self.share.clone());
+        let lists = self.look_up(&shared, &share, text)?;
         self.answer(&shared, &lists, shared.settings.mode)?;
         self.lists = recycle(lists);
-        Ok((&self.hits, self.dfs.iter().any(|&df| df > 0)))
+        Ok((&self.hits, self.is_known()))
+    }
+
+    /// Finds what is needed of this share to answer `text`: see [`Partial`].
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn search_share(&mut self, text: &str) -> Result<Partial, IndexError> {
+        let (shared, share) = (self.shared.clone(), self.share.clone());
+        let lists = self.look_up(&shared, &share, text)?;
+        let Settings { mode, k, .. } = shared.settings;
+        let first = if mode == Mode::AndOr { Mode::And } else { mode };
+        self.answer(&shared, &lists, first)?;
+        let mut partial = Partial { known: self.is_known(), hits: self.hits.clone(), any: vec![] };
+        if mode == Mode::AndOr && partial.hits.len() < k {
+            self.answer(&shared, &lists, Mode::Or)?;
+            partial.any.extend_from_slice(&self.hits);
+        }
+        self.lists = recycle(lists);
+        Ok(partial)
+    }
+
+    /// Whether any term of the query is in the index.
+    fn is_known(&self) -> bool {
+        self.dfs.iter().any(|&df| df > 0)
     }
 
     /// Returns how many documents of this generation have each distinct term of `text`, by first
@@ -203,9 +265,8 @@ impl Searcher {
     /// # Errors
     /// When the index is damaged.
     pub fn frequencies(&mut self, text: &str) -> Result<&[u32], IndexError> {
-        let shared = self.shared.clone();
-        let lists = self.look_up(&shared, text)?;
-        self.count(&lists);
+        let (shared, share) = (self.shared.clone(), self.share.clone());
+        let lists = self.look_up(&shared, &share, text)?;
         self.lists = recycle(lists);
         Ok(&self.dfs)
     }
@@ -221,8 +282,8 @@ impl Searcher {
         dfs: &[u32],
         mode: Mode,
     ) -> Result<&[Hit], IndexError> {
-        let shared = self.shared.clone();
-        let lists = self.look_up(&shared, text)?;
+        let (shared, share) = (self.shared.clone(), self.share.clone());
+        let lists = self.look_up(&shared, &share, text)?;
         self.dfs.clear();
         self.dfs.extend_from_slice(dfs);
         self.dfs.resize(self.terms.len(), 0);
@@ -281,36 +342,38 @@ impl Searcher {
 
     /// The terms of the query: trie collection and suffix.
     fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        let starts = std::iter::once(0).chain(self.terms.iter().map(|term| term.end));
-        starts.zip(&self.terms).map(|(start, term)| split(&self.strings[start..term.end]))
+        split_terms(&self.strings, &self.terms)
     }
 
-    /// Analyses a query and looks all terms up in all runs, the lists of a run side by side.
+    /// Analyses a query and looks all terms up in all runs, the lists of a run side by side. Counts
+    /// the documents of the generation that have each term.
     fn look_up<'a>(
         &mut self,
         shared: &'a Shared,
+        share: &'a Share,
         text: &str,
     ) -> Result<Vec<Option<ListView<'a>>>, IndexError> {
         self.analyze(text);
         let mut lists = recycle(std::mem::take(&mut self.lists));
-        for run in shared.generation.runs() {
-            for (collection, suffix) in self.split_terms() {
-                lists.push(run.find(collection, suffix)?);
+        let mut dfs = std::mem::take(&mut self.dfs);
+        dfs.clear();
+        dfs.resize(self.terms.len(), 0);
+        for (number, run) in shared.generation.runs().iter().enumerate() {
+            for (df, (collection, suffix)) in dfs.iter_mut().zip(self.split_terms()) {
+                let list = match run.lexicon().find(collection, suffix)? {
+                    None => None,
+                    Some(term) => {
+                        // A damaged index may claim more postings than there are documents.
+                        let most = shared.generation.documents().len();
+                        *df = df.saturating_add(term.df).min(most);
+                        share.list(run, number, term)?
+                    }
+                };
+                lists.push(list);
             }
         }
+        self.dfs = dfs;
         Ok(lists)
-    }
-
-    /// Counts the documents of this generation that have each term.
-    fn count(&mut self, lists: &[Option<ListView<'_>>]) {
-        let documents = self.shared.generation.documents().len();
-        self.dfs.clear();
-        for i in 0..self.terms.len() {
-            let of_runs = lists.iter().skip(i).step_by(self.terms.len());
-            // A damaged index may claim more postings than there are documents.
-            let sum: u64 = of_runs.flatten().map(|list| u64::from(list.df())).sum();
-            self.dfs.push(sum.min(documents.into()) as u32);
-        }
     }
 
     /// Weighs each term by its df in the whole collection.
@@ -331,32 +394,56 @@ impl Searcher {
         mode: Mode,
     ) -> Result<(), IndexError> {
         self.top.reset(shared.settings.k);
-        let mut terms = recycle(std::mem::take(&mut self.run_terms));
-        for (run, lists) in shared.generation.runs().iter().zip(lists.chunks(self.terms.len())) {
-            terms.clear();
-            let weighted = self.weights.iter().zip(lists);
-            terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
-            let (first, documents) = (run.first_docid(), run.documents());
-            let norms = Norms {
-                documents: &shared.norms[first as usize..][..documents as usize],
-                bounds: &shared.bounds,
-            };
-            let (top, scratch) = (&mut self.top, &mut self.scratch);
-            let search = match (mode, shared.settings.algorithm) {
-                (Mode::And, Algorithm::SmallAdaptive) => small_adaptive::search,
-                (Mode::And, _) => and::search,
-                (_, Algorithm::Exhaustive) => exhaustive::search,
-                (_, Algorithm::Wand) => wand::search,
-                (_, Algorithm::Bmw) => wand::search_block_max,
-                _ => max_score::search,
-            };
-            search(&terms, first, documents, norms, top, scratch)
-                .map_err(|e| blame(run, self.split_terms(), e))?;
+        self.top.only(self.share.docids());
+        let weights = std::mem::take(&mut self.weights);
+        let runs = shared.generation.runs().iter().enumerate();
+        for (run, lists) in runs.zip(lists.chunks(self.terms.len())) {
+            self.search_run(shared, run, (&weights, lists), mode)
+                .map_err(|e| blame(run.1, self.split_terms(), e))?;
         }
-        self.run_terms = recycle(terms);
+        self.weights = weights;
         self.top.take(&mut self.hits);
         Ok(())
     }
+
+    /// Offers the documents of a run to `top`; weights and lists are those of the query's terms.
+    fn search_run<'a>(
+        &mut self,
+        shared: &'a Shared,
+        (number, run): (usize, &Run),
+        (weights, lists): (&[f32], &[Option<ListView<'a>>]),
+        mode: Mode,
+    ) -> Result<(), ListError> {
+        let mut terms = recycle(std::mem::take(&mut self.run_terms));
+        let weighted = weights.iter().zip(lists);
+        terms.extend(weighted.map(|(&weight, &list)| RunTerm { weight, list }));
+        let (first, documents) = self.share.place(run, number);
+        let norms = Norms {
+            documents: &shared.norms[first as usize..][..documents as usize],
+            bounds: &shared.bounds,
+        };
+        let (top, scratch) = (&mut self.top, &mut self.scratch);
+        let search = match (mode, shared.settings.algorithm) {
+            (Mode::And, Algorithm::SmallAdaptive) => small_adaptive::search,
+            (Mode::And, _) => and::search,
+            (_, Algorithm::Exhaustive) => exhaustive::search,
+            (_, Algorithm::Wand) => wand::search,
+            (_, Algorithm::Bmw) => wand::search_block_max,
+            _ => max_score::search,
+        };
+        let searched = search(&terms, first, documents, norms, top, scratch);
+        self.run_terms = recycle(terms);
+        searched
+    }
+}
+
+/// The terms of a query: trie collection and suffix.
+fn split_terms<'a>(
+    strings: &'a str,
+    terms: &'a [QueryTerm],
+) -> impl Iterator<Item = (u16, &'a [u8])> {
+    let starts = std::iter::once(0).chain(terms.iter().map(|term| term.end));
+    starts.zip(terms).map(|(start, term)| split(&strings[start..term.end]))
 }
 
 /// The analysis that the index was made with.

@@ -4,6 +4,8 @@
 //! one comparison, and one store if it gets in, however large k is. The memory grows with the
 //! documents that get in, not with k.
 
+use std::ops::Range;
+
 /// A document found, with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
@@ -37,6 +39,9 @@ pub struct TopK {
     limit: usize,
     /// Only documents above this key get in.
     bar: u64,
+    /// Only these documents get in: so many from the first on.
+    first: u32,
+    span: u32,
     keys: Vec<u64>,
 }
 
@@ -68,7 +73,20 @@ impl TopK {
         self.k = k;
         self.limit = k.saturating_mul(2).max(k.saturating_add(LEAST_ROOM));
         self.bar = if k == 0 { u64::MAX } else { 0 };
+        (self.first, self.span) = (0, u32::MAX);
         self.keys.clear();
+    }
+
+    /// Lets only some documents in, until the next [`reset`](Self::reset).
+    pub fn only(&mut self, docids: Range<u32>) {
+        (self.first, self.span) = (docids.start, docids.end.saturating_sub(docids.start));
+    }
+
+    /// Lets documents with scores below `floor` out, since elsewhere there are k with such scores.
+    pub fn raise(&mut self, floor: f32) {
+        if floor > f32::NEG_INFINITY {
+            self.bar = self.bar.max(key(0, floor.next_down()));
+        }
     }
 
     /// The k of this query.
@@ -103,7 +121,7 @@ impl TopK {
     #[inline]
     pub fn offer(&mut self, docid: u32, score: f32) {
         let key = key(docid, score);
-        if key > self.bar {
+        if key > self.bar && docid.wrapping_sub(self.first) < self.span {
             self.keys.push(key);
             if self.keys.len() >= self.limit {
                 self.cut();

@@ -7,6 +7,8 @@
 //! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
 //!   few postings among many documents.
 
+use std::ops::Range;
+
 use super::cursor::{Cursor, RunTerm, WindowMemory};
 use super::kernels::{Sink, UNMATCHED, first_block, sweep};
 use crate::codec::level::Level;
@@ -36,7 +38,18 @@ pub(super) struct Run<'a> {
 impl Run<'_> {
     /// Whether windows for so many postings should be sparse.
     pub(super) fn is_sparse(&self, postings: u64) -> bool {
-        postings * SPARSE_FROM < u64::from(self.documents)
+        postings * SPARSE_FROM < u64::from(self.span())
+    }
+
+    /// The documents that are asked for, which all lists agree on.
+    pub(super) fn wanted(&self) -> Range<u32> {
+        let wanted = self.terms.iter().find_map(|term| term.list).map(|list| list.wanted());
+        wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
+    }
+
+    /// How many these are.
+    pub(super) fn span(&self) -> u32 {
+        self.wanted().len() as u32
     }
 
     /// Hands on the documents of one window of at most `longest` docids, which begins at the first

@@ -33,7 +33,7 @@ pub(super) fn search(
             cursor.skip_to(block as usize);
             if run.next_block(cursor, (&list, weight))? {
                 let postings = (&cursor.docids, &cursor.scores);
-                let part = 0..cursor.len;
+                let part = cursor.at..cursor.len;
                 offer_block(run.level, postings, part, first_docid, &mut AnyOrder(top));
                 top.tighten();
             }

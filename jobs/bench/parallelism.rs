@@ -1,0 +1,343 @@
+//! `millrace bench parallelism`: what do the parallel models of `tatikonda11` gain and cost?
+//!
+//! Isolated: how queries are spread over workers. Every model runs the same query job on the same
+//! index in memory; a query's latency is from the moment it is sent to the moment its answer is laid
+//! out, waiting included. Axes: model, workers, load, query length, `delta`, size of a skip (figures
+//! 4 to 7). Points that are compared are measured in turn, pass by pass. Expected: `inter` has the
+//! best throughput, `fgqp` nearly that with the lowest latency, `docp` loses where shares are uneven.
+
+mod figures;
+mod rig;
+
+use super::{all_queries, quantile};
+use crate::Usage;
+use crate::query::{Model, Ranking};
+use anyhow::Context;
+use millrace::generate::arrivals::Poisson;
+use millrace::query::output::Query;
+use millrace::query::searcher::{Cutting, Searcher, Shared};
+use rig::{MOST_QUERIES, Rig, Run};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Arguments of the experiment.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ranking: Ranking,
+    /// Worker threads, such as 1,2,4 (default: powers of two up to all cores).
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    workers: Vec<NonZeroUsize>,
+    /// What to measure, such as models,delta (default: all).
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<Figure>,
+    /// Seconds of a point in a pass.
+    #[arg(long, default_value_t = 1.0, value_name = "S")]
+    seconds: f64,
+    /// Passes over all points that are compared.
+    #[arg(long, default_value = "3", value_name = "N")]
+    passes: NonZeroUsize,
+    /// Light load, as a part of what one worker can do.
+    #[arg(long, default_value_t = 0.2, value_name = "F")]
+    light: f64,
+    /// Only queries that take at least so many microseconds on one worker.
+    #[arg(long, default_value_t = 0.0, value_name = "US")]
+    least_us: f64,
+    /// Only queries that take at most so many microseconds on one worker.
+    #[arg(long, default_value_t = f64::INFINITY, value_name = "US", hide_default_value = true)]
+    most_us: f64,
+    /// Another seed makes other arrivals.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Times of arrivals in seconds, one a line, in place of random ones; they are stretched to the
+    /// rate of each point.
+    #[arg(long, value_name = "FILE")]
+    arrivals: Option<PathBuf>,
+    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum Figure {
+    /// Throughput and latency by workers (figures 4a, 4b).
+    Models,
+    /// Pool thresholds (figure 4c).
+    Delta,
+    /// Latency by arrival rate (figure 5a).
+    Load,
+    /// Latency and throughput by query length (figures 5b, 5c, 6).
+    Length,
+    /// Tasks by size of a skip (figure 7).
+    Skips,
+}
+
+/// What all figures need.
+struct Bench<'a> {
+    args: &'a Args,
+    shared: Arc<Shared>,
+    /// The queries with their latency on one worker, in microseconds, and their number of terms.
+    queries: Vec<(Query, f64, usize)>,
+    workers: Vec<usize>,
+    arrivals: Option<Vec<f64>>,
+}
+
+/// Runs the experiment.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if !(args.seconds > 0.0 && args.light > 0.0) {
+        return Err(Usage("--seconds and --light are above 0".into()).into());
+    }
+    let shared = args.ranking.open()?;
+    let arrivals = args.arrivals.as_deref().map(read_arrivals).transpose()?;
+    let queries = timed(&shared, all_queries(args.queries.as_deref())?, args)?;
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut workers: Vec<usize> = args.workers.iter().map(|n| n.get()).collect();
+    if workers.is_empty() {
+        workers = (0..).map(|power| 1 << power).take_while(|&n| n < cores).collect();
+        workers.push(cores);
+    }
+    workers.sort_unstable();
+    let bench = Bench { args, shared, queries, workers, arrivals };
+    let mean = bench.mean_us(&bench.all());
+    eprintln!(
+        "{} queries of {mean:.0} us in the mean on one worker, on {} cores",
+        bench.queries.len(),
+        cores
+    );
+    let wants = |figure| args.only.is_empty() || args.only.contains(&figure);
+    if wants(Figure::Models) {
+        bench.models()?;
+    }
+    if wants(Figure::Delta) {
+        bench.delta()?;
+    }
+    if wants(Figure::Load) {
+        bench.load("load", &bench.all())?;
+    }
+    if wants(Figure::Length) {
+        bench.length()?;
+    }
+    if wants(Figure::Skips) {
+        bench.skips()?;
+    }
+    Ok(())
+}
+
+/// Times each query alone, on the second of two passes, and keeps those that are wanted.
+fn timed(
+    shared: &Arc<Shared>,
+    queries: Vec<Query>,
+    args: &Args,
+) -> anyhow::Result<Vec<(Query, f64, usize)>> {
+    let mut searcher = Searcher::new(shared.clone());
+    let mut kept = Vec::new();
+    for query in queries {
+        searcher.search(&query.text)?;
+        let start = Instant::now();
+        std::hint::black_box(searcher.search(&query.text)?);
+        let us = start.elapsed().as_secs_f64() * 1e6;
+        let terms = searcher.frequencies(&query.text)?.len();
+        if us >= args.least_us && us <= args.most_us {
+            kept.push((query, us, terms));
+        }
+    }
+    anyhow::ensure!(!kept.is_empty(), "no query takes that long, or that short");
+    Ok(kept)
+}
+
+fn read_arrivals(path: &std::path::Path) -> anyhow::Result<Vec<f64>> {
+    let named = || format!("reading the arrivals {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    let times: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+    let times = times.with_context(named)?;
+    let rise = times.is_sorted() && times.iter().all(|time| time.is_finite() && *time >= 0.0);
+    if !rise || times.last().is_none_or(|&last| last <= 0.0) {
+        anyhow::bail!("{}: times of arrivals rise from 0 on", path.display());
+    }
+    Ok(times)
+}
+
+/// A way to run a query job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Way {
+    model: Model,
+    workers: usize,
+}
+
+impl Way {
+    fn name(self) -> String {
+        match self.model {
+            Model::Inter => format!("inter-{}", self.workers),
+            Model::DocpUi => format!("docp-ui-{}", self.workers),
+            Model::DocpPi => format!("docp-pi-{}", self.workers),
+            Model::Fgqp { delta, cutting } if cutting.skip > 1 => {
+                format!("fgqp-{}-delta-{delta}-skip-{}", self.workers, cutting.skip * 128)
+            }
+            Model::Fgqp { delta, .. } => format!("fgqp-{}-delta-{delta}", self.workers),
+        }
+    }
+}
+
+fn fgqp(delta: usize) -> Model {
+    Model::Fgqp { delta, cutting: Cutting::default() }
+}
+
+/// How a way does at a load.
+struct Point {
+    way: Way,
+    /// Queries a second that arrive; infinity if all are there from the beginning.
+    rate: f64,
+    runs: Vec<Run>,
+}
+
+impl Point {
+    fn throughput(&self) -> f64 {
+        let mut rates: Vec<f64> = self.runs.iter().map(|run| run.queries_per_s).collect();
+        super::median(&mut rates)
+    }
+
+    fn latencies(&self) -> Vec<f64> {
+        let mut all: Vec<f64> = self.runs.iter().flat_map(|run| &run.latencies).copied().collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all
+    }
+
+    fn mean_us(&self) -> f64 {
+        let all = self.latencies();
+        all.iter().sum::<f64>() / all.len() as f64
+    }
+
+    /// Prints the point as a JSON line, and as a row of a table on standard error.
+    fn print(&self, figure: &str, more: Value) -> anyhow::Result<()> {
+        let all = self.latencies();
+        let Way { model, workers } = self.way;
+        let (name, delta, skip) = match model {
+            Model::Inter => ("inter", None, None),
+            Model::DocpUi => ("docp-ui", None, None),
+            Model::DocpPi => ("docp-pi", None, None),
+            Model::Fgqp { delta, cutting } => ("fgqp", Some(delta), Some(cutting.skip * 128)),
+        };
+        let mut line = json!({
+            "figure": figure,
+            "model": name,
+            "workers": workers,
+            "delta": delta,
+            "skip": skip,
+            "rate": self.rate.is_finite().then_some(self.rate),
+            "queries": all.len(),
+            "queries_per_s": self.throughput(),
+            "mean_us": self.mean_us(),
+            "p50_us": quantile(&all, 0.50),
+            "p95_us": quantile(&all, 0.95),
+            "p99_us": quantile(&all, 0.99),
+        });
+        let mut notes = String::new();
+        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+            for (key, value) in &more {
+                let short = value.as_f64().map_or(value.to_string(), |value| format!("{value:.3}"));
+                notes += &format!("  {key} {short}");
+            }
+            line.extend(more);
+        }
+        writeln!(std::io::stdout(), "{line}")?;
+        let rate = if self.rate.is_finite() { format!("{:.0}/s", self.rate) } else { "all".into() };
+        eprintln!(
+            "{figure:<10} {:<22} {rate:>9} {:>9.0} q/s  mean {:>9.0}  p50 {:>9.0}  p95 {:>9.0}  p99 {:>9.0} us{notes}",
+            self.way.name(),
+            self.throughput(),
+            self.mean_us(),
+            quantile(&all, 0.50),
+            quantile(&all, 0.95),
+            quantile(&all, 0.99),
+        );
+        Ok(())
+    }
+}
+
+impl Bench<'_> {
+    fn all(&self) -> Vec<&Query> {
+        self.queries.iter().map(|(query, ..)| query).collect()
+    }
+
+    fn most_workers(&self) -> usize {
+        self.workers.last().copied().unwrap_or(1)
+    }
+
+    /// The mean latency of some of the queries on one worker.
+    fn mean_us(&self, queries: &[&Query]) -> f64 {
+        let of = |query: &&Query| self.queries.iter().find(|(other, ..)| other == *query);
+        let us: Vec<f64> = queries.iter().filter_map(of).map(|&(_, us, _)| us).collect();
+        us.iter().sum::<f64>() / us.len().max(1) as f64
+    }
+
+    /// Starts the jobs of some ways. Each is there once.
+    fn rigs(&self, ways: &[Way], queries: &[&Query]) -> anyhow::Result<Vec<Rig>> {
+        let mut rigs: Vec<Rig> = Vec::new();
+        let queries: Vec<Query> = queries.iter().map(|&query| query.clone()).collect();
+        for &Way { model, workers } in ways {
+            if rigs.iter().all(|rig| (rig.model, rig.workers) != (model, workers)) {
+                let start = Instant::now();
+                rigs.push(Rig::start(&self.shared, model, workers, &queries)?);
+                if model == Model::DocpPi {
+                    let seconds = start.elapsed().as_secs_f64();
+                    eprintln!("docp-pi-{workers}: copied the shares in {seconds:.1} s");
+                }
+            }
+        }
+        Ok(rigs)
+    }
+
+    /// Measures points, given by way and rate, in turn, so many passes.
+    fn points(&self, wanted: &[(Way, f64)], queries: &[&Query]) -> anyhow::Result<Vec<Point>> {
+        let ways: Vec<Way> = wanted.iter().map(|&(way, _)| way).collect();
+        let mut rigs = self.rigs(&ways, queries)?;
+        let mut points: Vec<Point> =
+            wanted.iter().map(|&(way, rate)| Point { way, rate, runs: Vec::new() }).collect();
+        let alone = 1e6 / self.mean_us(queries);
+        for pass in 0..self.args.passes.get() {
+            for point in &mut points {
+                let Way { model, workers } = point.way;
+                let rate = point.rate.min(alone * workers as f64);
+                let count = ((rate * self.args.seconds) as usize).clamp(50, MOST_QUERIES / 2);
+                // Every point and pass begins elsewhere, so that all queries have their turn.
+                let queries: Vec<&Query> = queries
+                    .iter()
+                    .cycle()
+                    .skip(pass * count % queries.len())
+                    .take(count)
+                    .copied()
+                    .collect();
+                let times = self.times(point.rate, pass as u64, count);
+                let rig = rigs.iter_mut().find(|rig| (rig.model, rig.workers) == (model, workers));
+                point.runs.push(rig.context("every way has a rig")?.run(&queries, times)?);
+            }
+        }
+        Ok(points)
+    }
+
+    /// When queries arrive.
+    fn times(&self, rate: f64, pass: u64, count: usize) -> Vec<f64> {
+        match &self.arrivals {
+            _ if rate.is_infinite() => vec![0.0; count],
+            None => Poisson::new(self.args.seed + pass, rate).take(count).collect(),
+            Some(times) => {
+                let last = times.last().copied().unwrap_or(1.0);
+                let stretch = times.len() as f64 / last / rate;
+                let round = |round: usize| {
+                    times.iter().map(move |time| (time + last * round as f64) * stretch)
+                };
+                (0..).flat_map(round).take(count).collect()
+            }
+        }
+    }
+
+    /// Queries a second of `inter` on so many workers, about.
+    fn capacity(&self, workers: usize, queries: &[&Query]) -> anyhow::Result<f64> {
+        let way = Way { model: Model::Inter, workers };
+        Ok(self.points(&[(way, f64::INFINITY)], queries)?[0].throughput())
+    }
+}

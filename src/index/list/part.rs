@@ -1,0 +1,80 @@
+//! How is a part of a list read as if it were a list? A part is some neighbouring blocks, the tail
+//! counted as a block behind the last full one. It is a [`ListView`] of its own, so that a search of
+//! the part needs nothing that a search of the whole does not.
+
+use std::ops::Range;
+
+use super::{BLOCK, ListView};
+
+impl<'a> ListView<'a> {
+    /// Blocks, and the tail if there is one.
+    #[inline]
+    pub fn blocks(&self) -> usize {
+        (self.df as usize).div_ceil(BLOCK)
+    }
+
+    /// The docids that are asked for: all, unless this is a part.
+    #[inline]
+    pub fn wanted(&self) -> Range<u32> {
+        self.from..self.to
+    }
+
+    /// The number of the first block from `from` on that may hold a docid of at least `docid`;
+    /// `blocks` behind the last.
+    ///
+    /// # Panics
+    ///
+    /// If `from` is above the number of full blocks.
+    pub fn block_of(&self, from: usize, docid: u32) -> usize {
+        let last_docids = self.last_docids();
+        // Near ones are found soon: the search doubles its steps.
+        let (mut least, mut step) = (from, 1);
+        while let Some(&last) = last_docids.get(least + step - 1)
+            && u32::from_le_bytes(last) < docid
+        {
+            least += step;
+            step *= 2;
+        }
+        let end = (least + step - 1).min(last_docids.len());
+        let before = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
+        least + last_docids[least..end].partition_point(before)
+    }
+
+    /// The part of the list with some of its blocks, of which documents outside of `wanted` are not
+    /// asked for: a search may leave them out or may meet them, and drops them then. `None` if the
+    /// list has none of the blocks.
+    pub fn part(&self, blocks: Range<usize>, wanted: Range<u32>) -> Option<Self> {
+        let full = self.full_blocks();
+        let blocks = blocks.start..blocks.end.min(self.blocks());
+        if blocks.is_empty() {
+            return None;
+        }
+        let with_tail = blocks.end > full;
+        let kept = blocks.start.min(full)..blocks.end.min(full);
+        let tail_len = if with_tail { self.tail_len() } else { 0 };
+        let before = match kept.start {
+            0 => self.before,
+            start => self.last_docid(start - 1),
+        };
+        // A list that is a tail alone has no bounds.
+        let bounds = self.bounds.get(blocks).unwrap_or_default();
+        Some(ListView {
+            last_docids: &self.last_docids[kept.clone()],
+            bounds,
+            df: (kept.len() * BLOCK + tail_len) as u32,
+            first: self.first + kept.start,
+            before,
+            tail: if with_tail { self.tail } else { self.arrays },
+            from: wanted.start.max(self.from),
+            to: wanted.end.min(self.to),
+            ..*self
+        })
+    }
+
+    /// The part of the list whose blocks may hold some docids. `None` if no block does.
+    pub fn within(&self, docids: Range<u32>) -> Option<Self> {
+        let start = self.block_of(0, docids.start);
+        let end = self.block_of(start.min(self.full_blocks()), docids.end) + 1;
+        self.part(start..end, docids)
+    }
+}

@@ -1,0 +1,189 @@
+//! Who does which part of which query next? The pool that the workers of a process share under
+//! `tatikonda11`'s fine-grained model (FGQP, section 3.2.2, algorithms 2 and 3): queries that wait,
+//! and tasks of queries that were cut.
+//!
+//! As in the paper a new query is cut only while at most `delta` tasks are open, and else tasks are
+//! done, oldest query first. A small `delta` has all workers at one query, for latency; a large one
+//! keeps them busy where queries end, for throughput.
+//!
+//! Different from the paper: there is no producer apart, whoever comes first cuts; and a worker takes
+//! several neighbouring tasks at once, many while many are left and then fewer, down to what is worth
+//! taking.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::searcher::{Combined, Cut, Mode, Settings};
+use super::top_k::Hit;
+
+/// What a worker does for a query at least, in nanoseconds: less is not worth a visit to the pool.
+const LEAST_NS: f64 = 20_000.0;
+
+/// A query of which tasks are open. `Q` is what it is known by.
+#[derive(Debug)]
+pub struct Open<Q> {
+    /// What the query is known by.
+    pub query: Q,
+    /// Its tasks.
+    pub cut: Cut,
+    found: Mutex<Found>,
+    /// Tasks taken at once at least.
+    least: usize,
+}
+
+#[derive(Debug)]
+struct Found {
+    combined: Combined,
+    floor: f32,
+    /// Tasks that are not done.
+    left: usize,
+}
+
+/// What a worker is to do.
+#[derive(Debug)]
+pub enum Work<Q> {
+    /// Answer a query, or cut it.
+    Begin(Q),
+    /// Do some tasks of a query.
+    Tasks(Arc<Open<Q>>, Range<usize>),
+}
+
+/// The pool.
+#[derive(Debug)]
+pub struct Pool<Q> {
+    delta: usize,
+    workers: usize,
+    settings: Settings,
+    state: Mutex<State<Q>>,
+}
+
+#[derive(Debug)]
+struct State<Q> {
+    waiting: VecDeque<Q>,
+    /// Queries with tasks that nobody has taken, and the first of these tasks.
+    open: VecDeque<(Arc<Open<Q>>, usize)>,
+    /// Tasks that nobody has taken.
+    tasks: usize,
+    /// Workers that found nothing to do.
+    idle: Vec<usize>,
+}
+
+/// A worker that finds more to do than it takes wakes so many others, and these wake others.
+const WAKES: usize = 3;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is whole after any panic.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl<Q> State<Q> {
+    /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
+    fn wake(&mut self, own: usize) -> Vec<usize> {
+        let work = (self.waiting.len() + self.tasks).saturating_sub(own);
+        let most = WAKES.min(work).min(self.idle.len());
+        self.idle.split_off(self.idle.len() - most)
+    }
+}
+
+impl<Q> Pool<Q> {
+    /// An empty pool for so many workers.
+    pub fn new(delta: usize, workers: usize, settings: Settings) -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            open: VecDeque::new(),
+            tasks: 0,
+            idle: Vec::with_capacity(workers),
+        };
+        Self { delta, workers: workers.max(1), settings, state: Mutex::new(state) }
+    }
+
+    /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
+    pub fn push(&self, queries: impl IntoIterator<Item = Q>) -> Vec<usize> {
+        let mut state = lock(&self.state);
+        state.waiting.extend(queries);
+        state.wake(1)
+    }
+
+    /// Adds a query that was cut, and names workers to be woken; who cut it takes tasks next.
+    pub fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
+        let tasks = cut.tasks();
+        let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
+        let combined = Combined::new(&self.settings);
+        let open = Arc::new(Open {
+            query,
+            cut,
+            found: Mutex::new(Found { combined, floor: f32::NEG_INFINITY, left: tasks }),
+            least: least.max(1),
+        });
+        let mut state = lock(&self.state);
+        state.open.push_back((open, 0));
+        state.tasks += tasks;
+        state.wake(1)
+    }
+
+    /// Gives `worker` something to do, and names workers to be woken since there is more. If there is
+    /// nothing, the worker is idle until it is named to another.
+    pub fn take(&self, worker: usize) -> (Option<Work<Q>>, Vec<usize>) {
+        let mut state = lock(&self.state);
+        let work = if state.tasks <= self.delta
+            && let Some(query) = state.waiting.pop_front()
+        {
+            Some(Work::Begin(query))
+        } else {
+            self.take_tasks(&mut state)
+        };
+        if work.is_none() && !state.idle.contains(&worker) {
+            state.idle.push(worker);
+        }
+        let woken = if work.is_some() { state.wake(0) } else { Vec::new() };
+        (work, woken)
+    }
+
+    fn take_tasks(&self, state: &mut State<Q>) -> Option<Work<Q>> {
+        let (open, first) = state.open.front_mut()?;
+        let (first_taken, tasks) = (*first, open.cut.tasks());
+        let fair = (tasks - first_taken).div_ceil(2 * self.workers);
+        let end = first_taken + fair.max(open.least);
+        let end = end.min(open.cut.end_of_run(first_taken));
+        let taken = open.clone();
+        *first = end;
+        if end == tasks {
+            state.open.pop_front();
+        }
+        state.tasks -= end - first_taken;
+        Some(Work::Tasks(taken, first_taken..end))
+    }
+}
+
+/// What a query has come to when tasks of it are done.
+#[derive(Debug, PartialEq)]
+pub enum Done {
+    /// Tasks are left.
+    More,
+    /// These are the best hits.
+    Answered(Vec<Hit>),
+    /// AND+OR found fewer than k documents with all terms: OR begins.
+    Any,
+}
+
+impl<Q> Open<Q> {
+    /// Documents with scores below this are not among the best k of the query.
+    pub fn floor(&self) -> f32 {
+        lock(&self.found).floor
+    }
+
+    /// Adds the hits of some tasks that are done.
+    pub fn done(&self, tasks: Range<usize>, hits: &[Hit], settings: &Settings) -> Done {
+        let mut found = lock(&self.found);
+        found.floor = found.combined.add(hits);
+        found.left -= tasks.len();
+        if found.left > 0 {
+            return Done::More;
+        }
+        let mut hits = Vec::new();
+        found.combined.take(&mut hits);
+        let decided = settings.mode != Mode::AndOr || self.cut.mode() == Mode::Or;
+        if decided || hits.len() >= settings.k { Done::Answered(hits) } else { Done::Any }
+    }
+}

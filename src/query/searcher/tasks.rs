@@ -1,0 +1,360 @@
+//! How is a query cut into tasks that need nothing from each other?
+//!
+//! An AND query as `tatikonda11` does it (section 3.2.3, algorithm 4): each skip of the shortest list
+//! is a task, with those skips of every other list that may hold docids of its range. A skip is a
+//! number of neighbouring blocks, of which the last docids lie in memory uncompressed; tasks share
+//! blocks of the longer lists at their borders, and no others. An OR query has no list that every
+//! hit is in: it is cut by docid, at borders of blocks of its longest list, into tasks of about equal
+//! work.
+//!
+//! Different from the paper: the skips of each run are cut for themselves; neighbouring tasks may be
+//! done as one, which spares the shared blocks; documents are scored where they are found, so that
+//! there are no scoring tasks apart; a query that is soon answered is not cut at all. A task begins
+//! with the k-th score that other tasks of its query have found, so that little is lost where lists
+//! are skipped by score.
+
+use std::ops::Range;
+
+use super::{Mode, QueryTerm, Searcher, Settings, Shared, recycle};
+use crate::index::error::IndexError;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::ListView;
+use crate::query::share::Share;
+use crate::query::top_k::{Hit, TopK};
+
+/// How queries are cut.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cutting {
+    /// Blocks of a skip, at least 1.
+    pub skip: usize,
+    /// Queries that take less are answered whole, in nanoseconds as [estimated](Cut::cost_ns).
+    pub least_ns: f64,
+}
+
+impl Default for Cutting {
+    /// Skips of a block; queries of less than 60 microseconds stay whole.
+    fn default() -> Self {
+        Cutting { skip: 1, least_ns: 60_000.0 }
+    }
+}
+
+/// To decode a block of a list and to look for documents in it, in nanoseconds.
+const BLOCK_NS: f64 = 70.0;
+
+/// To take a document of the shortest list through another.
+const CANDIDATE_NS: f64 = 2.0;
+
+/// A posting of an OR query, most of which are passed over.
+const POSTING_NS: f64 = 0.5;
+
+/// What a task of an OR query should take.
+const OR_TASK_NS: f64 = 15_000.0;
+
+/// A query that was cut, for any number of searchers of the same index.
+#[derive(Debug)]
+pub struct Cut {
+    /// `And` or `Or`.
+    mode: Mode,
+    strings: String,
+    terms: Vec<QueryTerm>,
+    weights: Vec<f32>,
+    /// The terms' lists, run by run.
+    lists: Vec<Option<TermEntry>>,
+    /// Of each run with tasks, its number and the number of the first task behind it.
+    runs: Vec<(usize, usize)>,
+    /// Of each task, the docids that its hits are among, counted from the run's first.
+    docids: Vec<Range<u32>>,
+    /// Of each task of an AND query, the blocks of each term's list.
+    blocks: Vec<Range<u32>>,
+    cost_ns: f64,
+}
+
+impl Cut {
+    /// How many tasks there are: at least one.
+    pub fn tasks(&self) -> usize {
+        self.docids.len()
+    }
+
+    /// About how long all tasks take together, in nanoseconds.
+    pub fn cost_ns(&self) -> f64 {
+        self.cost_ns
+    }
+
+    /// Which documents the tasks look for: `And` or `Or`.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Distinct terms of the query.
+    pub fn terms(&self) -> usize {
+        self.terms.len()
+    }
+
+    /// The blocks of each term's list that a task of an AND query looks at.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such task, or this is an OR query.
+    pub fn blocks(&self, task: usize) -> &[Range<u32>] {
+        &self.blocks[task * self.terms.len()..][..self.terms.len()]
+    }
+
+    /// The list of each term in the first run.
+    #[cfg(test)]
+    pub(super) fn lists(&self) -> impl Iterator<Item = TermEntry> {
+        self.lists.iter().take(self.terms.len()).flatten().copied()
+    }
+
+    /// The end of the tasks that may be done together with this one.
+    pub fn end_of_run(&self, task: usize) -> usize {
+        self.run_of(task).1
+    }
+
+    /// The run of a task, and the first task behind that run.
+    fn run_of(&self, task: usize) -> (usize, usize) {
+        self.runs[self.runs.partition_point(|&(_, end)| end <= task)]
+    }
+}
+
+/// What became of a query that was to be answered or cut.
+#[derive(Debug)]
+pub enum Begun {
+    /// It was answered: [`Searcher::hits`] has the hits.
+    Answered {
+        /// Whether any of its terms is in the index.
+        known: bool,
+    },
+    /// It was cut. AND+OR was cut for AND; if the tasks find fewer than k documents,
+    /// [`Searcher::begin`] has to be asked for OR.
+    Cut(Cut),
+}
+
+impl Searcher {
+    /// Answers a query if that is soon done, and cuts it into tasks if not.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn begin(
+        &mut self,
+        text: &str,
+        mode: Mode,
+        cutting: &Cutting,
+    ) -> Result<Begun, IndexError> {
+        let (shared, share) = (self.shared.clone(), Share::Whole);
+        let lists = self.look_up(&shared, &share, text)?;
+        let begun = self.begin_with(&shared, &lists, mode, cutting);
+        self.lists = recycle(lists);
+        begun
+    }
+
+    fn begin_with<'a>(
+        &mut self,
+        shared: &'a Shared,
+        lists: &[Option<ListView<'a>>],
+        mode: Mode,
+        cutting: &Cutting,
+    ) -> Result<Begun, IndexError> {
+        let known = self.is_known();
+        let first = if mode == Mode::Or { Mode::Or } else { Mode::And };
+        let all_known = self.dfs.iter().all(|&df| df > 0);
+        if known && (all_known || first == Mode::Or) {
+            if let Some(cut) = self.cut(shared, lists, first, cutting)? {
+                return Ok(Begun::Cut(cut));
+            }
+        }
+        self.answer(shared, lists, first)?;
+        if mode == Mode::AndOr && self.hits.len() < shared.settings.k {
+            return self.begin_with(shared, lists, Mode::Or, cutting);
+        }
+        Ok(Begun::Answered { known })
+    }
+
+    /// The hits of the query that was answered last, or of the tasks that were done last.
+    pub fn hits(&self) -> &[Hit] {
+        &self.hits
+    }
+
+    /// Does some tasks, which are neighbours and of one run. Hits with scores below `floor` are left
+    /// out, as are those that are not among the best k of these tasks; [`hits`](Self::hits) has the
+    /// others.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If there are no such tasks, or they are of several runs.
+    pub fn work(&mut self, cut: &Cut, tasks: Range<usize>, floor: f32) -> Result<(), IndexError> {
+        let shared = self.shared.clone();
+        let (number, end) = cut.run_of(tasks.start);
+        assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
+        let run = &shared.generation.runs()[number];
+        let docids = cut.docids[tasks.start].start..cut.docids[tasks.end - 1].end;
+        let entries = &cut.lists[number * cut.terms.len()..][..cut.terms.len()];
+        let mut lists = recycle(std::mem::take(&mut self.lists));
+        for (i, entry) in entries.iter().enumerate() {
+            let part = match entry.map(|entry| run.list(entry)).transpose()? {
+                None => None,
+                Some(list) if cut.mode == Mode::Or => list.within(docids.clone()),
+                Some(list) => {
+                    let (first, last) =
+                        (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
+                    list.part(first.start as usize..last.end as usize, docids.clone())
+                }
+            };
+            lists.push(part);
+        }
+        let first = run.first_docid();
+        self.top.reset(shared.settings.k);
+        self.top.raise(floor);
+        self.top.only(first.saturating_add(docids.start)..first.saturating_add(docids.end));
+        let searched = self.search_run(&shared, (number, run), (&cut.weights, &lists), cut.mode);
+        self.lists = recycle(lists);
+        if let Err(source) = searched {
+            return Err(super::blame(run, super::split_terms(&cut.strings, &cut.terms), source));
+        }
+        self.top.take(&mut self.hits);
+        Ok(())
+    }
+
+    /// Cuts the analysed query, unless it is soon answered.
+    fn cut(
+        &mut self,
+        shared: &Shared,
+        lists: &[Option<ListView<'_>>],
+        mode: Mode,
+        cutting: &Cutting,
+    ) -> Result<Option<Cut>, IndexError> {
+        let terms = self.terms.len();
+        let cost_of = if mode == Mode::And { and_cost } else { or_cost };
+        let cost_ns = lists.chunks(terms).map(cost_of).sum();
+        if cost_ns < cutting.least_ns {
+            return Ok(None);
+        }
+        self.weigh();
+        let mut cut = Cut {
+            mode,
+            strings: self.strings.clone(),
+            terms: self.terms.clone(),
+            weights: self.weights.clone(),
+            lists: Vec::with_capacity(lists.len()),
+            runs: Vec::new(),
+            docids: Vec::new(),
+            blocks: Vec::new(),
+            cost_ns,
+        };
+        for (number, (run, lists)) in
+            shared.generation.runs().iter().zip(lists.chunks(terms)).enumerate()
+        {
+            for (collection, suffix) in self.split_terms() {
+                cut.lists.push(run.lexicon().find(collection, suffix)?);
+            }
+            if mode == Mode::And {
+                cut.by_skips(lists, cutting.skip.max(1));
+            } else {
+                cut.by_docids(lists, run.documents());
+            }
+            if cut.docids.len() > cut.runs.last().map_or(0, |&(_, end)| end) {
+                cut.runs.push((number, cut.docids.len()));
+            }
+        }
+        Ok((!cut.docids.is_empty()).then_some(cut))
+    }
+}
+
+impl Cut {
+    /// Algorithm 4: adds a task for each skip of the shortest list of a run. Where a longer list has
+    /// ended there are no more.
+    fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
+        let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };
+        let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);
+        let of_shortest = lists[shortest];
+        let mut ends = vec![0; lists.len()];
+        let (mut block, mut least) = (0, 0);
+        while block < of_shortest.blocks() {
+            let next = (block + skip).min(of_shortest.blocks());
+            // The last docid of the skip; that of the tail is not known.
+            let last = match of_shortest.last_docids().get(next - 1) {
+                Some(last) => u32::from_le_bytes(*last),
+                None => u32::MAX - 1,
+            };
+            for (term, list) in lists.iter().enumerate() {
+                let (start, end) = if term == shortest {
+                    (block, next)
+                } else {
+                    let start = list.block_of(ends[term], least);
+                    let start = start.min(list.full_blocks());
+                    (start, (list.block_of(start, last) + 1).min(list.blocks()))
+                };
+                // The next skip may begin in the block in which this one ends.
+                ends[term] = end.saturating_sub(1);
+                self.blocks.push(start as u32..end as u32);
+            }
+            let from = self.blocks.len() - lists.len();
+            if self.blocks[from..].iter().any(Range::is_empty) {
+                self.blocks.truncate(from);
+                return;
+            }
+            self.docids.push(least..last.saturating_add(1));
+            (block, least) = (next, last.saturating_add(1));
+        }
+    }
+
+    /// Adds tasks of about equal work, between borders of blocks of the longest list of a run.
+    fn by_docids(&mut self, lists: &[Option<ListView<'_>>], documents: u32) {
+        let Some(longest) = lists.iter().flatten().max_by_key(|list| list.df()) else { return };
+        let tasks = (or_cost(lists) / OR_TASK_NS).ceil().max(1.0) as usize;
+        let blocks = longest.full_blocks();
+        let (step, mut block, mut least) = ((blocks / tasks).max(1), 0, 0);
+        while block + 2 * step <= blocks {
+            block += step;
+            let end = longest.last_docid(block - 1).saturating_add(1);
+            if end > least && end < documents {
+                self.docids.push(least..end);
+                least = end;
+            }
+        }
+        self.docids.push(least..documents);
+    }
+}
+
+/// About how long an AND query takes in one run, in nanoseconds.
+fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
+    let dfs = lists.iter().map(|list| list.map_or(0, |list| list.df()));
+    let shortest = f64::from(dfs.min().unwrap_or(0));
+    let blocks = |list: &ListView<'_>| (list.blocks() as f64).min(shortest);
+    let blocks: f64 = lists.iter().flatten().map(blocks).sum();
+    blocks * BLOCK_NS + shortest * lists.len() as f64 * CANDIDATE_NS
+}
+
+/// About how long an OR query takes in one run, in nanoseconds.
+fn or_cost(lists: &[Option<ListView<'_>>]) -> f64 {
+    lists.iter().flatten().map(|list| f64::from(list.df()) * POSTING_NS).sum()
+}
+
+/// The hits of tasks of one query, put together.
+#[derive(Debug)]
+pub struct Combined {
+    top: TopK,
+}
+
+impl Combined {
+    /// Nothing yet.
+    pub fn new(settings: &Settings) -> Self {
+        let mut top = TopK::new();
+        top.reset(settings.k);
+        Self { top }
+    }
+
+    /// Adds the hits of some tasks. Returns the score of the k-th so far; minus infinity if there are
+    /// fewer, plus infinity if k is 0.
+    pub fn add(&mut self, hits: &[Hit]) -> f32 {
+        hits.iter().for_each(|hit| self.top.offer(hit.docid, hit.score));
+        self.top.least()
+    }
+
+    /// Takes the best k.
+    pub fn take(&mut self, hits: &mut Vec<Hit>) {
+        self.top.take(hits);
+    }
+}

@@ -1,0 +1,203 @@
+//! Do parts of a search, put together, find what one search finds?
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::index::testing::{Collection, build, collection, term};
+use crate::query::share::Copied;
+
+const ALGORITHMS: [Algorithm; 6] = [
+    Algorithm::Exhaustive,
+    Algorithm::MaxScore,
+    Algorithm::Wand,
+    Algorithm::Bmw,
+    Algorithm::Galloping,
+    Algorithm::SmallAdaptive,
+];
+
+/// Every query is cut.
+const ALL: Cutting = Cutting { skip: 1, least_ns: 0.0 };
+
+fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+    hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
+}
+
+/// An index in which a few terms are in most documents, and some runs.
+struct Fixture {
+    folder: tempfile::TempDir,
+    documents: u32,
+}
+
+impl Fixture {
+    fn new(seed: u64, documents: u32, ends: &[usize]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut collection: Collection = collection(seed, documents, 60);
+        // Equal documents far from each other have equal scores.
+        let half = collection.len() / 2;
+        let (first, second) = collection.split_at_mut(half);
+        second[..half].clone_from_slice(first);
+        for (number, document) in collection.iter_mut().enumerate() {
+            if number % 3 > 0 {
+                document.insert(term(7), 1 + number as u32 % 2);
+            }
+            // Terms of few of the shares.
+            let third = number * 3 / documents as usize;
+            if number % 2 > 0 && third != 1 {
+                document.insert(term(62 + third as u32), 1);
+            }
+        }
+        build(folder.path(), &collection, ends);
+        Self { folder, documents }
+    }
+
+    fn shared(&self, mode: Mode, algorithm: Algorithm, k: usize) -> Arc<Shared> {
+        let generation = Generation::open(self.folder.path(), false).unwrap();
+        let settings = Settings { k, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene };
+        Shared::new(generation, settings).unwrap()
+    }
+}
+
+/// Does all tasks of a query, in an order and in portions that `order` gives.
+fn by_tasks(searcher: &mut Searcher, text: &str, cutting: &Cutting, order: &[usize]) -> Vec<Hit> {
+    let settings = *searcher.shared().settings();
+    let mut mode = settings.mode;
+    loop {
+        let cut = match searcher.begin(text, mode, cutting).unwrap() {
+            Begun::Answered { .. } => return searcher.hits().to_vec(),
+            Begun::Cut(cut) => cut,
+        };
+        let (mut portions, mut first) = (Vec::new(), 0);
+        while first < cut.tasks() {
+            let size = 1 + order[portions.len() % order.len()] % 7;
+            let end = (first + size).min(cut.end_of_run(first));
+            portions.push(first..end);
+            first = end;
+        }
+        let mut combined = Combined::new(&settings);
+        let mut floor = f32::NEG_INFINITY;
+        let mut taken = 0;
+        while !portions.is_empty() {
+            let next = order[taken % order.len()] % portions.len();
+            taken += 1;
+            searcher.work(&cut, portions.swap_remove(next), floor).unwrap();
+            floor = combined.add(searcher.hits());
+        }
+        let mut hits = Vec::new();
+        combined.take(&mut hits);
+        if settings.mode != Mode::AndOr || cut.mode() == Mode::Or || hits.len() >= settings.k {
+            return hits;
+        }
+        mode = Mode::Or;
+    }
+}
+
+#[test]
+fn tasks_are_those_of_the_papers_algorithm() {
+    let fixture = Fixture::new(3, 4000, &[]);
+    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    let shared = searcher.shared().clone();
+    let run = &shared.generation().runs()[0];
+    let mut cuts = 0;
+    for skip in [1, 2, 4] {
+        for number in 0..40 {
+            let text = format!("{} {}", term(number), term(7));
+            let Begun::Cut(cut) =
+                searcher.begin(&text, Mode::And, &Cutting { skip, ..ALL }).unwrap()
+            else {
+                continue;
+            };
+            let lists: Vec<ListView<'_>> =
+                cut.lists().map(|list| run.list(list).unwrap()).collect();
+            if cut.terms() < 2 || lists[0].df() == lists[1].df() {
+                continue;
+            }
+            cuts += 1;
+            let shortest = usize::from(lists[1].df() < lists[0].df());
+            let last = |list: &ListView<'_>, block: usize| {
+                list.last_docids().get(block).map_or(u32::MAX, |last| u32::from_le_bytes(*last))
+            };
+            for task in 0..cut.tasks() {
+                let (own, other) = (&cut.blocks(task)[shortest], &cut.blocks(task)[1 - shortest]);
+                let blocks = lists[shortest].blocks();
+                let (start, end) = (task * skip, ((task + 1) * skip).min(blocks));
+                assert_eq!(*own, start as u32..end as u32);
+                // The least blocks that hold d1 and d2.
+                let d1 = if start == 0 { 0 } else { last(&lists[shortest], start - 1) + 1 };
+                let d2 = last(&lists[shortest], end - 1);
+                let list = &lists[1 - shortest];
+                let of = |docid| (0..list.blocks()).find(|&block| last(list, block) >= docid);
+                assert_eq!(of(d1), Some(other.start as usize));
+                let last_block = of(d2).unwrap_or(list.blocks() - 1);
+                assert_eq!(last_block + 1, other.end as usize);
+            }
+        }
+    }
+    assert!(cuts > 20, "{cuts} queries");
+}
+
+#[test]
+fn shares_cover_all_documents_once() {
+    for documents in [0, 1, 2, 7, 1000, u32::MAX] {
+        for shares in [1, 2, 3, 16] {
+            let ranges: Vec<_> =
+                (0..shares).map(|number| Share::range(documents, number, shares)).collect();
+            assert_eq!((ranges[0].start, ranges[shares - 1].end), (0, documents));
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn oracle_parts_put_together_find_what_one_search_finds(
+        seed in any::<u64>(),
+        documents in prop::sample::select(vec![2u32, 300, 3000, 30_000]),
+        ends in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        queries in prop::collection::vec(prop::collection::vec(0..66u32, 1..5), 6),
+        shares in 1..6usize,
+        order in prop::collection::vec(0..1000usize, 1..40),
+        skip in 1..4usize,
+    ) {
+        let mut ends: Vec<usize> =
+            ends.iter().map(|end| end.index(documents as usize)).filter(|&end| end > 0).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let fixture = Fixture::new(seed, documents, &ends);
+        for algorithm in ALGORITHMS {
+            for mode in [Mode::Or, Mode::And, Mode::AndOr] {
+                for k in [1, 10, 1000] {
+                    let shared = fixture.shared(mode, algorithm, k);
+                    let mut whole = Searcher::new(shared.clone());
+                    let ranges: Vec<_> = (0..shares)
+                        .map(|number| Share::range(fixture.documents, number, shares))
+                        .collect();
+                    let mut in_place: Vec<Searcher> = ranges
+                        .iter()
+                        .map(|range| Searcher::of_share(shared.clone(), Share::Range(range.clone())))
+                        .collect();
+                    let copy = |range| {
+                        let copied = Copied::new(shared.generation(), range).unwrap();
+                        Searcher::of_share(shared.clone(), Share::Copy(Arc::new(copied)))
+                    };
+                    let mut copied: Vec<Searcher> = ranges.iter().map(copy).collect();
+                    for query in &queries {
+                        let words: Vec<String> = query.iter().map(|&number| term(number)).collect();
+                        let text = words.join(" ");
+                        let expected = bits(whole.search(&text).unwrap().0);
+                        for searchers in [&mut in_place, &mut copied] {
+                            let parts: Vec<Partial> =
+                                searchers.iter_mut().map(|s| s.search_share(&text).unwrap()).collect();
+                            let merged = Partial::merge(&parts, shared.settings());
+                            prop_assert_eq!(bits(&merged), expected.clone(), "{:?} {:?} {}", algorithm, mode, k);
+                        }
+                        let cutting = Cutting { skip, ..ALL };
+                        let tasks = by_tasks(&mut whole, &text, &cutting, &order);
+                        prop_assert_eq!(bits(&tasks), expected.clone(), "tasks: {:?} {:?} {}", algorithm, mode, k);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Do all models of parallelism give the answers of one worker, to the byte?
+
+use crate::util::*;
+use std::path::{Path, PathBuf};
+
+/// An index of some runs, and queries with many equal scores among their answers.
+struct Fixture {
+    _scratch: Scratch,
+    index: PathBuf,
+    queries: PathBuf,
+}
+
+impl Fixture {
+    fn new(seed: u64, documents: usize, runs: bool) -> Self {
+        let scratch = Scratch::new();
+        let mut collection = Collection::new(seed, documents, 60);
+        // Copies of documents have equal scores, far from each other.
+        let copies: Vec<Doc> = collection.docs.iter().step_by(3).cloned().collect();
+        let names = copies
+            .into_iter()
+            .zip(0..)
+            .map(|(doc, number)| Doc { name: Some(format!("copy-{number}")), ..doc });
+        collection.docs.extend(names);
+        let index = scratch.path("index");
+        let input = scratch.write("c.jsonl", collection.jsonl());
+        let job = millrace(args!["build", "--quiet", "--index", index, input]);
+        if runs {
+            job.env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
+            assert!(info(&index)["runs"].as_u64().unwrap() > 2);
+        } else {
+            job.ok();
+        }
+        let mut random = Random::new(seed);
+        let lines: String = (0..120)
+            .map(|number| {
+                let count = 1 + random.below(5);
+                let phrase = collection.words.phrase(&mut random, count);
+                match number % 10 {
+                    0 => format!("{phrase} {phrase}\n"),
+                    1 => format!("{phrase} zzzunheardof\n"),
+                    2 => "zzzunheardof\n".to_string(),
+                    3 => "?!\n".to_string(),
+                    _ => phrase + "\n",
+                }
+            })
+            .collect();
+        let queries = scratch.write("queries", lines);
+        Self { _scratch: scratch, index, queries }
+    }
+
+    fn answers(&self, more: &[&str]) -> String {
+        answers(&self.index, &self.queries, more)
+    }
+}
+
+fn answers(index: &Path, queries: &Path, more: &[&str]) -> String {
+    let job = millrace(args!["query", "--quiet", "--format", "tsv", "--index", index, queries]);
+    job.args(more).ok().text().to_string()
+}
+
+/// Every model, and fgqp with all queries cut, none, and some.
+const MODELS: [&[&str]; 8] = [
+    &["--parallelism", "inter"],
+    &["--parallelism", "docp-ui"],
+    &["--parallelism", "docp-pi"],
+    &["--parallelism", "fgqp"],
+    &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "0"],
+    &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "5"],
+    &["--parallelism", "fgqp", "--cut-us", "5", "--delta", "150"],
+    &["--parallelism", "fgqp", "--cut-us", "4000000000"],
+];
+
+fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
+    for mode in ["or", "and", "and-or"] {
+        for k in ["1", "10", "1000"] {
+            let setting = ["--mode", mode, "-k", k];
+            let expected = fixture.answers(&[&setting[..], &["-w", "1"]].concat());
+            assert!(!expected.is_empty());
+            for model in MODELS {
+                for workers in ["1", "2", "5"] {
+                    let more = [&setting[..], model, &["-w", workers]].concat();
+                    assert!(fixture.answers(&more) == expected, "{more:?}");
+                }
+            }
+            for algorithm in algorithms {
+                for model in &MODELS[1..6] {
+                    let more =
+                        [&setting[..], model, &["-w", "3", "--algorithm", algorithm]].concat();
+                    assert!(fixture.answers(&more) == expected, "{more:?}");
+                }
+            }
+        }
+    }
+}
+
+const ALGORITHMS: [&str; 6] =
+    ["exhaustive", "maxscore", "wand", "bmw", "galloping", "small-adaptive"];
+
+#[test]
+fn oracle_models_answer_as_one_worker() {
+    oracle_models(&Fixture::new(71, 6000, false), &ALGORITHMS);
+}
+
+// Only debug builds have what makes runs small.
+#[cfg(debug_assertions)]
+#[test]
+fn oracle_models_answer_as_one_worker_over_runs() {
+    oracle_models(&Fixture::new(72, 9000, true), &ALGORITHMS[1..4]);
+}
+
+#[test]
+fn queries_that_come_slowly_are_answered_at_once() {
+    use std::io::{BufRead, BufReader, Write};
+    let fixture = Fixture::new(73, 500, false);
+    let queries = std::fs::read_to_string(&fixture.queries).unwrap();
+    for model in MODELS {
+        let job =
+            millrace(args!["query", "--quiet", "--format", "jsonl", "--index", fixture.index]);
+        let mut job = job.args(model).args(["-w", "3", "--delay-ms", "0"]);
+        let mut child = job.spawn();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+        for query in queries.lines().take(20) {
+            writeln!(input, "{query}").unwrap();
+            let answer: serde_json::Value =
+                serde_json::from_str(&output.next().unwrap().unwrap()).unwrap();
+            assert_eq!(answer["query"], query);
+        }
+        drop(input);
+        assert!(output.next().is_none());
+        assert_eq!(wait(&mut child, "query"), Some(0));
+    }
+}
+
+#[test]
+fn an_index_without_documents() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    build(&index, args![scratch.write("c.jsonl", "")]);
+    let queries = scratch.write("queries", "mill\nrace\n");
+    for model in MODELS {
+        assert_eq!(answers(&index, &queries, &[model, &["-w", "4"]].concat()), "");
+    }
+}
+
+#[test]
+fn what_is_not_supported_is_wrong_usage() {
+    let ask = |more: &[&str]| {
+        let job = millrace(["query", "--index", "nowhere", "nothing"]).args(more);
+        job.fails(2)
+    };
+    ask(&["--parallelism", "fgqp", "-n", "2"]).says("--parallelism fgqp works in one process");
+    ask(&["--parallelism", "docp-pi", "-n", "2"]).says("--parallelism docp-pi works in one");
+    ask(&["--delta", "5"]).says("--delta goes with --parallelism fgqp");
+    ask(&["--parallelism", "docp-ui", "--cut-us", "5"]).says("--cut-us goes with");
+    ask(&["--parallelism", "none"]).says("--parallelism");
+}
