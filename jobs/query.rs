@@ -147,7 +147,7 @@ impl Model {
             Model::DocpUi => Parallelism::DocpUi,
             Model::DocpPi => Parallelism::DocpPi,
             Model::Fgqp { delta, cutting } => {
-                Parallelism::Fgqp(Crew::new(delta, cutting, workers, *settings))
+                Parallelism::Fgqp(Box::new(Crew::new(delta, cutting, workers, *settings)))
             }
         }
     }

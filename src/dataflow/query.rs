@@ -70,7 +70,7 @@ pub enum Parallelism {
     /// As `DocpUi`, in a copy of the share's postings that each worker makes at the start.
     DocpPi,
     /// Queries are cut into tasks, which go to whoever comes first.
-    Fgqp(Crew),
+    Fgqp(Box<Crew>),
 }
 
 /// The part of an index that a process searches.

@@ -157,10 +157,11 @@ impl Searcher {
         let known = self.is_known();
         let first = if mode == Mode::Or { Mode::Or } else { Mode::And };
         let all_known = self.dfs.iter().all(|&df| df > 0);
-        if known && (all_known || first == Mode::Or) {
-            if let Some(cut) = self.cut(shared, lists, first, cutting)? {
-                return Ok(Begun::Cut(cut));
-            }
+        if known
+            && (all_known || first == Mode::Or)
+            && let Some(cut) = self.cut(shared, lists, first, cutting)?
+        {
+            return Ok(Begun::Cut(cut));
         }
         self.answer(shared, lists, first)?;
         if mode == Mode::AndOr && self.hits.len() < shared.settings.k {
