@@ -3,10 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::list::{BLOCK, ListEncoder, ListError, ListView};
-use millrace::query::cursor::{RunTerm, Scratch};
+use millrace::query::cursor::{Norms, RunTerm, Scratch};
 use millrace::query::top_k::{Hit, TopK};
 use millrace::query::{and, exhaustive};
-use millrace::score::bounds::code_below;
+use millrace::score::bm25::Bm25;
+use millrace::score::bounds::{BoundNorms, code_below};
 use millrace_fuzz::damage::edit;
 use millrace_fuzz::take::Take;
 use std::cell::RefCell;
@@ -17,12 +18,21 @@ const MOST_DOCUMENTS: u32 = 1 << 17;
 thread_local! {
     // Kept from input to input: nothing of a damaged list may stay behind.
     static SCRATCH: RefCell<(TopK, Scratch)> = RefCell::new((TopK::new(), Scratch::new()));
-    static NORMS: Vec<f32> = (0..MOST_DOCUMENTS).map(|i| 0.3 + (i % 64) as f32 / 16.0).collect();
+    static NORMS: (Vec<f32>, BoundNorms) = norms();
 }
 
 /// The length of a document.
 fn length(docid: u32) -> u32 {
     docid.wrapping_mul(0x9e37_79b1) >> (12 + docid % 17)
+}
+
+/// Norms of all documents, and of the lengths that bounds have.
+fn norms() -> (Vec<f32>, BoundNorms) {
+    let lengths: Vec<u32> = (0..MOST_DOCUMENTS).map(length).collect();
+    let mean = lengths.iter().map(|&length| f64::from(length)).sum::<f64>() / lengths.len() as f64;
+    let mut norms = Vec::new();
+    Bm25::default().norms(&lengths, mean, &mut norms);
+    (norms, BoundNorms::new(&Bm25::default(), mean))
 }
 
 /// df, bytes of the list, and data.
@@ -132,7 +142,10 @@ fn search(all: bool, terms: &[RunTerm<'_>], documents: u32, k: usize) -> Option<
     let found = SCRATCH.with_borrow_mut(|(top, scratch)| {
         top.reset(k);
         let algorithm = if all { and::search } else { exhaustive::search };
-        let found = NORMS.with(|norms| algorithm(terms, 7, documents, norms, top, scratch));
+        let found = NORMS.with(|(norms, bounds)| {
+            let norms = Norms { documents: norms, bounds };
+            algorithm(terms, 7, documents, norms, top, scratch)
+        });
         top.take(&mut hits);
         found
     });

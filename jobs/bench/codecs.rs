@@ -8,7 +8,6 @@ use crate::Usage;
 use measure::{Figures, Lists, Setting, settings};
 use millrace::index::generation::Generation;
 use millrace::query::output::Query;
-use millrace::query::searcher::analysis_of;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -82,7 +81,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The lists of the distinct terms of the queries, by the power of two that their length reaches.
 fn touched(generation: &Generation, queries: &[Query], most: usize) -> anyhow::Result<Vec<Lists>> {
-    let analysis = analysis_of(generation)?;
+    let analysis = generation.manifest().analysis(generation.path())?;
     let mut seen = BTreeSet::new();
     let mut classes = vec![Lists::default(); 32];
     for query in queries {

@@ -93,6 +93,9 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
     let mut check = Check { generation, manifest: &manifest, problems: Vec::new() };
     let bytes = check.files();
     check.unknown_files();
+    if let Err(problem) = manifest.analysis(generation) {
+        check.problems.push(problem);
+    }
     let documents = check.documents();
     for entry in &manifest.runs {
         check.run(entry, documents.as_ref());

@@ -254,13 +254,14 @@ impl<'a> ListView<'a> {
             0 => self.before,
             _ => self.last_docid(block - 1),
         };
+        let last = self.last_docid(block);
         let line = if self.form == Form::Bp128 {
             let window = &self.data[self.heads_at + HEAD_BYTES * first..];
             let offset = place + u64::from(packed::units(window, number - first));
             let offset = offset * self.form.place_unit();
-            PackedBlock::new(offset, self.heads[number], previous, self.last_docid(block))
+            PackedBlock::new(offset, self.heads[number], previous, last)
         } else {
-            self.line_apart(number, place, previous, self.last_docid(block))
+            self.line_apart(number, place, previous, last)
         };
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
@@ -272,15 +273,15 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
-    /// The line of a block, counted from the first of the list, of a form other than bp128; `place`
-    /// is that of its anchor.
+    /// The line of block `number` of the whole list, of a form other than bp128; `place` is that of
+    /// its anchor.
     #[inline(never)]
-    fn line_apart(&self, block: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
+    fn line_apart(&self, number: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
         let pairs = self.form.head_pairs();
-        let first = block / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
-        let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * block]);
+        let first = number / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
+        let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * number]);
         let offset = (place + units) * self.form.place_unit();
-        let head = &self.heads[pairs * block..][..pairs];
+        let head = &self.heads[pairs * number..][..pairs];
         PackedBlock::of_form(self.form, offset, head, previous, last)
     }
 

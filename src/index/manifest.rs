@@ -11,6 +11,8 @@ use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::{BLOCK, Form};
 use crate::index::storage::{FileEntry, write_whole};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -130,6 +132,21 @@ pub struct InputEntry {
 }
 
 impl Manifest {
+    /// The analysis that the documents went through; queries go through the same.
+    ///
+    /// # Errors
+    /// `Damaged` if this program does not know it; `generation` is the folder of the manifest.
+    pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
+        let path = generation.join(MANIFEST);
+        let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
+        let Settings { stemmer, stop_words, .. } = &self.settings;
+        Ok(Analysis {
+            stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
+            stop_words: StopWords::from_words(&stop_words.words)
+                .map_err(|e| unknown("stop words", e.to_string()))?,
+        })
+    }
+
     /// Returns the present time as [`created`](Self::created) counts it.
     pub fn now() -> u64 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())

@@ -12,14 +12,13 @@ use super::share::Share;
 use super::top_k::{Hit, TopK};
 use super::{and, exhaustive, max_score, small_adaptive, wand};
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, MANIFEST};
+use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::score::bm25::{Bm25, IdfKind, idf};
 use crate::score::bounds::BoundNorms;
 use crate::text::analysis::Analysis;
-use crate::text::stop_words::StopWords;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
 
@@ -111,7 +110,7 @@ impl Shared {
         settings: Settings,
         whole: Whole,
     ) -> Result<Arc<Self>, IndexError> {
-        let analysis = analysis_of(&generation)?;
+        let analysis = generation.manifest().analysis(generation.path())?;
         let mean = match whole.documents {
             0 => 0.0,
             n => whole.tokens as f64 / f64::from(n),
@@ -444,21 +443,6 @@ fn split_terms<'a>(
 ) -> impl Iterator<Item = (u16, &'a [u8])> {
     let starts = std::iter::once(0).chain(terms.iter().map(|term| term.end));
     starts.zip(terms).map(|(start, term)| split(&strings[start..term.end]))
-}
-
-/// The analysis that the index was made with.
-///
-/// # Errors
-/// When it is not known to this program.
-pub fn analysis_of(generation: &Generation) -> Result<Analysis, IndexError> {
-    let settings = &generation.manifest().settings;
-    let path = generation.path().join(MANIFEST);
-    let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
-    Ok(Analysis {
-        stemmer: settings.stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
-        stop_words: StopWords::from_words(&settings.stop_words.words)
-            .map_err(|e| unknown("stop words", e.to_string()))?,
-    })
 }
 
 /// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of

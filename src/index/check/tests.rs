@@ -207,6 +207,23 @@ fn flipped_bits_are_found_without_the_help_of_checksums() {
     check(folder.path()).unwrap();
 }
 
+/// Found by fuzzing: such an index was whole, and no query could be asked.
+#[test]
+fn an_analysis_that_is_not_known_is_found() {
+    let (folder, generation) = tiny();
+    let good = read_manifest(&generation).unwrap();
+    for (stemmer, stop_word) in [("klingon", "the"), ("english", "no_token")] {
+        let mut manifest = good.clone();
+        manifest.settings.stemmer = stemmer.to_string();
+        manifest.settings.stop_words.words = vec![stop_word.to_string()];
+        fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
+        let problems = texts(&check(folder.path()).unwrap_err());
+        assert!(problems.iter().any(|text| text.contains(MANIFEST)), "{problems:?}");
+    }
+    fs::write(generation.join(MANIFEST), good.encode()).unwrap();
+    check(folder.path()).unwrap();
+}
+
 #[test]
 fn documents_that_lie_are_found() {
     let (folder, generation) = tiny();

@@ -112,6 +112,11 @@ impl LexiconStream {
             let (expected, found) = (format!("at least {}", stream.begun), stream.collection_end);
             return Err(IndexError::damaged(path, offset, expected, found));
         }
+        if stream.begun == 0 {
+            let entry = stream.header.index_start();
+            stream.expect(entry, 0, place)?;
+            stream.expect(entry + 8, 0, first_list)?;
+        }
         (stream.at, stream.block_end) = (place, place);
         stream.list.offset = first_list;
         Ok(stream)

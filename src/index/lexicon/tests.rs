@@ -188,6 +188,18 @@ fn tables_that_lie_are_found_by_the_stream() {
             assert!(matches!(error, IndexError::Damaged { .. }), "{at}: {error}");
         }
     }
+    // Found by fuzzing: bytes before the first block, with tables and a header that agree.
+    let mut bytes = good.clone();
+    bytes[32] += 8;
+    for entry in 0..3 {
+        bytes[index + entry * BLOCK_ENTRY_BYTES as usize] += 8;
+    }
+    bytes.splice(HEADER_BYTES..HEADER_BYTES, [0; 8]);
+    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
+    bytes[60..64].copy_from_slice(&crc);
+    fs::write(&path, &bytes).unwrap();
+    let error = stream_all(&path).unwrap_err().to_string();
+    assert!(error.contains("expected 0, found 8"), "{error}");
 }
 
 proptest! {
