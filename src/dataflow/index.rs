@@ -6,7 +6,7 @@
 //! - Groups wait until every earlier piece has been absorbed; the readers' windows bound them. From
 //!   the pieces' counts each owner knows docids and run borders without asking anybody.
 //! - A run that closes is encoded before the next one begins: there is memory for one.
-//! - Work per activation: at most [`MOST_AT_ONCE`] groups, or [`MOST_BYTES`] of them, for every
+//! - Work per activation: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every
 //!   worker has a group of each piece while it parses a few of the pieces.
 
 use super::build::Build;

@@ -9,7 +9,7 @@
 //! | [`vbyte`] | e: how many values have more than b bits |
 //! | m x b / 8, rounded up | the low b bits of each value, as [`bits`] writes them |
 //! | | and if e > 0: |
-//! | the rest | [exceptions](write_exceptions) at level L - 1 |
+//! | the rest | exceptions at level L - 1 |
 //!
 //! e exceptions at a level: the array of their overflows, (value >> b) - 1, at that level, then the
 //! array of their places at that level, each as the places between it and the one before.
