@@ -21,8 +21,6 @@ pub struct Flow {
     limit: usize,
     /// Bytes of pieces that are not parsed, for each parser.
     loads: Vec<AtomicUsize>,
-    /// Bytes of all of them.
-    pieces: AtomicUsize,
     /// Bytes of groups and batches that are not absorbed.
     parsed: AtomicUsize,
     /// Parsed bytes that a byte of a piece becomes, in units of 1/256: follows the greatest.
@@ -35,7 +33,6 @@ impl Flow {
         Self {
             limit,
             loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
-            pieces: AtomicUsize::new(0),
             parsed: AtomicUsize::new(0),
             swell: AtomicUsize::new(SWELL_AT_FIRST),
         }
@@ -44,7 +41,7 @@ impl Flow {
     /// Whether there is room for another piece, of the `first` split that is not done or of
     /// another.
     pub fn has_room(&self, first: bool) -> bool {
-        let pieces = self.pieces.load(Relaxed);
+        let pieces: usize = self.loads.iter().map(|load| load.load(Relaxed)).sum();
         let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
         let room = if first { self.limit } else { self.limit / 4 * 3 };
         self.parsed.load(Relaxed) + swollen < room
@@ -58,7 +55,6 @@ impl Flow {
         let load = |w: usize| self.loads[w].load(Relaxed);
         let parser = (1..=workers).map(|i| (own + i) % workers).min_by_key(|&w| load(w));
         let parser = parser.unwrap_or(own);
-        self.pieces.fetch_add(bytes, Relaxed);
         (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= ENOUGH_BYTES)
     }
 
@@ -66,7 +62,6 @@ impl Flow {
     pub fn parsed(&self, parser: usize, bytes: usize, parsed: usize) {
         self.parsed.fetch_add(parsed, Relaxed);
         self.loads[parser].fetch_sub(bytes, Relaxed);
-        self.pieces.fetch_sub(bytes, Relaxed);
         // Pieces of a few records say nothing of the others.
         if bytes >= PIECE_BYTES / 8 {
             let swell = (parsed << 8) / bytes;
@@ -89,21 +84,22 @@ mod tests {
     fn room_follows_what_pieces_become() {
         let flow = Flow::new(100 * PIECE_BYTES, 2);
         // Before anything is known a piece counts eight times.
+        let mut parsers = Vec::new();
         for _ in 0..12 {
             assert!(flow.has_room(true));
-            flow.assign(0, PIECE_BYTES);
+            parsers.push(flow.assign(0, PIECE_BYTES).0);
         }
         assert!(!flow.has_room(false) && flow.has_room(true));
-        flow.assign(0, PIECE_BYTES);
+        parsers.push(flow.assign(0, PIECE_BYTES).0);
         assert!(!flow.has_room(true));
         // Pieces turn out to halve.
-        for piece in 0..13 {
-            flow.parsed(piece % 2, PIECE_BYTES, PIECE_BYTES / 2);
+        for parser in parsers {
+            flow.parsed(parser, PIECE_BYTES, PIECE_BYTES / 2);
         }
         assert!(flow.has_room(false));
         for _ in 0..50 {
-            flow.assign(0, PIECE_BYTES);
-            flow.parsed(0, PIECE_BYTES, PIECE_BYTES / 2);
+            let (parser, _) = flow.assign(0, PIECE_BYTES);
+            flow.parsed(parser, PIECE_BYTES, PIECE_BYTES / 2);
         }
         flow.absorbed(63 * PIECE_BYTES / 2);
         for _ in 0..70 {
