@@ -3,7 +3,9 @@
 //!
 //! Counting needs no table of its own: each term remembers the last document that it was seen in
 //! and where its posting there lies. The postings, in the order of documents, are then sorted by
-//! term with one counting sort, for the number of each term's postings is known.
+//! term with one counting sort, for the number of each term's postings is known. Whether a token is
+//! a stop word, or its term is new in the document, is as good as random, so that counting has no
+//! branch that depends on it.
 
 use super::group::{Group, GroupTerm};
 use super::hash::prefetch;
@@ -16,23 +18,32 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::for_each_token;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::hint::select_unpredictable;
 use std::sync::Arc;
 
-/// What a term has in the piece so far; all zero when it has nothing.
+/// Where a term was last seen; all zero when it never was.
 #[derive(Clone, Copy, Default)]
+#[repr(align(16))]
 struct State {
-    /// The last document with the term, plus one.
+    /// The last document with the term.
     document: u32,
-    /// Where the posting of that document lies.
+    /// Where the posting of that document lies, while its piece is counted.
     slot: u32,
-    postings: u32,
-    /// While the piece is laid out: where the term's next posting goes.
-    place: u32,
+    /// The term's place among the terms of that document's piece.
+    ordinal: u32,
 }
 
-#[derive(Clone, Copy)]
-struct Posting {
+/// A term of the piece.
+#[derive(Clone, Copy, Default)]
+struct Touched {
     term: u32,
+    postings: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Posting {
+    ordinal: u32,
+    /// Counted as [`Counter::document`] is.
     document: u32,
     tf: u32,
 }
@@ -68,14 +79,19 @@ pub struct Tally {
     counter: Counter,
     /// Codes of the lengths of the piece's documents.
     lengths: Vec<u8>,
-    /// Scratch of the layout: terms in order, postings in order.
+    /// Scratch of the layout: ordinals of terms in order, where the next posting of each ordinal
+    /// goes, postings in order.
     ordered: Vec<u32>,
     starts: Vec<u32>,
+    places: Vec<u32>,
     sorted: Vec<(u32, u32)>,
 }
 
 /// Tokens that are looked up together: the cache misses of one overlap those of the others.
 const TOGETHER: usize = 32;
+
+/// Terms whose data is fetched ahead of its use while a piece is laid out.
+const AHEAD: usize = 16;
 
 /// The part of [`Tally`] that takes tokens.
 struct Counter {
@@ -84,12 +100,18 @@ struct Counter {
     waiting: usize,
     memo: Memo,
     states: Vec<State>,
+    /// The piece's terms in order of appearance: the first `terms`; then room.
+    touched: Vec<Touched>,
+    terms: usize,
+    /// The piece's postings in order of documents: the first `used`; then room. [`NO_TERM`] has
+    /// postings too.
     postings: Vec<Posting>,
-    /// Terms that the piece has, in order of appearance.
-    touched: Vec<u32>,
-    /// The current document, plus one.
+    used: usize,
+    /// The last document before the piece, and the current one. Documents are counted from 1 and
+    /// from piece to piece, so that what states say of earlier pieces is out of date by itself.
+    before: u32,
     document: u32,
-    /// Its indexed tokens so far.
+    /// Indexed tokens of the current document so far.
     tokens: u32,
 }
 
@@ -104,33 +126,39 @@ impl Counter {
                 prefetch(state);
             }
         }
-        for &term in &terms[..self.waiting] {
-            self.count(term);
-        }
+        self.count(&terms[..self.waiting]);
         self.waiting = 0;
     }
 
+    /// Counts at most [`TOGETHER`] tokens by their terms.
     #[inline(always)]
-    fn count(&mut self, term: u32) {
-        if term == NO_TERM {
-            return;
+    fn count(&mut self, terms: &[u32]) {
+        if self.states.len() < self.memo.len() {
+            self.states.resize(self.memo.len() + self.memo.len() / 4, State::default());
         }
-        if term as usize >= self.states.len() {
-            self.states.resize(self.memo.len(), State::default());
+        if self.postings.len() < self.used + TOGETHER {
+            self.postings.resize(2 * self.used + 1024, Posting::default());
         }
-        self.tokens += 1;
-        let state = &mut self.states[term as usize];
-        if state.document == self.document {
-            self.postings[state.slot as usize].tf += 1;
-            return;
+        if self.touched.len() < self.terms + TOGETHER {
+            self.touched.resize(2 * self.terms + 1024, Touched::default());
         }
-        if state.postings == 0 {
-            self.touched.push(term);
+        for &term in terms {
+            self.tokens += u32::from(term != NO_TERM);
+            let state = &mut self.states[term as usize];
+            let new_here = state.document != self.document;
+            let new = state.document <= self.before;
+            state.document = self.document;
+            state.ordinal = select_unpredictable(new, self.terms as u32, state.ordinal);
+            state.slot = select_unpredictable(new_here, self.used as u32, state.slot);
+            self.terms += usize::from(new);
+            self.used += usize::from(new_here);
+            let touched = &mut self.touched[state.ordinal as usize];
+            let postings = select_unpredictable(new, 0, touched.postings);
+            *touched = Touched { term, postings: postings + u32::from(new_here) };
+            let posting = &mut self.postings[state.slot as usize];
+            let tf = select_unpredictable(new_here, 0, posting.tf) + 1;
+            *posting = Posting { ordinal: state.ordinal, document: self.document, tf };
         }
-        state.postings += 1;
-        state.document = self.document;
-        state.slot = self.postings.len() as u32;
-        self.postings.push(Posting { term, document: self.document - 1, tf: 1 });
     }
 }
 
@@ -153,7 +181,7 @@ impl Stretches for Counter {
             lower.make_ascii_lowercase();
             let token = std::str::from_utf8(lower).expect("a long token is ASCII");
             let term = self.memo.term_of_token(token);
-            self.count(term);
+            self.count(&[term]);
         } else {
             self.mixed(token);
         }
@@ -163,7 +191,7 @@ impl Stretches for Counter {
         self.count_waiting();
         for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
-            self.count(term);
+            self.count(&[term]);
         });
     }
 }
@@ -176,13 +204,17 @@ impl Tally {
             waiting: 0,
             memo: Memo::new(analysis, memo_bytes),
             states: Vec::new(),
-            postings: Vec::new(),
             touched: Vec::new(),
+            terms: 0,
+            postings: Vec::new(),
+            used: 0,
+            before: 0,
             document: 0,
             tokens: 0,
         };
-        let (lengths, ordered, starts, sorted) = Default::default();
-        Self { owners, scanner: Scanner::new(), counter, lengths, ordered, starts, sorted }
+        let scanner = Scanner::new();
+        let (lengths, ordered, starts, places, sorted) = Default::default();
+        Self { owners, scanner, counter, lengths, ordered, starts, places, sorted }
     }
 
     /// Counts the next document of the piece; returns its length: its indexed tokens.
@@ -197,17 +229,17 @@ impl Tally {
 
     /// Documents of the piece so far.
     pub fn documents(&self) -> u32 {
-        self.counter.document
+        self.counter.document - self.counter.before
     }
 
     /// Ends the piece: one group for each worker, all of them with the same counts. The tally is
     /// ready for the next piece.
     pub fn finish(&mut self) -> Vec<Group> {
         self.order_terms();
-        self.sort_postings();
+        let postings = self.sort_postings();
         let mut counts = PieceCounts {
-            documents: self.counter.document,
-            postings: self.counter.postings.len() as u64,
+            documents: self.documents(),
+            postings: postings as u64,
             ..PieceCounts::default()
         };
         let mut parts = self.encode(&mut counts);
@@ -221,41 +253,58 @@ impl Tally {
 
     /// Sorts the piece's terms by owner and trie collection: a counting sort.
     fn order_terms(&mut self) {
-        let memo = &self.counter.memo;
+        let Counter { memo, touched, terms, .. } = &self.counter;
+        let touched = &touched[..*terms];
         let rank =
             |term: u32| usize::from(self.owners.rank[usize::from(memo.term(term).collection)]);
         self.starts.clear();
         self.starts.resize(TRIE_COLLECTIONS + 1, 0);
-        for &term in &self.counter.touched {
-            self.starts[rank(term) + 1] += 1;
+        for (i, term) in touched.iter().enumerate() {
+            if let Some(ahead) = touched.get(i + AHEAD) {
+                prefetch(memo.term(ahead.term));
+            }
+            self.starts[rank(term.term) + 1] += 1;
         }
         let mut sum = 0;
         for start in &mut self.starts {
             sum += *start;
             *start = sum;
         }
-        self.ordered.resize(self.counter.touched.len(), 0);
-        for &term in &self.counter.touched {
-            let start = &mut self.starts[rank(term)];
-            self.ordered[*start as usize] = term;
+        self.ordered.resize(touched.len(), 0);
+        for (ordinal, touched) in (0u32..).zip(touched) {
+            let start = &mut self.starts[rank(touched.term)];
+            self.ordered[*start as usize] = ordinal;
             *start += 1;
         }
     }
 
-    /// Sorts the piece's postings by the order of terms; those of a term stay in docid order.
-    fn sort_postings(&mut self) {
+    /// Sorts the piece's postings by the order of terms; those of a term stay in docid order. Those
+    /// of stop words are moved behind all others; returns how many others there are.
+    fn sort_postings(&mut self) -> usize {
+        let Counter { touched, terms, postings, used, before, .. } = &self.counter;
+        self.places.resize(*terms, 0);
         let mut place = 0;
-        for &term in &self.ordered {
-            let state = &mut self.counter.states[term as usize];
-            state.place = place;
-            place += state.postings;
+        let mut stop_words = None;
+        for &ordinal in &self.ordered {
+            let touched = touched[ordinal as usize];
+            if touched.term == NO_TERM {
+                stop_words = Some(ordinal);
+                continue;
+            }
+            self.places[ordinal as usize] = place;
+            place += touched.postings;
         }
-        self.sorted.resize(self.counter.postings.len(), (0, 0));
-        for posting in &self.counter.postings {
-            let state = &mut self.counter.states[posting.term as usize];
-            self.sorted[state.place as usize] = (posting.document, posting.tf);
-            state.place += 1;
+        if let Some(ordinal) = stop_words {
+            self.places[ordinal as usize] = place;
+            self.ordered.retain(|&o| o != ordinal);
         }
+        self.sorted.resize(*used, (0, 0));
+        for posting in &postings[..*used] {
+            let place = &mut self.places[posting.ordinal as usize];
+            self.sorted[*place as usize] = (posting.document - before - 1, posting.tf);
+            *place += 1;
+        }
+        place as usize
     }
 
     fn encode(&self, counts: &mut PieceCounts) -> Vec<Group> {
@@ -276,11 +325,15 @@ impl Tally {
             group.lists.reserve(self.sorted.len() * 2 / self.owners.workers);
         }
         let mut rest = &self.sorted[..];
-        for &number in &self.ordered {
-            let term = self.counter.memo.term(number);
-            let suffix = self.counter.memo.suffix(term);
-            let (list, behind) =
-                rest.split_at(self.counter.states[number as usize].postings as usize);
+        let Counter { memo, touched, .. } = &self.counter;
+        for (i, &ordinal) in self.ordered.iter().enumerate() {
+            if let Some(&ahead) = self.ordered.get(i + AHEAD) {
+                memo.prefetch_suffix(memo.term(touched[ahead as usize].term));
+            }
+            let touched = touched[ordinal as usize];
+            let term = memo.term(touched.term);
+            let suffix = memo.suffix(term);
+            let (list, behind) = rest.split_at(touched.postings as usize);
             rest = behind;
             let group = &mut groups[self.owners.owner[usize::from(term.collection)] as usize];
             let before = group.lists.len();
@@ -314,15 +367,14 @@ impl Tally {
 
     fn reset(&mut self) {
         let counter = &mut self.counter;
-        for &term in &counter.touched {
-            counter.states[term as usize] = State::default();
-        }
-        counter.touched.clear();
-        counter.postings.clear();
-        counter.document = 0;
+        (counter.terms, counter.used) = (0, 0);
+        counter.before = counter.document;
         self.lengths.clear();
-        if counter.memo.forget_if_full() {
+        // Long before documents can no longer be counted.
+        const FEW_LEFT: u32 = u32::MAX / 2;
+        if counter.memo.forget_if_full() || counter.document > FEW_LEFT {
             counter.states = Vec::new();
+            (counter.before, counter.document) = (0, 0);
         }
         // A piece with a huge document leaves buffers that no other piece needs.
         const KEEP: usize = 1 << 19;
@@ -331,6 +383,7 @@ impl Tally {
             counter.touched = Vec::new();
             self.sorted = Vec::new();
             self.ordered = Vec::new();
+            self.places = Vec::new();
             self.scanner = Scanner::new();
         }
     }
