@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use crate::dictionary::lengths::RunLengths;
-use crate::dictionary::tally::Owners;
+use crate::dictionary::owners::Owners;
 use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
@@ -44,7 +44,7 @@ pub struct Build {
     pub strict: bool,
     /// Worker threads.
     pub workers: usize,
-    /// Which worker owns which trie collection.
+    /// Who owns which trie collection.
     pub owners: Arc<Owners>,
     /// The generation's folder.
     pub directory: PathBuf,
@@ -56,7 +56,7 @@ pub struct Build {
     pub flow: Flow,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
-    /// Encoded chunks of each worker that are written.
+    /// Encoded chunks of each owner that are written.
     pub written_chunks: Vec<AtomicU64>,
     /// What a progress display shows.
     pub progress: Progress,
@@ -117,7 +117,7 @@ impl Build {
         share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
-    /// Encoded chunks of one worker that the writer has not written, at most.
+    /// Encoded chunks of one owner that the writer has not written, at most.
     pub(super) fn unwritten_chunks(&self) -> u64 {
         (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }

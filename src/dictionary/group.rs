@@ -32,7 +32,7 @@ pub struct GroupTerm {
 /// A term's string travels with every piece that has it. Sending it once for each parser would save
 /// a fifth of these bytes, and needs tables that follow runs, parsers and the order of pieces.
 pub struct Group {
-    /// The owner: a worker.
+    /// The owner.
     pub owner: u32,
     /// The piece's counts, for the owner's sequencer.
     pub counts: Arc<PieceCounts>,

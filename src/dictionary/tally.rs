@@ -8,6 +8,7 @@
 use super::group::{Group, GroupTerm};
 use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM};
+use super::owners::Owners;
 use super::short;
 use crate::codec::folded;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
@@ -35,30 +36,6 @@ struct Posting {
     term: u32,
     document: u32,
     tf: u32,
-}
-
-/// Which worker owns which trie collection, and the order in which a piece is laid out: by owner,
-/// then by collection.
-pub struct Owners {
-    owner: Box<[u32]>,
-    /// The place of each collection in that order.
-    rank: Box<[u16]>,
-    workers: usize,
-}
-
-impl Owners {
-    /// Deals the collections out to `workers` in turn: neighbours, which have like numbers of
-    /// tokens, go to different workers.
-    pub fn in_turn(workers: usize) -> Self {
-        let owner: Box<[u32]> = (0..TRIE_COLLECTIONS).map(|c| (c % workers) as u32).collect();
-        let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
-        order.sort_by_key(|&c| owner[usize::from(c)]);
-        let mut rank = vec![0; TRIE_COLLECTIONS].into_boxed_slice();
-        for (place, &collection) in order.iter().enumerate() {
-            rank[usize::from(collection)] = place as u16;
-        }
-        Self { owner, rank, workers }
-    }
 }
 
 /// Counts the postings of one piece after the other.
@@ -200,7 +177,7 @@ impl Tally {
         self.counter.document
     }
 
-    /// Ends the piece: one group for each worker, all of them with the same counts. The tally is
+    /// Ends the piece: one group for each owner, all of them with the same counts. The tally is
     /// ready for the next piece.
     pub fn finish(&mut self) -> Vec<Group> {
         self.order_terms();
@@ -222,8 +199,7 @@ impl Tally {
     /// Sorts the piece's terms by owner and trie collection: a counting sort.
     fn order_terms(&mut self) {
         let memo = &self.counter.memo;
-        let rank =
-            |term: u32| usize::from(self.owners.rank[usize::from(memo.term(term).collection)]);
+        let rank = |term: u32| usize::from(self.owners.rank(memo.term(term).collection));
         self.starts.clear();
         self.starts.resize(TRIE_COLLECTIONS + 1, 0);
         for &term in &self.counter.touched {
@@ -259,7 +235,7 @@ impl Tally {
     }
 
     fn encode(&self, counts: &mut PieceCounts) -> Vec<Group> {
-        let mut groups: Vec<Group> = (0..self.owners.workers)
+        let mut groups: Vec<Group> = (0..self.owners.len())
             .map(|owner| Group {
                 owner: owner as u32,
                 counts: Arc::default(),
@@ -273,7 +249,7 @@ impl Tally {
         for group in &mut groups {
             group.terms.reserve(share + share / 8);
             group.suffixes.reserve(share * 6);
-            group.lists.reserve(self.sorted.len() * 2 / self.owners.workers);
+            group.lists.reserve(self.sorted.len() * 2 / self.owners.len());
         }
         let mut rest = &self.sorted[..];
         for &number in &self.ordered {
@@ -282,7 +258,7 @@ impl Tally {
             let (list, behind) =
                 rest.split_at(self.counter.states[number as usize].postings as usize);
             rest = behind;
-            let group = &mut groups[self.owners.owner[usize::from(term.collection)] as usize];
+            let group = &mut groups[self.owners.of(term.collection) as usize];
             let before = group.lists.len();
             let (first, first_tf) = list[0];
             let mut last = first;
@@ -352,7 +328,7 @@ mod tests {
             let (mut suffix_at, mut list_at) = (0, 0);
             assert!(group.terms.is_sorted_by_key(|t| t.collection));
             for t in &group.terms {
-                assert_eq!(owners.owner[usize::from(t.collection)], group.owner);
+                assert_eq!(owners.of(t.collection), group.owner);
                 let suffix = &group.suffixes[suffix_at..][..usize::from(t.suffix_bytes)];
                 suffix_at += suffix.len();
                 let (prefix, len) = implied_prefix(t.collection);
