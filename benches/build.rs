@@ -15,6 +15,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use millrace::dictionary::closed::ClosedTerms;
 use millrace::dictionary::group::Group;
 use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::dictionary::tally::Tally;
 use millrace::input::document::{Document, Piece, Sink, Skip};
@@ -132,13 +133,11 @@ fn steps(criterion: &mut Criterion) {
     let groups = parse(&mut tally, &mut jsonl, &pieces);
     group.bench_function("append", |b| b.iter(|| run(&groups).terms()));
     group.bench_function("sort", |b| {
-        {
-            let sort = |run| {
-                let mut run = SortedRun::from(run);
-                (run.advance(&mut Vec::new()).is_ok(), run)
-            };
-            b.iter_batched(|| run(&groups), sort, BatchSize::PerIteration)
+        let sort = |run| {
+            let mut run = SortedRun::from(run);
+            (run.advance(&mut Vec::new()).is_ok(), run)
         };
+        b.iter_batched(|| run(&groups), sort, BatchSize::PerIteration);
     });
     group.finish();
 }

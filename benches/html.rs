@@ -12,6 +12,7 @@
 
 use criterion::{Criterion, Throughput};
 use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
 use millrace::input::cutter::Cutter;
 use millrace::input::decoder::Decoder;

@@ -3,6 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
 use millrace::text::analysis::{Analysis, MAX_TERM_BYTES};
 use millrace::text::scan::{KEY_BYTES, Key, Scanner, Stretches, key_bytes, key_of};

@@ -3,6 +3,7 @@
 use super::control::Control;
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
+use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
@@ -133,7 +134,8 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
-        let (groups, batches) = blocks.decompress(build, feed, absorbed.clone()).parse(build);
+        let (groups, batches) =
+            blocks.decompress(build, feed, absorbed.clone()).parse::<Tally>(build);
         let (runs, indexed) = groups.index(build);
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);

@@ -13,6 +13,7 @@ use super::build::Build;
 use super::control::Guard;
 use crate::dictionary::closed::ClosedTerms;
 use crate::dictionary::group::{Group, Local};
+use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
 use crate::order::{Placement, Sequencer};
 use std::cell::Cell;
@@ -117,8 +118,8 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                         break;
                     }
                     let (runs_cap, _absorbed_cap, group) = entry.remove();
-                    bytes += group.bytes();
-                    build.flow.absorbed(group.bytes());
+                    bytes += group.memory_bytes();
+                    build.flow.absorbed(group.memory_bytes());
                     guard.work(|| {
                         let placement = sequencer.place(&group.counts)?;
                         dictionary.append(&group, placement.first);

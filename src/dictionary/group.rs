@@ -46,15 +46,6 @@ pub struct Group {
     pub lists: Vec<u8>,
 }
 
-impl Group {
-    /// Bytes of memory, without the counts, which all groups of a piece share.
-    pub fn bytes(&self) -> usize {
-        self.terms.capacity() * size_of::<GroupTerm>()
-            + self.suffixes.capacity()
-            + self.lists.capacity()
-    }
-}
-
 /// A record that goes from worker to worker of one process, and never further.
 ///
 /// The channels between workers ask that their records can be serialised, for the case that a

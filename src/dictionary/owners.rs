@@ -7,6 +7,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 #[derive(Debug)]
 pub struct Owners {
     owner: Box<[u32]>,
+    order: Box<[u16]>,
     /// The place of each collection in that order.
     rank: Box<[u16]>,
     /// The worker of each owner.
@@ -22,13 +23,13 @@ impl Owners {
         let workers = workers.into();
         let owner: Box<[u32]> = (0..TRIE_COLLECTIONS as u16).map(owner).collect();
         assert!(owner.iter().all(|&o| (o as usize) < workers.len()), "every owner has a worker");
-        let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
+        let mut order: Box<[u16]> = (0..TRIE_COLLECTIONS as u16).collect();
         order.sort_by_key(|&c| owner[usize::from(c)]);
         let mut rank = vec![0; TRIE_COLLECTIONS].into_boxed_slice();
         for (place, &collection) in order.iter().enumerate() {
             rank[usize::from(collection)] = place as u16;
         }
-        Self { owner, rank, workers }
+        Self { owner, order, rank, workers }
     }
 
     /// Deals the collections out to one owner on each of `workers` in turn: neighbours, which have
@@ -57,6 +58,11 @@ impl Owners {
     #[inline]
     pub fn rank(&self, collection: u16) -> u16 {
         self.rank[usize::from(collection)]
+    }
+
+    /// All collections in the order of their ranks.
+    pub fn in_order(&self) -> impl Iterator<Item = u16> {
+        self.order.iter().copied()
     }
 
     /// The worker that runs an owner.

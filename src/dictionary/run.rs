@@ -165,6 +165,7 @@ impl ClosedTerms for SortedRun {
 mod tests {
     use super::*;
     use crate::dictionary::owners::Owners;
+    use crate::dictionary::parsed::Regroup;
     use crate::dictionary::tally::Tally;
     use crate::text::analysis::Analysis;
     use crate::text::trie_collection::trie_collection;
