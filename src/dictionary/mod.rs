@@ -3,9 +3,11 @@
 //! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
 //! [`memo`] gives a surface form its term, the `counter` counts, and what was counted is laid out as
 //! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
-//! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or in what
-//! takes tokens ([`indexer`]), until the run is encoded as [`closed::ClosedTerms`].
+//! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
+//! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
+//! run is encoded as [`closed::ClosedTerms`].
 
+pub mod btree;
 pub mod closed;
 mod counter;
 pub mod group;
