@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
-use crate::{Usage, heap, report, signals};
+use crate::{Usage, gpus, heap, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
@@ -10,6 +10,7 @@ use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
 use millrace::dictionary::owners::Owners;
+use millrace::gpu::discover::Gpus;
 use millrace::index::format::VERSION;
 use millrace::index::list::Form;
 use millrace::index::manifest::{self, Manifest};
@@ -67,9 +68,9 @@ pub(crate) struct Args {
     /// Refuse duplicate names and everything that would be skipped.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// GPUs: auto, none, or how many; this version uses none.
+    /// GPUs: auto (those that `millrace devices` finds), none, or how many.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
-    pub(crate) gpus: String,
+    pub(crate) gpus: Gpus,
     #[command(flatten)]
     pub(crate) workers: Workers,
     /// Files, folders, or - for standard input.
@@ -91,7 +92,7 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 /// Runs the job; returns the manifest of the new generation, or of this process's shard of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
-    check_gpus(&args.gpus)?;
+    gpus::for_indexer(args.gpus, &args.indexer, args.workers.common.quiet)?;
     let hosts = args.workers.hosts()?;
     if let Some(hosts) = hosts {
         return shard::run(args, &hosts, start);
@@ -191,16 +192,6 @@ fn build_generation(
     }
     drop(progress);
     Ok((build, manifest))
-}
-
-fn check_gpus(gpus: &str) -> Result<(), Usage> {
-    match gpus {
-        "auto" | "none" | "0" => Ok(()),
-        n if n.parse::<u32>().is_ok() => {
-            Err(Usage(format!("--gpus {n}: this version uses no GPU; give auto or none")))
-        }
-        other => Err(Usage(format!("--gpus {other}: give auto, none, or a number"))),
-    }
 }
 
 /// Merges the runs and describes the generation.

@@ -11,6 +11,7 @@ mod equality;
 mod formats;
 mod forms;
 mod generate;
+mod gpu;
 mod layers;
 mod parallel;
 mod queries;
