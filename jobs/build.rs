@@ -9,7 +9,7 @@ use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
-use millrace::dictionary::tally::Owners;
+use millrace::dictionary::owners::Owners;
 use millrace::gpu::discover::Gpus;
 use millrace::index::format::VERSION;
 use millrace::index::list::Form;
@@ -163,6 +163,7 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Prepared { workers, budget, analysis, plan, whole } = input;
+    let owners = Arc::new(Owners::in_turn(workers));
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -171,13 +172,13 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
-        owners: Arc::new(Owners::in_turn(workers)),
+        owners: owners.clone(),
         directory,
         control: control.clone(),
         claims: Claims::default(),
         flow: Flow::new(budget.under_way() as usize * workers, workers),
         lengths: Default::default(),
-        written_chunks: (0..workers).map(|_| Default::default()).collect(),
+        written_chunks: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),
     });

@@ -2,7 +2,8 @@
 
 use super::control::Control;
 use crate::dictionary::lengths::RunLengths;
-use crate::dictionary::tally::Owners;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
@@ -44,7 +45,7 @@ pub struct Build {
     pub strict: bool,
     /// Worker threads.
     pub workers: usize,
-    /// Which worker owns which trie collection.
+    /// Who owns which trie collection.
     pub owners: Arc<Owners>,
     /// The generation's folder.
     pub directory: PathBuf,
@@ -56,7 +57,7 @@ pub struct Build {
     pub flow: Flow,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
-    /// Encoded chunks of each worker that are written.
+    /// Encoded chunks of each owner that are written.
     pub written_chunks: Vec<AtomicU64>,
     /// What a progress display shows.
     pub progress: Progress,
@@ -117,7 +118,7 @@ impl Build {
         share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
-    /// Encoded chunks of one worker that the writer has not written, at most.
+    /// Encoded chunks of one owner that the writer has not written, at most.
     pub(super) fn unwritten_chunks(&self) -> u64 {
         (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }
@@ -133,7 +134,8 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
-        let (groups, batches) = blocks.decompress(build, feed, absorbed.clone()).parse(build);
+        let (groups, batches) =
+            blocks.decompress(build, feed, absorbed.clone()).parse::<Tally>(build);
         let (runs, indexed) = groups.index(build);
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);

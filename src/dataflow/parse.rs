@@ -1,8 +1,8 @@
-//! Parses pieces: finds documents, tokens and terms, counts postings, and regroups them by owner
-//! and trie collection.
+//! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens, by
+//! owner and trie collection.
 //!
-//! - In: pieces, each at the worker that it was assigned to. Out: one group for each worker, for
-//!   the owner's index operator, and the piece's documents; both at the piece's position, at once.
+//! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
+//!   its index operator, and the piece's documents; both at the piece's position, at once.
 //! - Memory: the memo's bound, and scratch in the size of a piece.
 //! - Work per activation: one piece.
 
@@ -10,8 +10,8 @@ use super::build::{Build, Progress};
 use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
-use crate::dictionary::group::{Group, Local};
-use crate::dictionary::tally::Tally;
+use crate::dictionary::group::Local;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::input::document::{self, Document, Name, Sink, Skip};
 use crate::input::html::HtmlParser;
@@ -28,20 +28,18 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+/// Groups by owner, and batches of documents.
+pub type Parsed<'scope, G> =
+    (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<Batch>>);
+
 /// See the [module](self).
 pub trait Parse<'scope> {
-    /// Parses; returns groups by owner, and batches of documents.
-    fn parse(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>);
+    /// Parses; groups are as `R` makes them.
+    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group>;
 }
 
 impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
-    fn parse(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>) {
+    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group> {
         let build = build.clone();
         let scope = self.scope();
         let worker = scope.index();
@@ -56,7 +54,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
         builder.build(move |_| {
             let guard = Guard::new(&build.control, "Parse", worker);
             let mut waiting = VecDeque::new();
-            let mut parser = Parser::new(&build);
+            let mut parser = Parser::<R>::new(&build);
             move |_frontiers| {
                 input.for_each(|cap, data| {
                     for Local((_, piece)) in data.drain(..) {
@@ -67,7 +65,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let bytes = piece.bytes.len();
                 let parsed = guard.work(|| Ok(parser.parse(&build, piece)));
                 let Some((groups, batch)) = parsed else { return };
-                let parsed = groups.iter().map(Group::bytes).sum::<usize>() + batch.bytes();
+                let parsed =
+                    groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
                 build.flow.parsed(worker, bytes, parsed);
                 Progress::add(&build.progress.parsed_bytes, bytes as u64);
                 Progress::add(&build.progress.documents, u64::from(batch.documents()));
@@ -85,8 +84,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
 }
 
 /// What one worker needs to parse pieces of any format.
-struct Parser {
-    tally: Tally,
+struct Parser<R> {
+    regroup: R,
     jsonl: JsonlParser,
     tsv: TsvParser,
     html: HtmlParser,
@@ -94,12 +93,12 @@ struct Parser {
     trec: TrecParser,
 }
 
-impl Parser {
+impl<R: Regroup> Parser<R> {
     fn new(build: &Build) -> Self {
-        let tally =
-            Tally::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
+        let regroup =
+            R::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
         Self {
-            tally,
+            regroup,
             jsonl: JsonlParser::new(),
             tsv: TsvParser::new(),
             html: HtmlParser::new(),
@@ -108,10 +107,10 @@ impl Parser {
         }
     }
 
-    fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<Group>, Batch) {
+    fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<R::Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
-            tally: &mut self.tally,
+            regroup: &mut self.regroup,
             batch: &mut batch,
             offset: piece.offset,
             max_document: build.max_document,
@@ -145,19 +144,19 @@ impl Parser {
                 }
             }
         }
-        (self.tally.finish(), batch)
+        (self.regroup.finish(), batch)
     }
 }
 
-/// Hands documents to the tally and notes them for the documents' table.
-struct PieceSink<'a> {
-    tally: &'a mut Tally,
+/// Hands documents on to be regrouped and notes them for the documents' table.
+struct PieceSink<'a, R> {
+    regroup: &'a mut R,
     batch: &'a mut Batch,
     offset: u64,
     max_document: u64,
 }
 
-impl Sink for PieceSink<'_> {
+impl<R: Regroup> Sink for PieceSink<'_, R> {
     #[inline]
     fn document(&mut self, document: Document<'_>) {
         if document.bytes as u64 > self.max_document {
@@ -172,7 +171,7 @@ impl Sink for PieceSink<'_> {
             });
             return;
         }
-        let length = self.tally.document(document.text);
+        let length = self.regroup.document(document.text);
         let location = Location {
             offset: self.offset + document.offset as u64,
             bytes: document.bytes as u32,

@@ -39,11 +39,6 @@ pub struct TokenGroup {
 }
 
 impl TokenGroup {
-    /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
-    pub fn memory_bytes(&self) -> usize {
-        self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
-    }
-
     /// The `i`-th collection and its stream.
     #[inline]
     pub fn stream(&self, i: usize) -> Option<(u16, &[u8])> {
