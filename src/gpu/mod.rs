@@ -13,10 +13,12 @@
 //! | [`memory`] | how much of its memory may be used |
 //! | [`pinned`] | which host memory copies go through |
 //! | [`error`] | what can go wrong |
+//! | [`btree`] | how a device indexes a run in the paper's B-trees |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
 
+pub mod btree;
 pub mod cache;
 pub mod device;
 pub mod discover;
@@ -29,5 +31,5 @@ pub mod version;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
-    Vec::new()
+    vec![btree::Tuning::default().source()]
 }
