@@ -14,6 +14,7 @@
 //! | [`pinned`] | which host memory copies go through |
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
+//! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -23,6 +24,7 @@ pub mod cache;
 pub mod device;
 pub mod discover;
 pub mod error;
+pub mod indexer;
 pub mod memory;
 pub mod modules;
 pub mod nvrtc;
