@@ -17,6 +17,7 @@ mod parallel;
 mod queries;
 mod records;
 mod streaming;
+mod wei11;
 
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]

@@ -92,12 +92,13 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                 });
                 open.retain_mut(|(cap, encoding)| {
                     let owner = encoding.run.owner;
-                    while sent[owner] - build.written_chunks[owner].load(Ordering::Acquire)
+                    while sent[owner] - build.encoded[owner].written_chunks.load(Ordering::Acquire)
                         < build.unwritten_chunks()
                     {
                         let chunk = guard.work(|| encoding.chunk());
                         let Some(Some(chunk)) = chunk else { return chunk.is_some() };
                         let ends_run = chunk.ends_run;
+                        encoding.count(&chunk, &build);
                         sent[owner] += 1;
                         output.session(&*cap).give(Local(chunk));
                         if ends_run {
@@ -133,6 +134,15 @@ impl Encoding {
         let lengths = build.lengths.of_run(run.run, std::mem::take(&mut run.lengths));
         let (encoder, bytes) = (ListEncoder::of_form(build.form), Vec::new());
         Self { run, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+    }
+
+    /// Counts the lists that end in a chunk.
+    fn count(&self, chunk: &Chunk, build: &Build) {
+        let encoded = &build.encoded[chunk.owner];
+        let ended = || chunk.lists.iter().filter(|list| list.ends);
+        encoded.terms.fetch_add(ended().count() as u64, Ordering::Relaxed);
+        let postings = ended().map(|list| u64::from(list.df)).sum();
+        encoded.postings.fetch_add(postings, Ordering::Relaxed);
     }
 
     /// The next chunk; `None` while the dictionary has not even a part of one.

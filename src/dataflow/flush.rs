@@ -115,7 +115,7 @@ impl Joining {
                 {
                     owner.ended = open.chunk.ends_run;
                     owner.chunks.pop_front();
-                    build.written_chunks[number].fetch_add(1, Ordering::Release);
+                    build.encoded[number].written_chunks.fetch_add(1, Ordering::Release);
                 }
                 match owner.chunks.front() {
                     Some(open) => {

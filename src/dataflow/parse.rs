@@ -11,16 +11,19 @@ use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
 use crate::dictionary::group::Local;
+use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::input::document::{self, Document, Name, Sink, Skip};
 use crate::input::html::HtmlParser;
 use crate::input::jsonl::JsonlParser;
 use crate::input::piece::{Piece, Skipped};
+use crate::input::splits::Plan;
 use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
 use crate::input::warc::WarcParser;
 use crate::input::{Format, plain};
+use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
@@ -54,7 +57,11 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
         builder.build(move |_| {
             let guard = Guard::new(&build.control, "Parse", worker);
             let mut waiting = VecDeque::new();
-            let mut parser = Parser::<R>::new(&build);
+            let mut parser = {
+                let memo_bytes = build.budget.memo() as usize;
+                let analysis = build.analysis.clone();
+                Parser::<R>::new(analysis, build.owners.clone(), memo_bytes, build.max_document)
+            };
             move |_frontiers| {
                 input.for_each(|cap, data| {
                     for Local((_, piece)) in data.drain(..) {
@@ -63,7 +70,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
                 let bytes = piece.bytes.len();
-                let parsed = guard.work(|| Ok(parser.parse(&build, piece)));
+                let parsed = guard.work(|| Ok(parser.parse(&build.plan, piece)));
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
@@ -84,7 +91,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
 }
 
 /// What one worker needs to parse pieces of any format.
-struct Parser<R> {
+pub(super) struct Parser<R> {
+    max_document: u64,
     regroup: R,
     jsonl: JsonlParser,
     tsv: TsvParser,
@@ -94,26 +102,30 @@ struct Parser<R> {
 }
 
 impl<R: Regroup> Parser<R> {
-    fn new(build: &Build) -> Self {
-        let regroup =
-            R::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
+    pub(super) fn new(
+        analysis: Analysis,
+        owners: Arc<Owners>,
+        memo_bytes: usize,
+        max_document: u64,
+    ) -> Self {
         Self {
-            regroup,
+            max_document,
+            regroup: R::new(analysis, owners, memo_bytes),
             jsonl: JsonlParser::new(),
             tsv: TsvParser::new(),
             html: HtmlParser::new(),
-            warc: WarcParser::new(build.max_document),
+            warc: WarcParser::new(max_document),
             trec: TrecParser::new(),
         }
     }
 
-    fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<R::Group>, Batch) {
+    pub(super) fn parse(&mut self, plan: &Plan, piece: Piece) -> (Vec<R::Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,
             offset: piece.offset,
-            max_document: build.max_document,
+            max_document: self.max_document,
         };
         let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
@@ -134,7 +146,7 @@ impl<R: Regroup> Parser<R> {
                 let mut start = 0;
                 for &(input, end) in &piece.files {
                     sink.batch.input = input;
-                    let name = &build.plan.inputs[input as usize].name;
+                    let name = &plan.inputs[input as usize].name;
                     let file = &piece.bytes[start..end];
                     match piece.format {
                         Format::Html => self.html.parse(name, file, &mut sink),

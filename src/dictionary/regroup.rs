@@ -32,6 +32,8 @@ pub struct TokenTally {
     counter: Counter<Vec<u32>>,
     /// Where the tokens of each document end among those of the piece.
     ends: Vec<usize>,
+    /// Bytes of the text so far.
+    text_bytes: u64,
     /// Scratch of the layout: the rank of each term's collection, where the tokens of each rank go,
     /// and all tokens in order.
     ranks: Vec<u32>,
@@ -126,12 +128,13 @@ impl Regroup for TokenTally {
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let stream_bytes = vec![0; owners.len()];
         let counter = Counter::new(analysis, memo_bytes);
-        let (ends, ranks, starts, sorted) = Default::default();
-        Self { owners, counter, ends, ranks, starts, sorted, stream_bytes }
+        let (ends, text_bytes, ranks, starts, sorted) = Default::default();
+        Self { owners, counter, ends, text_bytes, ranks, starts, sorted, stream_bytes }
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
         let length = self.counter.document(text);
+        self.text_bytes += text.len() as u64;
         self.ends.push(self.counter.counts.log.len());
         length
     }
@@ -144,7 +147,11 @@ impl Regroup for TokenTally {
         let counts = Arc::new(self.count());
         self.sort();
         let lengths: Arc<[u8]> = Arc::from(&*self.counter.lengths);
-        let finish = |writer: StreamWriter| writer.finish(counts.clone(), lengths.clone());
+        let text_bytes = std::mem::take(&mut self.text_bytes);
+        let finish = |writer: StreamWriter| TokenGroup {
+            text_bytes,
+            ..writer.finish(counts.clone(), lengths.clone())
+        };
         let groups: Vec<_> = self.write().into_iter().map(finish).collect();
         for (bytes, group) in self.stream_bytes.iter_mut().zip(&groups) {
             *bytes = group.bytes.len();

@@ -30,6 +30,8 @@ pub struct TokenGroup {
     pub counts: Arc<PieceCounts>,
     /// The codes of its documents' lengths (`score::bounds`).
     pub lengths: Arc<[u8]>,
+    /// Bytes of text that all groups of the piece were made of.
+    pub text_bytes: u64,
     /// Tokens in all streams of the group.
     pub tokens: u32,
     /// Trie collections that have tokens, ascending, and where each one's stream ends in `bytes`.

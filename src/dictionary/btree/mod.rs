@@ -7,6 +7,7 @@
 //! (section III.D.1). `kernels/btree.cu` does the same on a device.
 
 pub mod forest;
+pub mod indexer;
 pub mod node;
 pub mod run;
 pub mod strings;
