@@ -394,6 +394,8 @@ __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
     u32 lane = lane_of();
     u32* record = arena.records + (u64)p.term * 8;
     u32 last = p.a.x, tf = p.a.y, gap = p.a.z, df = p.a.w;
+    // All lanes have read the record before one of them writes it.
+    __syncwarp();
     if (last == p.docid) {
         if (lane == 0) record[1] = tf + 1;
     } else {

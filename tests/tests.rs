@@ -2,10 +2,12 @@
 
 mod util;
 
+mod btree;
 mod cli;
 mod cluster;
 mod codecs;
 mod effectiveness;
+mod emulation;
 mod engines;
 mod equality;
 mod formats;

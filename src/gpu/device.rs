@@ -35,12 +35,13 @@ impl fmt::Debug for Device {
     }
 }
 
-/// What one owner may book of the memory that is free, in percent. The rest is for the driver: local
-/// memory, modules and the pieces that allocations leave.
+/// What owners may book of a device's memory, in percent. The rest is for the driver: local memory,
+/// modules and the pieces that allocations leave.
 const SHARE_PERCENT: u64 = 90;
 
 impl Device {
-    /// Opens a device that `owners` share; each may book an equal part of the memory that is free.
+    /// Opens a device that `owners` share; each may book an equal part of its memory, as far as that
+    /// is free.
     ///
     /// # Errors
     /// The driver refuses.
@@ -56,7 +57,8 @@ impl Device {
         let stream = || context.new_stream().map_err(failed("make a stream"));
         let (upload, compute, download) = (stream()?, stream()?, stream()?);
         let (free, _) = context.mem_get_info().map_err(failed("ask for its free memory"))?;
-        let share = free as u64 / owners.max(1) as u64 / 100 * SHARE_PERCENT;
+        let share = (info.memory_bytes / owners.max(1) as u64).min(free as u64);
+        let share = share / 100 * SHARE_PERCENT;
         let memory = Allowance::new(share);
         Ok(Self { info: Arc::new(info.clone()), context, upload, compute, download, memory })
     }

@@ -13,14 +13,18 @@
 //! | [`memory`] | how much of its memory may be used |
 //! | [`pinned`] | which host memory copies go through |
 //! | [`error`] | what can go wrong |
+//! | [`btree`] | how a device indexes a run in the paper's B-trees |
+//! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
 
+pub mod btree;
 pub mod cache;
 pub mod device;
 pub mod discover;
 pub mod error;
+pub mod indexer;
 pub mod memory;
 pub mod modules;
 pub mod nvrtc;
@@ -29,5 +33,5 @@ pub mod version;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
-    Vec::new()
+    vec![btree::Tuning::default().source()]
 }

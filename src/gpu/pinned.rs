@@ -33,7 +33,7 @@ pub struct Pinned {
 }
 
 impl Pinned {
-    fn new(device: &Device, way: Way, bytes: usize) -> Result<Self, GpuError> {
+    pub(super) fn new(device: &Device, way: Way, bytes: usize) -> Result<Self, GpuError> {
         let (flags, what) = match way {
             Way::Upload => (sys::CU_MEMHOSTALLOC_WRITECOMBINED, "uploads"),
             Way::Download => (0, "downloads"),

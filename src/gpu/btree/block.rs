@@ -16,7 +16,7 @@ pub const MOST_BLOCK_BYTES: u64 = u32::MAX as u64 - STREAM_ALIGN as u64 * TRIE_C
 const STREAM_ALIGN: u32 = 16;
 
 /// Rows that are read behind the last segment.
-const PADDING: usize = 32;
+pub(super) const PADDING: usize = 32;
 
 /// The tables of a parsed block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -46,6 +46,12 @@ impl Room {
         [self.nodes, self.string_words, self.records, self.slice_units]
     }
 
+    /// The units of each, as the kernels take them.
+    pub(super) fn units(self) -> [u32; 4] {
+        // None of them has more numbers than that: the rest is never taken.
+        self.all().map(|units| units.min(u64::from(u32::MAX) - 1) as u32)
+    }
+
     /// Bytes of all arenas.
     pub fn bytes(self) -> u64 {
         self.each(UNIT_BYTES, |units, bytes| units * bytes).all().iter().sum()
@@ -54,7 +60,8 @@ impl Room {
     /// Arenas of together at most `bytes`, in the proportion in which English text fills them. Units
     /// are numbered with 32 bits.
     pub fn of_bytes(bytes: u64) -> Self {
-        let share = |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
+        let share =
+            |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
         Self {
             nodes: share(30, UNIT_BYTES.nodes),
             string_words: share(15, UNIT_BYTES.string_words),
@@ -85,7 +92,9 @@ pub struct Usage {
 }
 
 impl From<[u64; COUNTERS]> for Usage {
-    fn from([nodes, string_words, records, slice_units, _, full, terms, postings, list_bytes]: [u64; COUNTERS]) -> Self {
+    fn from(
+        [nodes, string_words, records, slice_units, _, full, terms, postings, list_bytes]: [u64; COUNTERS],
+    ) -> Self {
         let taken = Room { nodes, string_words, records, slice_units };
         Self { taken, full, terms, postings, list_bytes }
     }
@@ -130,7 +139,10 @@ mod tests {
     fn arenas_are_as_large_as_they_were_asked_for() {
         for bytes in [0, 1 << 20, 100 << 30, 1 << 60] {
             let room = Room::of_bytes(bytes);
-            assert!(room.bytes() <= bytes && room.all().iter().all(|&units| units < u64::from(u32::MAX)));
+            assert!(
+                room.bytes() <= bytes
+                    && room.all().iter().all(|&units| units < u64::from(u32::MAX))
+            );
         }
         assert!(Room::of_bytes(1 << 30).bytes() > (1 << 30) / 100 * 99);
         let small = Room { records: 1, ..Room::default() };

@@ -73,7 +73,8 @@ impl<'a> Iterator for Columns<'a> {
     type Item = Term<'a>;
 
     fn next(&mut self) -> Option<Term<'a>> {
-        let (suffix, suffixes) = self.suffixes.split_at_checked(usize::from(*self.lengths.first()?))?;
+        let (suffix, suffixes) =
+            self.suffixes.split_at_checked(usize::from(*self.lengths.first()?))?;
         let (list, lists) = self.lists.split_at_checked(*self.list_bytes.first()? as usize)?;
         let term = Term { suffix, df: *self.dfs.first()?, last: *self.lasts.first()?, list };
         *self = Self {
