@@ -45,7 +45,7 @@ fn compiler() -> Option<Compiler> {
 }
 
 /// The first device, opened, and what compiles for it.
-fn device() -> Option<(Device, Toolchain)> {
+pub(crate) fn device() -> Option<(Device, Toolchain)> {
     let found = Discovery::of_machine();
     let usable = found.usable();
     let Some(info) = usable.first() else {
@@ -150,7 +150,7 @@ fn devices_are_told_with_status_0() {
     millrace(["devices", "more"]).fails(2);
 }
 
-fn wait(ticket: &Ticket) -> Result<(), GpuError> {
+pub(crate) fn wait(ticket: &Ticket) -> Result<(), GpuError> {
     while !ticket.is_done()? {
         std::thread::yield_now();
     }
