@@ -1,6 +1,7 @@
 //! `millrace build`.
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
+use crate::gpus::{self, Chosen};
 use crate::progress::Progress;
 use crate::{Usage, heap, report, signals};
 use anyhow::{Context, bail};
@@ -10,6 +11,7 @@ use millrace::dataflow::flow::Flow;
 use millrace::dataflow::index_tokens::IndexerWork;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
+use millrace::gpu::discover::Gpus;
 use millrace::index::format::VERSION;
 use millrace::index::list::Form;
 use millrace::index::manifest::{self, Manifest};
@@ -73,9 +75,9 @@ pub(crate) struct Args {
     /// Refuse duplicate names and everything that would be skipped.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// GPUs: auto, none, or how many; this version uses none.
+    /// GPUs: auto (those that `millrace devices` finds), none, or how many.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
-    pub(crate) gpus: String,
+    pub(crate) gpus: Gpus,
     #[command(flatten)]
     pub(crate) pipeline: PipelineArgs,
     #[command(flatten)]
@@ -99,7 +101,6 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 /// Runs the job; returns the manifest of the new generation, or of this process's shard of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
-    check_gpus(&args.gpus)?;
     let hosts = args.workers.hosts()?;
     if let Some(hosts) = hosts {
         return shard::run(args, &hosts, start);
@@ -127,6 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
 /// What a build reads and how, checked before anything is written.
 struct Prepared {
     workers: usize,
+    gpus: Chosen,
     roles: Roles,
     budget: Budget,
     analysis: Analysis,
@@ -143,7 +145,9 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
-    let roles = args.pipeline.roles(pipeline::indexing(args), workers)?;
+    let quiet = args.workers.common.quiet;
+    let gpus = gpus::for_indexer(args.gpus, &args.indexer, quiet)?;
+    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
     if let Some(readers) = args.pipeline.readers {
         if readers == 0 {
             return Err(Usage("--readers 0: nobody would read".into()).into());
@@ -153,7 +157,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { workers, roles, budget, analysis, plan, whole: true })
+    Ok(Prepared { workers, gpus, roles, budget, analysis, plan, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -178,7 +182,9 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Placing { owners, report: placement } = pipeline::place(args, &input);
-    let Prepared { workers, roles, budget, analysis, plan, whole } = input;
+    let Prepared { workers, gpus, roles, budget, analysis, plan, whole } = input;
+    let sizes = args.pipeline.gpu_sizes(&budget, &roles);
+    let pinned = sizes.host_bytes * roles.gpu_indexers;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -187,7 +193,7 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
-        make_indexer: pipeline::make_indexer(),
+        make_indexer: gpus.make_indexer(roles, sizes, args.workers.common.quiet),
         indexing: pipeline::indexing(args),
         placement,
         parse_block: args.pipeline.parse_block,
@@ -195,7 +201,7 @@ fn build_generation(
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        flow: Flow::new(budget.under_way() as usize * workers, roles.parsing()),
+        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
@@ -211,16 +217,6 @@ fn build_generation(
     }
     drop(progress);
     Ok((build, manifest))
-}
-
-fn check_gpus(gpus: &str) -> Result<(), Usage> {
-    match gpus {
-        "auto" | "none" | "0" => Ok(()),
-        n if n.parse::<u32>().is_ok() => {
-            Err(Usage(format!("--gpus {n}: this version uses no GPU; give auto or none")))
-        }
-        other => Err(Usage(format!("--gpus {other}: give auto, none, or a number"))),
-    }
 }
 
 /// Merges the runs and describes the generation.

@@ -2,15 +2,19 @@
 
 mod util;
 
+mod btree;
 mod cli;
 mod cluster;
 mod codecs;
 mod effectiveness;
+mod emulation;
 mod engines;
 mod equality;
 mod formats;
 mod forms;
 mod generate;
+mod gpu;
+mod gpu_indexer;
 mod layers;
 mod parallel;
 mod queries;

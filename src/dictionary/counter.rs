@@ -3,7 +3,8 @@
 //! postings, [`regroup`](super::regroup) tokens.
 //!
 //! Counting needs no table of its own: each term remembers the last document that it was seen in
-//! and where its posting there lies.
+//! and where its posting there lies. Whether a token is a stop word, and whether its term is new in
+//! the document, is as good as random, so that counting has no branch that depends on it.
 
 use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM, Term};
@@ -12,40 +13,51 @@ use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::for_each_token;
+use std::hint::select_unpredictable;
 
-/// What a term has in the piece so far; all zero when it has nothing.
+/// Where a term was last seen; all zero when it never was.
 #[derive(Clone, Copy, Default)]
-pub(super) struct State {
-    /// The last document with the term, plus one.
-    pub(super) document: u32,
-    /// Where the posting of that document lies.
+#[repr(align(16))]
+struct State {
+    /// The last document with the term, counted as [`Counts::document`] is.
+    document: u32,
+    /// Where the posting of that document lies, while its piece is counted.
     slot: u32,
-    pub(super) postings: u32,
-    /// While the piece is laid out: where the term goes next.
-    pub(super) place: u32,
+    /// The term's place among the terms of that document's piece.
+    ordinal: u32,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Posting {
+/// A term of the piece.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Touched {
     pub(super) term: u32,
+    /// Its postings.
+    pub(super) postings: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Posting {
+    /// The place of the term among those of the piece.
+    pub(super) ordinal: u32,
+    /// The document, counted from the piece's first.
     pub(super) document: u32,
     pub(super) tf: u32,
 }
 
-/// Who wants to know of every token, in document order.
+/// Who wants to know of every token, in document order, by the ordinal of its term.
 pub(super) trait TokenLog: Default {
-    fn token(&mut self, term: u32);
+    fn token(&mut self, ordinal: u32);
 }
 
 impl TokenLog for () {
     #[inline(always)]
-    fn token(&mut self, _term: u32) {}
+    fn token(&mut self, _ordinal: u32) {}
 }
 
 impl TokenLog for Vec<u32> {
     #[inline(always)]
-    fn token(&mut self, term: u32) {
-        self.push(term);
+    fn token(&mut self, ordinal: u32) {
+        self.push(ordinal);
     }
 }
 
@@ -66,13 +78,18 @@ pub(super) struct Counts<L> {
     keys: [Key; TOGETHER],
     waiting: usize,
     pub(super) memo: Memo,
-    pub(super) states: Vec<State>,
-    pub(super) postings: Vec<Posting>,
-    /// Terms that the piece has, in order of appearance.
-    pub(super) touched: Vec<u32>,
-    /// The current document, plus one.
+    states: Vec<State>,
+    /// The piece's terms in order of appearance: the first `terms`; then room.
+    touched: Vec<Touched>,
+    terms: usize,
+    /// The piece's postings in order of documents: the first `used`; then room.
+    postings: Vec<Posting>,
+    used: usize,
+    /// The last document before the piece, and the current one. Documents are counted from 1 and
+    /// from piece to piece, so that what states say of earlier pieces is out of date by itself.
+    before: u32,
     document: u32,
-    /// Its indexed tokens so far.
+    /// Indexed tokens of the current document so far.
     tokens: u32,
     pub(super) log: L,
 }
@@ -88,34 +105,57 @@ impl<L: TokenLog> Counts<L> {
                 prefetch(state);
             }
         }
-        for &term in &terms[..self.waiting] {
-            self.count(term);
-        }
+        self.count(&terms[..self.waiting]);
         self.waiting = 0;
     }
 
+    /// Counts at most [`TOGETHER`] tokens by their terms; stop words as if they were one.
     #[inline(always)]
-    fn count(&mut self, term: u32) {
-        if term == NO_TERM {
-            return;
+    fn count(&mut self, terms: &[u32]) {
+        if self.states.len() < self.memo.len() {
+            self.states.resize(self.memo.len() + self.memo.len() / 4, State::default());
         }
-        if term as usize >= self.states.len() {
-            self.states.resize(self.memo.len(), State::default());
+        if self.postings.len() < self.used + TOGETHER {
+            self.postings.resize(2 * self.used + 1024, Posting::default());
         }
-        self.tokens += 1;
-        self.log.token(term);
-        let state = &mut self.states[term as usize];
-        if state.document == self.document {
-            self.postings[state.slot as usize].tf += 1;
-            return;
+        if self.touched.len() < self.terms + TOGETHER {
+            self.touched.resize(2 * self.terms + 1024, Touched::default());
         }
-        if state.postings == 0 {
-            self.touched.push(term);
+        let document = self.document - self.before - 1;
+        for &term in terms {
+            self.tokens += u32::from(term != NO_TERM);
+            let state = &mut self.states[term as usize];
+            let new_here = state.document != self.document;
+            let new = state.document <= self.before;
+            state.document = self.document;
+            state.ordinal = select_unpredictable(new, self.terms as u32, state.ordinal);
+            state.slot = select_unpredictable(new_here, self.used as u32, state.slot);
+            self.terms += usize::from(new);
+            self.used += usize::from(new_here);
+            let touched = &mut self.touched[state.ordinal as usize];
+            let postings = select_unpredictable(new, 0, touched.postings);
+            *touched = Touched { term, postings: postings + u32::from(new_here) };
+            let posting = &mut self.postings[state.slot as usize];
+            let tf = select_unpredictable(new_here, 0, posting.tf) + 1;
+            *posting = Posting { ordinal: state.ordinal, document, tf };
+            self.log.token(state.ordinal);
         }
-        state.postings += 1;
-        state.document = self.document;
-        state.slot = self.postings.len() as u32;
-        self.postings.push(Posting { term, document: self.document - 1, tf: 1 });
+    }
+
+    /// The piece's terms by their ordinals, in order of appearance; [`NO_TERM`] may be among them.
+    pub(super) fn touched(&self) -> &[Touched] {
+        &self.touched[..self.terms]
+    }
+
+    /// The piece's postings in order of documents, those of [`NO_TERM`] too.
+    pub(super) fn postings(&self) -> &[Posting] {
+        &self.postings[..self.used]
+    }
+
+    /// The ordinal of [`NO_TERM`], if the piece has stop words.
+    fn stop_words(&self) -> Option<u32> {
+        let state = self.states.get(NO_TERM as usize)?;
+        (state.document > self.before).then_some(state.ordinal)
     }
 }
 
@@ -138,7 +178,7 @@ impl<L: TokenLog> Stretches for Counts<L> {
             lower.make_ascii_lowercase();
             let token = std::str::from_utf8(lower).expect("a long token is ASCII");
             let term = self.memo.term_of_token(token);
-            self.count(term);
+            self.count(&[term]);
         } else {
             self.mixed(token);
         }
@@ -148,7 +188,7 @@ impl<L: TokenLog> Stretches for Counts<L> {
         self.count_waiting();
         for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
-            self.count(term);
+            self.count(&[term]);
         });
     }
 }
@@ -161,8 +201,11 @@ impl<L: TokenLog> Counter<L> {
             waiting: 0,
             memo: Memo::new(analysis, memo_bytes),
             states: Vec::new(),
-            postings: Vec::new(),
             touched: Vec::new(),
+            terms: 0,
+            postings: Vec::new(),
+            used: 0,
+            before: 0,
             document: 0,
             tokens: 0,
             log: L::default(),
@@ -182,14 +225,16 @@ impl<L: TokenLog> Counter<L> {
 
     /// Documents of the piece so far.
     pub(super) fn documents(&self) -> u32 {
-        self.counts.document
+        self.counts.document - self.counts.before
     }
 
     /// What is known of the piece's counts before its terms are looked at.
     pub(super) fn piece_counts(&self) -> PieceCounts {
+        let counts = &self.counts;
+        let stop_words = counts.stop_words().map_or(0, |o| counts.touched[o as usize].postings);
         PieceCounts {
-            documents: self.counts.document,
-            postings: self.counts.postings.len() as u64,
+            documents: self.documents(),
+            postings: (counts.used - stop_words as usize) as u64,
             ..PieceCounts::default()
         }
     }
@@ -198,15 +243,14 @@ impl<L: TokenLog> Counter<L> {
     /// keeping.
     pub(super) fn reset(&mut self) -> bool {
         let counts = &mut self.counts;
-        for &term in &counts.touched {
-            counts.states[term as usize] = State::default();
-        }
-        counts.touched.clear();
-        counts.postings.clear();
-        counts.document = 0;
+        (counts.terms, counts.used) = (0, 0);
+        counts.before = counts.document;
         self.lengths.clear();
-        if counts.memo.forget_if_full() {
+        // Long before documents can no longer be counted.
+        const FEW_LEFT: u32 = u32::MAX / 2;
+        if counts.memo.forget_if_full() || counts.document > FEW_LEFT {
             counts.states = Vec::new();
+            (counts.before, counts.document) = (0, 0);
         }
         // A piece with a huge document leaves buffers that no other piece needs.
         const KEEP: usize = 1 << 19;

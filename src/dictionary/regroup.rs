@@ -6,6 +6,7 @@
 //! what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
 
 use super::counter::{Counter, FIRST_POSTING_BYTES, count_term};
+use super::memo::NO_TERM;
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::stream::{StreamWriter, TokenGroup};
@@ -15,10 +16,13 @@ use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
 
-/// A token of the piece: its term and its document, counted from the piece's first.
+/// The rank of stop words, behind those of all collections.
+const STOP_WORDS: u32 = TRIE_COLLECTIONS as u32;
+
+/// A token of the piece: the ordinal of its term, and its document, counted from the piece's first.
 #[derive(Clone, Copy, Default)]
 struct Token {
-    term: u32,
+    ordinal: u32,
     document: u32,
 }
 
@@ -30,8 +34,9 @@ pub struct TokenTally {
     ends: Vec<usize>,
     /// Bytes of the text so far.
     text_bytes: u64,
-    /// Scratch of the layout: where the tokens of each collection go, by rank, and all tokens in
-    /// order.
+    /// Scratch of the layout: the rank of each term's collection, where the tokens of each rank go,
+    /// and all tokens in order.
+    ranks: Vec<u32>,
     starts: Vec<u32>,
     sorted: Vec<Token>,
     /// Bytes of the streams of the piece before, by owner.
@@ -39,28 +44,37 @@ pub struct TokenTally {
 }
 
 impl TokenTally {
-    /// What the piece counts, and in `starts[r + 1]` the tokens of the collection of rank `r`.
+    /// What the piece counts, and in `starts[r + 1]` the tokens of the collection of rank `r`. Stop
+    /// words have the rank behind all collections.
     fn count(&mut self) -> PieceCounts {
         let mut counts = self.counter.piece_counts();
-        let piece = &mut self.counter.counts;
-        for &number in &piece.touched {
-            let term = piece.memo.term(number);
-            count_term(&mut counts, term, piece.memo.suffix(term).len());
-            let state = &mut piece.states[number as usize];
-            state.place = u32::from(self.owners.rank(term.collection));
-            state.document = 0;
+        let piece = &self.counter.counts;
+        self.ranks.clear();
+        // For each term the document of its last posting so far, plus one.
+        let mut last = vec![0; piece.touched().len()];
+        for touched in piece.touched() {
+            self.ranks.push(if touched.term == NO_TERM {
+                STOP_WORDS
+            } else {
+                let term = piece.memo.term(touched.term);
+                count_term(&mut counts, term, piece.memo.suffix(term).len());
+                u32::from(self.owners.rank(term.collection))
+            });
         }
         self.starts.clear();
-        self.starts.resize(TRIE_COLLECTIONS + 1, 0);
-        for posting in &piece.postings {
-            let state = &mut piece.states[posting.term as usize];
-            counts.list_bytes += match state.document {
-                0 => FIRST_POSTING_BYTES,
-                // The document before is `behind - 1`.
-                behind => folded::bytes(posting.document - behind, posting.tf) as u64,
-            };
-            state.document = posting.document + 1;
-            self.starts[state.place as usize + 1] += posting.tf;
+        self.starts.resize(STOP_WORDS as usize + 2, 0);
+        for posting in piece.postings() {
+            let rank = self.ranks[posting.ordinal as usize];
+            self.starts[rank as usize + 1] += posting.tf;
+            if rank != STOP_WORDS {
+                let last = &mut last[posting.ordinal as usize];
+                counts.list_bytes += match *last {
+                    0 => FIRST_POSTING_BYTES,
+                    // The document before is `behind - 1`.
+                    behind => folded::bytes(posting.document - behind, posting.tf) as u64,
+                };
+                *last = posting.document + 1;
+            }
         }
         counts
     }
@@ -76,9 +90,9 @@ impl TokenTally {
         self.sorted.resize(piece.log.len(), Token::default());
         let mut begin = 0;
         for (document, &end) in (0u32..).zip(&self.ends) {
-            for &term in &piece.log[begin..end] {
-                let place = &mut self.starts[piece.states[term as usize].place as usize];
-                self.sorted[*place as usize] = Token { term, document };
+            for &ordinal in &piece.log[begin..end] {
+                let place = &mut self.starts[self.ranks[ordinal as usize] as usize];
+                self.sorted[*place as usize] = Token { ordinal, document };
                 *place += 1;
             }
             begin = end;
@@ -91,7 +105,7 @@ impl TokenTally {
             .zip(&self.stream_bytes)
             .map(|(owner, &bytes)| StreamWriter::new(owner, bytes + bytes / 16))
             .collect();
-        let memo = &self.counter.counts.memo;
+        let (memo, touched) = (&self.counter.counts.memo, self.counter.counts.touched());
         // Sorting has moved each start to the end of its collection.
         let mut rest = &self.sorted[..];
         let mut done = 0;
@@ -100,7 +114,7 @@ impl TokenTally {
             (rest, done) = (behind, end);
             let writer = &mut writers[self.owners.of(collection) as usize];
             for token in tokens {
-                let suffix = memo.suffix(memo.term(token.term));
+                let suffix = memo.suffix(memo.term(touched[token.ordinal as usize].term));
                 writer.token(collection, token.document, suffix);
             }
         }
@@ -114,8 +128,8 @@ impl Regroup for TokenTally {
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let stream_bytes = vec![0; owners.len()];
         let counter = Counter::new(analysis, memo_bytes);
-        let (ends, text_bytes, starts, sorted) = Default::default();
-        Self { owners, counter, ends, text_bytes, starts, sorted, stream_bytes }
+        let (ends, text_bytes, ranks, starts, sorted) = Default::default();
+        Self { owners, counter, ends, text_bytes, ranks, starts, sorted, stream_bytes }
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
@@ -145,7 +159,7 @@ impl Regroup for TokenTally {
         self.ends.clear();
         self.counter.counts.log.clear();
         if self.counter.reset() || self.sorted.capacity() > KEEP_TOKENS {
-            (self.ends, self.sorted) = Default::default();
+            (self.ends, self.ranks, self.sorted) = Default::default();
             self.counter.counts.log = Vec::new();
             self.stream_bytes.fill(0);
         }

@@ -2,8 +2,8 @@
 //! each as bytes in slices; taken out in the order of the lexicon when the run closes.
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
-use super::group::Group;
-use super::hash::{Found, HashTable};
+use super::group::{Group, GroupTerm};
+use super::hash::{Found, HashTable, prefetch};
 use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
@@ -30,6 +30,9 @@ pub struct RunDictionary {
     postings: u64,
 }
 
+/// Terms whose slots are fetched ahead of their use.
+const AHEAD: usize = 24;
+
 impl RunDictionary {
     /// Terms so far.
     pub fn terms(&self) -> usize {
@@ -44,17 +47,13 @@ impl RunDictionary {
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
     /// the run's first. Pieces come in the order of their docids.
     pub fn append(&mut self, group: &Group, first: u32) {
-        // Look-ups miss the cache; the slots of a dozen terms are fetched ahead of their use.
-        const AHEAD: usize = 12;
         for term in group.terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);
         }
         let (mut suffixes, mut lists) = (&group.suffixes[..], &group.lists[..]);
         let mut head = Vec::with_capacity(folded::MAX_BYTES);
         for (i, term) in group.terms.iter().enumerate() {
-            if let Some(ahead) = group.terms.get(i + AHEAD) {
-                self.table.prefetch(ahead.hash);
-            }
+            self.prefetch(&group.terms[i..]);
             let (suffix, rest) = suffixes.split_at(usize::from(term.suffix_bytes));
             suffixes = rest;
             let (list, rest) = lists.split_at(term.list_bytes as usize);
@@ -100,6 +99,28 @@ impl RunDictionary {
             if !list.is_empty() {
                 self.slices.append(&mut entry.chain, list);
             }
+        }
+    }
+
+    /// Appending to a list needs its slot, then its entry, then its string and its slice, all of
+    /// them out of the cache. Each is fetched when what leads to it has arrived.
+    #[inline(always)]
+    fn prefetch(&self, terms: &[GroupTerm]) {
+        let entry = |ahead: usize| {
+            let number = self.table.guess(terms.get(ahead)?.hash)?;
+            self.entries.get(number as usize)
+        };
+        if let Some(term) = terms.get(AHEAD) {
+            self.table.prefetch(term.hash);
+        }
+        if let Some(entry) = entry(AHEAD * 2 / 3) {
+            prefetch(entry);
+        }
+        if let Some(entry) = entry(AHEAD / 3) {
+            if let Some(byte) = self.suffixes.get(entry.suffix as usize) {
+                prefetch(byte);
+            }
+            self.slices.prefetch(&entry.chain);
         }
     }
 

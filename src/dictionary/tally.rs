@@ -3,8 +3,10 @@
 //! The postings, in the order of documents, are sorted by term with one counting sort, for the number
 //! of each term's postings is known.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, count_term};
+use super::counter::{Counter, FIRST_POSTING_BYTES, Touched, count_term};
 use super::group::{Group, GroupTerm};
+use super::hash::prefetch;
+use super::memo::NO_TERM;
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::short;
@@ -18,9 +20,11 @@ use std::sync::Arc;
 pub struct Tally {
     owners: Arc<Owners>,
     counter: Counter<()>,
-    /// Scratch of the layout: terms in order, postings in order.
+    /// Scratch of the layout: ordinals of terms in order, where the next posting of each ordinal
+    /// goes, postings in order.
     ordered: Vec<u32>,
     starts: Vec<u32>,
+    places: Vec<u32>,
     sorted: Vec<(u32, u32)>,
 }
 
@@ -29,8 +33,8 @@ impl Regroup for Tally {
 
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter::new(analysis, memo_bytes);
-        let (ordered, starts, sorted) = Default::default();
-        Self { owners, counter, ordered, starts, sorted }
+        let (ordered, starts, places, sorted) = Default::default();
+        Self { owners, counter, ordered, starts, places, sorted }
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
@@ -51,48 +55,64 @@ impl Regroup for Tally {
             (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
         if self.counter.reset() {
-            (self.ordered, self.sorted) = Default::default();
+            (self.ordered, self.places, self.sorted) = Default::default();
         }
         parts
     }
 }
 
+/// Terms whose data is fetched ahead of its use.
+const AHEAD: usize = 16;
+
 impl Tally {
-    /// Sorts the piece's terms by owner and trie collection: a counting sort.
+    /// Sorts the piece's terms by owner and trie collection: a counting sort. [`NO_TERM`] is left
+    /// out.
     fn order_terms(&mut self) {
         let memo = &self.counter.counts.memo;
+        let touched = self.counter.counts.touched();
         let rank = |term: u32| usize::from(self.owners.rank(memo.term(term).collection));
         self.starts.clear();
         self.starts.resize(TRIE_COLLECTIONS + 1, 0);
-        for &term in &self.counter.counts.touched {
-            self.starts[rank(term) + 1] += 1;
+        for (i, Touched { term, .. }) in touched.iter().enumerate() {
+            if let Some(ahead) = touched.get(i + AHEAD) {
+                prefetch(memo.term(ahead.term));
+            }
+            if *term != NO_TERM {
+                self.starts[rank(*term) + 1] += 1;
+            }
         }
         let mut sum = 0;
         for start in &mut self.starts {
             sum += *start;
             *start = sum;
         }
-        self.ordered.resize(self.counter.counts.touched.len(), 0);
-        for &term in &self.counter.counts.touched {
-            let start = &mut self.starts[rank(term)];
-            self.ordered[*start as usize] = term;
-            *start += 1;
+        self.ordered.resize(sum as usize, 0);
+        for (ordinal, Touched { term, .. }) in (0u32..).zip(touched) {
+            if *term != NO_TERM {
+                let start = &mut self.starts[rank(*term)];
+                self.ordered[*start as usize] = ordinal;
+                *start += 1;
+            }
         }
     }
 
-    /// Sorts the piece's postings by the order of terms; those of a term stay in docid order.
+    /// Sorts the piece's postings by the order of terms; those of a term stay in docid order. Those
+    /// of [`NO_TERM`] come last.
     fn sort_postings(&mut self) {
+        let (touched, postings) = (self.counter.counts.touched(), self.counter.counts.postings());
+        let all: u32 = self.ordered.iter().map(|&o| touched[o as usize].postings).sum();
+        self.places.clear();
+        self.places.resize(touched.len(), all);
         let mut place = 0;
-        for &term in &self.ordered {
-            let state = &mut self.counter.counts.states[term as usize];
-            state.place = place;
-            place += state.postings;
+        for &ordinal in &self.ordered {
+            self.places[ordinal as usize] = place;
+            place += touched[ordinal as usize].postings;
         }
-        self.sorted.resize(self.counter.counts.postings.len(), (0, 0));
-        for posting in &self.counter.counts.postings {
-            let state = &mut self.counter.counts.states[posting.term as usize];
-            self.sorted[state.place as usize] = (posting.document, posting.tf);
-            state.place += 1;
+        self.sorted.resize(postings.len(), (0, 0));
+        for posting in postings {
+            let place = &mut self.places[posting.ordinal as usize];
+            self.sorted[*place as usize] = (posting.document, posting.tf);
+            *place += 1;
         }
     }
 
@@ -113,12 +133,16 @@ impl Tally {
             group.suffixes.reserve(share * 6);
             group.lists.reserve(self.sorted.len() * 2 / self.owners.len());
         }
+        let (memo, touched) = (&self.counter.counts.memo, self.counter.counts.touched());
         let mut rest = &self.sorted[..];
-        for &number in &self.ordered {
-            let term = self.counter.counts.memo.term(number);
-            let suffix = self.counter.counts.memo.suffix(term);
-            let (list, behind) =
-                rest.split_at(self.counter.counts.states[number as usize].postings as usize);
+        for (i, &ordinal) in self.ordered.iter().enumerate() {
+            if let Some(&ahead) = self.ordered.get(i + AHEAD) {
+                memo.prefetch_suffix(memo.term(touched[ahead as usize].term));
+            }
+            let touched = touched[ordinal as usize];
+            let term = memo.term(touched.term);
+            let suffix = memo.suffix(term);
+            let (list, behind) = rest.split_at(touched.postings as usize);
             rest = behind;
             let group = &mut groups[self.owners.of(term.collection) as usize];
             let before = group.lists.len();
