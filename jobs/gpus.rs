@@ -4,7 +4,7 @@ use crate::Usage;
 use anyhow::bail;
 use millrace::dataflow::build::MakeIndexer;
 use millrace::dictionary::btree::indexer::CpuIndexer;
-use millrace::gpu::cache::ModuleCache;
+use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::discover::{DeviceInfo, Discovery, Gpus};
 use millrace::gpu::indexer::GpuIndexer;
 use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
@@ -94,7 +94,14 @@ impl Chosen {
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
             match CudaTrees::open(&devices[number], owners, toolchain, &sizes) {
-                Ok(trees) => Ok(Box::new(GpuIndexer::new(trees))),
+                Ok(trees) => {
+                    if let Origin::NotKept(error) = trees.origin()
+                        && !quiet
+                    {
+                        eprintln!("millrace: compiled kernels cannot be kept: {error}");
+                    }
+                    Ok(Box::new(GpuIndexer::new(trees)))
+                }
                 Err(error) if error.is_out_of_memory() => {
                     if !quiet {
                         let error = anyhow::Error::from(error);
