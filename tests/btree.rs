@@ -1,6 +1,8 @@
 //! Does a device index as the CPU does? The kernels of `btree.cu`, emulated and on a device, against
 //! their twin: the same terms in the same order with the same postings, to the byte.
 
+mod device;
+
 use crate::emulation::{Arg, Emulator, Launch};
 use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
@@ -23,7 +25,7 @@ impl Random {
     fn below(&mut self, end: u32) -> u32 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) * u64::from(end) >> 31) as u32
+        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
     }
 }
 
@@ -52,10 +54,7 @@ fn suffix(number: u32) -> Vec<u8> {
         2 => [&b"same"[..], &digits(number)].concat(),
         3 => [&b"seven more b"[..], &digits(number / 8)].concat(),
         4 => [&vec![b'z'; 240][..], &digits(number)].concat(),
-        6 => [&"\u{e9}\u{10348}"[..], &"\u{fb}"]
-            .concat()
-            .into_bytes()
-            .repeat((number % 30 + 1) as usize),
+        6 => "\u{e9}\u{10348}\u{fb}".repeat((number % 30 + 1) as usize).into_bytes(),
         _ => [&digits(number % 7)[..], b"x", &digits(number)].concat(),
     }
 }
@@ -347,7 +346,7 @@ fn twin(emulator: &Emulator, tuning: Tuning, shape: &Shape, pieces_of_block: usi
     }
     let usage = device.usage();
     assert_eq!((usage.terms, usage.postings), (expected.len() as u64, postings), "{shape:?}");
-    let most = if shape.seed % 2 == 0 { [100, 4000, 4000] } else { [u64::MAX >> 1; 3] };
+    let most = if shape.seed.is_multiple_of(2) { [100, 4000, 4000] } else { [u64::MAX >> 1; 3] };
     compare(shape, &device.collect(most).unwrap(), &expected);
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn found() -> Option<(DeviceInfo, Toolchain)> {
 }
 
 /// The first device, opened.
-fn device() -> Option<(Device, Toolchain)> {
+pub(crate) fn device() -> Option<(Device, Toolchain)> {
     found().map(|(info, toolchain)| (Device::open(&info, 1).unwrap(), toolchain))
 }
 
@@ -154,7 +154,7 @@ fn devices_are_told_with_status_0() {
     millrace(["devices", "more"]).fails(2);
 }
 
-fn wait(ticket: &Ticket) -> Result<(), GpuError> {
+pub(crate) fn wait(ticket: &Ticket) -> Result<(), GpuError> {
     while !ticket.is_done()? {
         std::thread::yield_now();
     }

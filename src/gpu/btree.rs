@@ -15,7 +15,7 @@ pub mod room;
 pub mod terms;
 
 use super::device::{Device, Kernel, Ticket};
-use super::error::{Geometry, GpuError, Launched};
+use super::error::{Geometry, GpuError, Launched, Work};
 use super::memory::DeviceBuffer;
 use super::modules::Toolchain;
 use super::nvrtc::Source;
@@ -221,10 +221,11 @@ impl Staged {
         let work = tables + block.segments.len() * size_of::<Row>();
         let end = work + block.work.len() * size_of::<Row>();
         self.rows = (block.segments_len(), block.work.len() as u32);
-        if block.input_bytes > 0 {
-            device.copy_up::<u8>(from, 0..block.input_bytes as usize, self.input.slice_mut())?;
-            device.copy_up::<u32>(from, tables..work, self.segments.slice_mut())?;
+        if block.input_bytes == 0 {
+            return device.ticket(device.upload(), Work::Upload(0));
         }
+        device.copy_up::<u8>(from, 0..block.input_bytes as usize, self.input.slice_mut())?;
+        device.copy_up::<u32>(from, tables..work, self.segments.slice_mut())?;
         device.copy_up::<u32>(from, work..end, self.work.slice_mut())
     }
 }

@@ -98,7 +98,7 @@ mod tests {
         let sums = [[1, 5, 9], [0, 0, 0], [2, 7, 1], [9, 9, 9], [1, 1, 1]];
         assert_eq!(starts(&sums).0[3], [3, 12, 10]);
         assert_eq!(starts(&sums).1, [13, 22, 20]);
-        assert_eq!(ranges(&sums, [13, 22, 20]), [0..5]);
+        assert_eq!(ranges(&sums, [13, 22, 20]), vec![Range { start: 0, end: 5 }]);
         assert_eq!(ranges(&sums, [3, 12, 10]), [0..3, 3..4, 4..5]);
         assert_eq!(ranges(&sums, [0, 0, 0]), [0..1, 1..2, 2..3, 3..4, 4..5]);
         assert!(ranges(&[], [1, 1, 1]).is_empty());
