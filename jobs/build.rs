@@ -193,7 +193,10 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
-        make_indexer: gpus.make_indexer(roles, sizes, args.workers.common.quiet),
+        make_indexer: match args.pipeline.parse_only {
+            true => pipeline::discard(),
+            false => gpus.make_indexer(roles, sizes, args.workers.common.quiet),
+        },
         indexing: pipeline::indexing(args),
         placement,
         parse_block: args.pipeline.parse_block,
@@ -346,6 +349,19 @@ fn absolute(path: &str) -> String {
     std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }
 
+/// How fast the indexers of tokens were by split, the slowest of them; of a few splits.
+fn splits(build: &Build) -> Vec<serde_json::Value> {
+    const MOST: usize = 2000;
+    let done = build.done.lock().expect("no worker panicked");
+    let mut splits: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+    for (&split, &(text_bytes, seconds)) in done.indexers.iter().flat_map(|work| &work.splits) {
+        let slowest = splits.entry(split).or_default();
+        *slowest = (slowest.0.max(text_bytes), slowest.1.max(seconds));
+    }
+    let row = |(split, (text_bytes, seconds))| json!({"split": split, "text_bytes": text_bytes, "seconds": seconds});
+    if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
+}
+
 /// What each indexer of tokens has done.
 fn indexers(build: &Build) -> Vec<serde_json::Value> {
     let mut work = build.done.lock().expect("no worker panicked").indexers.clone();
@@ -438,6 +454,7 @@ fn totals(
         "memory_bytes": args.memory,
         "placement": build.placement,
         "indexers": indexers(build),
+        "splits": splits(build),
     });
     let shares = build.control.shares();
     report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;

@@ -49,6 +49,18 @@ pub(crate) fn for_indexer(gpus: Gpus, indexer: &str, quiet: bool) -> anyhow::Res
     Ok(Chosen { devices, toolchain, reasons })
 }
 
+/// How many devices can be used.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn usable() -> Result<usize, String> {
+    let discovery = Discovery::of_machine();
+    match discovery.usable().len() {
+        0 => Err(discovery.reasons().join("; ")),
+        n => Ok(n),
+    }
+}
+
 impl Chosen {
     /// How many indexers work on devices: one on each unless it was `asked` otherwise, as far as
     /// `host_bytes` of pinned memory do; a note says so.

@@ -4,9 +4,12 @@ use super::{Args, Prepared};
 use crate::Usage;
 use crate::args::{show_count, size};
 use crate::gpus::Chosen;
-use millrace::dataflow::build::Indexing;
+use millrace::dataflow::build::{Indexing, MakeIndexer};
 use millrace::dataflow::sample::{SAMPLE_BYTES, Sample, sample};
+use millrace::dictionary::closed::{ClosedError, ClosedTerms};
+use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use millrace::dictionary::owners::Owners;
+use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::gpu::indexer::cuda::Sizes;
 use millrace::order::Budget;
 use millrace::schedule::placement::{Placed, Rates, by_weight, in_turn};
@@ -36,6 +39,35 @@ pub(crate) struct PipelineArgs {
     /// them out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     pub(crate) sample: u64,
+    /// Indexers throw away what they get: for the bench of parsers.
+    #[arg(skip)]
+    pub(crate) parse_only: bool,
+}
+
+/// Takes tokens for no index at all.
+struct Discard;
+
+impl TokenIndexer for Discard {
+    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        Ok(0)
+    }
+
+    fn most_blocks(&self) -> usize {
+        1
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        Ok(Box::new(SortedRun::from(RunDictionary::default())))
+    }
+}
+
+/// Makes indexers that throw away what they get.
+pub(super) fn discard() -> MakeIndexer {
+    Box::new(|_| Ok(Box::new(Discard)))
 }
 
 /// A size that may be 0.
