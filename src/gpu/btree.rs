@@ -43,7 +43,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { warps: 1, slots: 8, blocks_per_sm: 32, blocks: 132 * 32 }
+        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 132 * 16 }
     }
 }
 
