@@ -60,6 +60,11 @@ typedef unsigned long long u64;
 #define BLOCKS_PER_SM 16
 #endif
 
+// 0 leaves postings out, to measure what they cost.
+#ifndef POSTINGS
+#define POSTINGS 1
+#endif
+
 #define ALL 0xffffffffu
 #define NONE 0xffffffffu
 
@@ -100,7 +105,7 @@ struct Arena {
 
 // What a warp counts until its end, in the order of the counters from COUNT_TERMS on.
 #define TERMS 0
-#define POSTINGS 1
+#define LISTED 1
 #define LIST_BYTES 2
 
 // Words lane, 32 + lane, 64 + lane and 96 + lane of a node: lane 0 has the number of terms and the
@@ -473,6 +478,10 @@ struct Folded {
 // Step 5: appends the posting. False when the arena of slices is full; nothing is changed then.
 __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
     if (p.term == NONE) return true;
+    if (!POSTINGS) {
+        p.term = NONE;
+        return true;
+    }
     u32 lane = lane_of();
     u32* record = arena.records + (u64)p.term * 8;
     u32 last = p.a.x, tf = p.a.y, gap = p.a.z, df = p.a.w;
@@ -505,7 +514,7 @@ __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
             ((uint4*)record)[0] = make_uint4(p.docid, 1, p.docid - last - 1, df + 1);
             ((uint4*)record)[1] = make_uint4(head, at, level << 16 | place, p.b.w + folded.bytes);
         }
-        if (lane < 2) arena.totals[POSTINGS + lane] += lane == 0 ? 1 : folded.bytes;
+        if (lane < 2) arena.totals[LISTED + lane] += lane == 0 ? 1 : folded.bytes;
     }
     p.term = NONE;
     __syncwarp();
