@@ -4,6 +4,7 @@ mod bounds;
 mod btree;
 mod codecs;
 mod parallelism;
+mod pipeline;
 
 use crate::generate;
 use crate::query::{Ranking, each_query, open_queries};
@@ -34,6 +35,8 @@ enum Experiment {
     Codecs(codecs::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
     Parallelism(parallelism::Args),
+    /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
+    Pipeline(pipeline::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -58,6 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Btree(args) => btree::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
+        Experiment::Pipeline(args) => pipeline::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }

@@ -1,8 +1,9 @@
 //! `millrace build`.
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
+use crate::gpus::{self, Chosen};
 use crate::progress::Progress;
-use crate::{Usage, gpus, heap, report, signals};
+use crate::{Usage, heap, report, signals};
 use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, Done, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
@@ -100,7 +101,6 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 /// Runs the job; returns the manifest of the new generation, or of this process's shard of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
-    gpus::for_indexer(args.gpus, &args.indexer, args.workers.common.quiet)?;
     let hosts = args.workers.hosts()?;
     if let Some(hosts) = hosts {
         return shard::run(args, &hosts, start);
@@ -128,6 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
 /// What a build reads and how, checked before anything is written.
 struct Prepared {
     workers: usize,
+    gpus: Chosen,
     roles: Roles,
     budget: Budget,
     analysis: Analysis,
@@ -144,7 +145,9 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
-    let roles = args.pipeline.roles(pipeline::indexing(args), workers)?;
+    let quiet = args.workers.common.quiet;
+    let gpus = gpus::for_indexer(args.gpus, &args.indexer, quiet)?;
+    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
     if let Some(readers) = args.pipeline.readers {
         if readers == 0 {
             return Err(Usage("--readers 0: nobody would read".into()).into());
@@ -154,7 +157,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { workers, roles, budget, analysis, plan, whole: true })
+    Ok(Prepared { workers, gpus, roles, budget, analysis, plan, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -179,7 +182,9 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Placing { owners, report: placement } = pipeline::place(args, &input);
-    let Prepared { workers, roles, budget, analysis, plan, whole } = input;
+    let Prepared { workers, gpus, roles, budget, analysis, plan, whole } = input;
+    let sizes = args.pipeline.gpu_sizes(&budget, &roles);
+    let pinned = sizes.host_bytes * roles.gpu_indexers;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -188,7 +193,10 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
-        make_indexer: pipeline::make_indexer(),
+        make_indexer: match args.pipeline.parse_only {
+            true => pipeline::discard(),
+            false => gpus.make_indexer(roles, sizes, args.workers.common.quiet),
+        },
         indexing: pipeline::indexing(args),
         placement,
         parse_block: args.pipeline.parse_block,
@@ -196,7 +204,7 @@ fn build_generation(
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        flow: Flow::new(budget.under_way() as usize * workers, roles.parsing()),
+        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
@@ -341,6 +349,19 @@ fn absolute(path: &str) -> String {
     std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }
 
+/// How fast the indexers of tokens were by split, the slowest of them; of a few splits.
+fn splits(build: &Build) -> Vec<serde_json::Value> {
+    const MOST: usize = 2000;
+    let done = build.done.lock().expect("no worker panicked");
+    let mut splits: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
+    for (&split, &(text_bytes, seconds)) in done.indexers.iter().flat_map(|work| &work.splits) {
+        let slowest = splits.entry(split).or_default();
+        *slowest = (slowest.0.max(text_bytes), slowest.1.max(seconds));
+    }
+    let row = |(split, (text_bytes, seconds))| json!({"split": split, "text_bytes": text_bytes, "seconds": seconds});
+    if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
+}
+
 /// What each indexer of tokens has done.
 fn indexers(build: &Build) -> Vec<serde_json::Value> {
     let mut work = build.done.lock().expect("no worker panicked").indexers.clone();
@@ -433,6 +454,7 @@ fn totals(
         "memory_bytes": args.memory,
         "placement": build.placement,
         "indexers": indexers(build),
+        "splits": splits(build),
     });
     let shares = build.control.shares();
     report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;

@@ -1,32 +1,128 @@
-//! `--gpus`: which devices does a job use?
+//! Which devices does a job use, and who works on them?
 
 use crate::Usage;
+use anyhow::bail;
+use millrace::dataflow::build::MakeIndexer;
+use millrace::dictionary::btree::indexer::CpuIndexer;
+use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::discover::{DeviceInfo, Discovery, Gpus};
+use millrace::gpu::indexer::GpuIndexer;
+use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
+use millrace::gpu::modules::Toolchain;
+use millrace::schedule::roles::Roles;
+
+/// The devices that a job uses, and what their kernels are made with.
+pub(crate) struct Chosen {
+    devices: Vec<DeviceInfo>,
+    toolchain: Option<Toolchain>,
+    /// Why there are not more.
+    reasons: Vec<String>,
+}
 
 /// The devices that an index is built with. With `auto` and none that can be used, a note says why,
 /// if the indexer could have used one.
 ///
 /// # Errors
 /// The indexer uses no GPU and the option asks for some, or there are fewer than it asks for.
-pub(crate) fn for_indexer(
-    gpus: Gpus,
-    indexer: &str,
-    quiet: bool,
-) -> anyhow::Result<Vec<DeviceInfo>> {
+pub(crate) fn for_indexer(gpus: Gpus, indexer: &str, quiet: bool) -> anyhow::Result<Chosen> {
     match gpus {
-        Gpus::None => return Ok(Vec::new()),
-        Gpus::Auto if indexer == "fast" => return Ok(Vec::new()),
-        Gpus::Number(n) if indexer == "fast" => {
-            let message = format!("--gpus {n}: --indexer fast uses no GPU; give auto or none");
+        Gpus::Auto | Gpus::Number(_) if indexer == "wei11" => {}
+        Gpus::Number(n) => {
+            let message = format!("--gpus {n}: --indexer {indexer} uses no GPU; give auto or none");
             return Err(Usage(message).into());
         }
-        Gpus::Auto | Gpus::Number(_) => {}
+        Gpus::Auto | Gpus::None => {
+            let reasons = vec![format!("--gpus none, or --indexer {indexer}, uses none")];
+            return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+        }
     }
     let discovery = Discovery::of_machine();
-    let chosen = discovery.choose(gpus)?;
-    if chosen.is_empty() && !quiet {
-        let reasons = discovery.reasons().join("; ");
-        eprintln!("millrace: no GPU is used: {reasons}");
+    let devices = discovery.choose(gpus)?;
+    let reasons = discovery.reasons();
+    if devices.is_empty() && !quiet {
+        eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
     }
-    Ok(chosen)
+    let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
+        let cache = ModuleCache::of_user();
+        Toolchain { driver, compiler, cache }
+    });
+    Ok(Chosen { devices, toolchain, reasons })
+}
+
+/// How many devices can be used.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn usable() -> Result<usize, String> {
+    let discovery = Discovery::of_machine();
+    match discovery.usable().len() {
+        0 => Err(discovery.reasons().join("; ")),
+        n => Ok(n),
+    }
+}
+
+impl Chosen {
+    /// How many indexers work on devices: one on each unless it was `asked` otherwise, as far as
+    /// `host_bytes` of pinned memory do; a note says so.
+    ///
+    /// # Errors
+    /// There is no device, or not the memory, for those that were asked for.
+    pub(crate) fn indexers(
+        &self,
+        asked: Option<usize>,
+        host_bytes: u64,
+        quiet: bool,
+    ) -> anyhow::Result<usize> {
+        let (devices, least) = (self.devices.len(), Sizes::LEAST_HOST_BYTES as u64);
+        let most = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
+        match asked {
+            Some(n) if n > 0 && devices == 0 => {
+                bail!("--gpu-indexers {n}: no GPU can be used ({})", self.reasons.join("; "))
+            }
+            Some(n) if n > most => {
+                let message = format!("--gpu-indexers {n}: --memory has room for {most}");
+                Err(Usage(message).into())
+            }
+            Some(n) => Ok(n),
+            None => {
+                if devices > most && !quiet {
+                    eprintln!("millrace: {most} of {devices} GPUs are used: --memory is small");
+                }
+                Ok(devices.min(most))
+            }
+        }
+    }
+
+    /// Makes each indexer of tokens by its number: those on GPUs come first, each on its device
+    /// modulo their number. One whose device has not enough memory becomes one on the CPU, and a
+    /// warning says so: nothing of it is in use yet, and the index is the same.
+    pub(crate) fn make_indexer(&self, roles: Roles, sizes: Sizes, quiet: bool) -> MakeIndexer {
+        let (devices, toolchain) = (self.devices.clone(), self.toolchain.clone());
+        Box::new(move |owner| {
+            let Some(toolchain) = toolchain.as_ref().filter(|_| roles.on_gpu(owner)) else {
+                return Ok(Box::new(CpuIndexer::default()));
+            };
+            let number = owner as usize % devices.len();
+            let alike = |g: &usize| g % devices.len() == number;
+            let owners = (0..roles.gpu_indexers).filter(alike).count();
+            match CudaTrees::open(&devices[number], owners, toolchain, &sizes) {
+                Ok(trees) => {
+                    if let Origin::NotKept(error) = trees.origin()
+                        && !quiet
+                    {
+                        eprintln!("millrace: compiled kernels cannot be kept: {error}");
+                    }
+                    Ok(Box::new(GpuIndexer::new(trees)))
+                }
+                Err(error) if error.is_out_of_memory() => {
+                    if !quiet {
+                        let error = anyhow::Error::from(error);
+                        eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
+                    }
+                    Ok(Box::new(CpuIndexer::default()))
+                }
+                Err(error) => Err(error.into()),
+            }
+        })
+    }
 }

@@ -11,11 +11,12 @@ use millrace::dataflow::query::{Parallelism, QueryJob, Shard, assemble};
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Algorithm, Cutting, Mode, Settings, Shared, Whole};
+use millrace::query::searcher::{ALL, Algorithm, Cutting, Mode, Settings, Shared, Whole};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -50,6 +51,38 @@ pub(crate) struct Ranking {
     /// Verify the checksums of all postings first.
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Answer with documents A to B-1 alone, by docid; either end may be left out. Scores stay those
+    /// of the whole collection.
+    #[arg(long, default_value = "..", hide_default_value = true, value_parser = parse_docids, value_name = "A..B")]
+    pub(crate) docids: Docids,
+}
+
+/// A range of docids of the whole index.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Docids(Range<u32>);
+
+impl Docids {
+    /// The docids of a shard whose first document has this docid.
+    fn of_shard(&self, first: u32) -> Range<u32> {
+        if self.0 == ALL {
+            return ALL;
+        }
+        self.0.start.saturating_sub(first)..self.0.end.saturating_sub(first)
+    }
+}
+
+fn parse_docids(text: &str) -> Result<Docids, String> {
+    let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
+    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str, open: u32| match text {
+        "" => Ok(open),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let docids = number(start, ALL.start)?..number(end, ALL.end)?;
+    if docids.start > docids.end {
+        return Err(format!("{} is behind {}", docids.start, docids.end));
+    }
+    Ok(Docids(docids))
 }
 
 /// Arguments of the job.
@@ -196,7 +229,10 @@ impl Ranking {
     /// Opens the index for these settings.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
         let settings = self.settings()?;
-        Ok(Shared::new(Generation::open(&self.index, self.verify)?, settings)?)
+        let generation = Generation::open(&self.index, self.verify)?;
+        let documents = generation.documents().len();
+        let whole = Whole { documents, tokens: generation.manifest().statistics.tokens };
+        Ok(Shared::of_shard(generation, settings, whole, self.docids.of_shard(0))?)
     }
 
     fn settings(&self) -> anyhow::Result<Settings> {
@@ -223,7 +259,8 @@ impl Ranking {
         // The manifest has at most as many documents as there are docids.
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
         let whole = Whole { documents, tokens: manifest.tokens() };
-        Ok((Shared::of_shard(generation, settings, whole)?, shard))
+        let docids = self.docids.of_shard(shard.first_docid);
+        Ok((Shared::of_shard(generation, settings, whole, docids)?, shard))
     }
 }
 
@@ -277,8 +314,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 impl Args {
     /// The settings that all processes have to have alike.
     fn alike(&self, workers: usize) -> Vec<Setting> {
-        let Ranking { k, mode, algorithm, k1, b, idf, .. } = &self.ranking;
-        let rows: [(&str, String); 7] = [
+        let Ranking { k, mode, algorithm, k1, b, idf, docids, .. } = &self.ranking;
+        let rows: [(&str, String); 8] = [
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
             ("--mode", format!("{mode:?}")),
@@ -286,6 +323,7 @@ impl Args {
             ("--k1", k1.to_string()),
             ("--b", b.to_string()),
             ("--idf", format!("{idf:?}")),
+            ("--docids", format!("{}..{}", docids.0.start, docids.0.end)),
         ];
         rows.map(|(name, value)| (name.to_string(), value)).into()
     }

@@ -68,6 +68,11 @@ impl Position {
 }
 
 impl Position {
+    /// The split of the piece at `time`.
+    pub fn split_of(time: u64) -> u32 {
+        (time >> 40) as u32
+    }
+
     /// The position behind `time` for another piece that the same block ends.
     ///
     /// # Errors

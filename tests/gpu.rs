@@ -8,7 +8,7 @@ use crate::util::*;
 use millrace::gpu;
 use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::device::{Device, Ticket};
-use millrace::gpu::discover::Discovery;
+use millrace::gpu::discover::{DeviceInfo, Discovery};
 use millrace::gpu::error::{Geometry, GpuError, Work};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::nvrtc::{Compiler, Source};
@@ -44,11 +44,10 @@ fn compiler() -> Option<Compiler> {
     }
 }
 
-/// The first device, opened, and what compiles for it.
-pub(crate) fn device() -> Option<(Device, Toolchain)> {
+/// The first device, and what compiles for it.
+pub(crate) fn found() -> Option<(DeviceInfo, Toolchain)> {
     let found = Discovery::of_machine();
-    let usable = found.usable();
-    let Some(info) = usable.first() else {
+    let Some(info) = found.usable().into_iter().next() else {
         skipped("MILLRACE_REQUIRE_GPU", &found.reasons());
         return None;
     };
@@ -57,7 +56,12 @@ pub(crate) fn device() -> Option<(Device, Toolchain)> {
         compiler: found.compiler.unwrap(),
         cache: ModuleCache::of_user(),
     };
-    Some((Device::open(info, 1).unwrap(), toolchain))
+    Some((info, toolchain))
+}
+
+/// The first device, opened.
+pub(crate) fn device() -> Option<(Device, Toolchain)> {
+    found().map(|(info, toolchain)| (Device::open(&info, 1).unwrap(), toolchain))
 }
 
 #[test]

@@ -108,6 +108,49 @@ fn oracle_models_answer_as_one_worker_over_runs() {
     oracle_models(&Fixture::new(72, 9000, true), &ALGORITHMS[1..4]);
 }
 
+/// A range of docids leaves what is left of all answers, whoever finds them, and ranges that follow
+/// each other share out the documents.
+#[test]
+fn oracle_ranges_of_docids() {
+    let fixture = Fixture::new(74, 3000, false);
+    let all = fixture.answers(&["-k", "100000", "--algorithm", "exhaustive"]);
+    let documents = info(&fixture.index)["documents"].as_u64().unwrap();
+    for (range, docids) in [
+        ("..", 0..documents),
+        ("1000..1100", 1000..1100),
+        ("..700", 0..700),
+        ("2500..", 2500..documents),
+        ("500..500", 500..500),
+        ("99999999..", 0..0),
+    ] {
+        // qid, rank, name, docid, score: ranks are counted anew.
+        let mut expected = String::new();
+        let (mut qid, mut rank) = ("", 0);
+        for line in all.lines() {
+            let columns: Vec<&str> = line.split('\t').collect();
+            if !docids.contains(&columns[3].parse().unwrap()) {
+                continue;
+            }
+            rank = if columns[0] == qid { rank + 1 } else { 1 };
+            qid = columns[0];
+            if rank <= 20 {
+                let [_, _, name, docid, score] = columns[..] else { panic!("{line}") };
+                expected += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
+            }
+        }
+        for model in MODELS {
+            for workers in ["1", "3"] {
+                let more = [model, &["-k", "20", "-w", workers, "--docids", range]].concat();
+                assert!(fixture.answers(&more) == expected, "{more:?}");
+            }
+        }
+    }
+    for wrong in ["7", "a..b", "9..3", "1..2..3", "-1..", "..4294967296"] {
+        let docids = format!("--docids={wrong}");
+        millrace(args!["query", "--index", fixture.index, docids]).fails(2).says("docids");
+    }
+}
+
 #[test]
 fn queries_that_come_slowly_are_answered_at_once() {
     use std::io::{BufRead, BufReader, Write};

@@ -14,6 +14,7 @@ mod formats;
 mod forms;
 mod generate;
 mod gpu;
+mod gpu_indexer;
 mod layers;
 mod parallel;
 mod queries;

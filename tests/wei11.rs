@@ -27,7 +27,7 @@ fn build_fast(index: &Path, limit: Option<u64>, more: &[OsString]) {
 fn any_workers_parsers_indexers_and_blocks() {
     let scratch = Scratch::new();
     let input = scratch.write("c.jsonl", Collection::new(11, 9000, 90).unname(7).jsonl());
-    for (limit, least_runs) in [(None, 1), (Some(1_500_000), 3)] {
+    for (limit, least_runs) in [(None, 1), (Some(500_000), 3)] {
         let fast = scratch.path(format!("fast-{least_runs}"));
         build_fast(&fast, limit, &args!["--no-merge", "-w", "2", input]);
         assert!(info(&fast)["runs"].as_u64().unwrap() >= least_runs);

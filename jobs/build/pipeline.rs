@@ -3,10 +3,15 @@
 use super::{Args, Prepared};
 use crate::Usage;
 use crate::args::{show_count, size};
+use crate::gpus::Chosen;
 use millrace::dataflow::build::{Indexing, MakeIndexer};
 use millrace::dataflow::sample::{SAMPLE_BYTES, Sample, sample};
-use millrace::dictionary::btree::indexer::CpuIndexer;
+use millrace::dictionary::closed::{ClosedError, ClosedTerms};
+use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use millrace::dictionary::owners::Owners;
+use millrace::dictionary::run::{RunDictionary, SortedRun};
+use millrace::gpu::indexer::cuda::Sizes;
+use millrace::order::Budget;
 use millrace::schedule::placement::{Placed, Rates, by_weight, in_turn};
 use millrace::schedule::roles::Roles;
 use serde_json::{Value, json};
@@ -21,6 +26,9 @@ pub(crate) struct PipelineArgs {
     /// Indexers on the CPU (as many as workers if left out); for wei11.
     #[arg(long, value_name = "N1")]
     pub(crate) cpu_indexers: Option<usize>,
+    /// Indexers on GPUs (one on each that is used if left out); for wei11.
+    #[arg(long, value_name = "N2")]
+    pub(crate) gpu_indexers: Option<usize>,
     /// Text that an indexer takes together, trie collection by trie collection; for wei11.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     pub(crate) parse_block: u64,
@@ -31,6 +39,35 @@ pub(crate) struct PipelineArgs {
     /// them out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     pub(crate) sample: u64,
+    /// Indexers throw away what they get: for the bench of parsers.
+    #[arg(skip)]
+    pub(crate) parse_only: bool,
+}
+
+/// Takes tokens for no index at all.
+struct Discard;
+
+impl TokenIndexer for Discard {
+    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        Ok(0)
+    }
+
+    fn most_blocks(&self) -> usize {
+        1
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        Ok(Box::new(SortedRun::from(RunDictionary::default())))
+    }
+}
+
+/// Makes indexers that throw away what they get.
+pub(super) fn discard() -> MakeIndexer {
+    Box::new(|_| Ok(Box::new(Discard)))
 }
 
 /// A size that may be 0.
@@ -40,11 +77,35 @@ fn bytes(text: &str) -> Result<u64, String> {
 
 impl PipelineArgs {
     /// Who parses and who indexes.
-    pub(super) fn roles(&self, indexing: Indexing, workers: usize) -> Result<Roles, Usage> {
-        if indexing == Indexing::Postings && self.cpu_indexers.is_some() {
-            return Err(Usage("--cpu-indexers: give it with --indexer wei11".into()));
+    pub(super) fn roles(
+        &self,
+        indexing: Indexing,
+        workers: usize,
+        budget: &Budget,
+        gpus: &Chosen,
+        quiet: bool,
+    ) -> anyhow::Result<Roles> {
+        let asked = [("--cpu-indexers", self.cpu_indexers), ("--gpu-indexers", self.gpu_indexers)];
+        if indexing == Indexing::Postings
+            && let Some((option, _)) = asked.iter().find(|(_, asked)| asked.is_some())
+        {
+            return Err(Usage(format!("{option}: give it with --indexer wei11")).into());
         }
-        Roles::new(workers, self.parsers, self.cpu_indexers, 0).map_err(|e| Usage(e.to_string()))
+        // Half of what may be under way is for pinned memory at most.
+        let host_bytes = budget.under_way() * workers as u64 / 2;
+        let gpu_indexers = gpus.indexers(self.gpu_indexers, host_bytes, quiet)?;
+        let roles = Roles::new(workers, self.parsers, self.cpu_indexers, gpu_indexers);
+        Ok(roles.map_err(|e| Usage(e.to_string()))?)
+    }
+
+    /// What each GPU indexer may take of the host's memory: room for two blocks on their way and
+    /// what comes back, out of a quarter of the memory for all that is under way.
+    pub(super) fn gpu_sizes(&self, budget: &Budget, roles: &Roles) -> Sizes {
+        let under_way = budget.under_way() as usize * roles.workers;
+        let share = under_way / 4 / roles.gpu_indexers.max(1);
+        let blocks = usize::try_from(self.parse_block).unwrap_or(usize::MAX).saturating_mul(4);
+        let host_bytes = blocks.min(share).max(Sizes::LEAST_HOST_BYTES);
+        Sizes { host_bytes, run_limit: budget.run_limit }
     }
 }
 
@@ -122,9 +183,4 @@ fn describe(placed: &Placed, sample: &Sample, roles: &Roles) -> String {
         sample.places,
         sample.seconds
     )
-}
-
-/// Makes each indexer of tokens by its number: those on GPUs come first.
-pub(super) fn make_indexer() -> MakeIndexer {
-    Box::new(|_| Ok(Box::new(CpuIndexer::default())))
 }

@@ -94,7 +94,7 @@ fn share<'scope>(
         let activator = scope.activator_for(info.address);
         let share = guard.work(|| {
             let generation = job.shared.generation();
-            let docids = Share::range(generation.documents().len(), worker, job.workers);
+            let docids = job.shared.share(worker, job.workers);
             Ok(match job.parallelism {
                 Parallelism::DocpPi => Share::Copy(Arc::new(Copied::new(generation, &docids)?)),
                 _ => Share::Range(docids),

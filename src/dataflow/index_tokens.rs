@@ -19,7 +19,7 @@ use crate::dictionary::group::Local;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::stream::TokenGroup;
-use crate::order::{Placement, Sequencer};
+use crate::order::{Placement, Position, Sequencer};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// What one indexer has done, once the job has ended.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct IndexerWork {
     /// The indexer.
     pub owner: u32,
@@ -52,6 +52,8 @@ pub struct IndexerWork {
     /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for the
     /// runs that it closed to be encoded.
     pub waited: f64,
+    /// By split of a block's first piece: bytes of text, and seconds in which it was busy.
+    pub splits: BTreeMap<u32, (u64, f64)>,
 }
 
 /// See the [module](self).
@@ -124,6 +126,8 @@ impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
 /// the block or behind it counts as absorbed.
 struct UnderWay {
     _absorbed: Capability<u64>,
+    split: u32,
+    text_bytes: u64,
     bytes: usize,
 }
 
@@ -145,7 +149,7 @@ struct Lane {
     lengths: Vec<Arc<[u8]>>,
     busy: Rc<Cell<bool>>,
     work: IndexerWork,
-    /// Since when the indexer has or has not had something to do.
+    /// Since when the indexer has had nothing to do, or has worked on its first block.
     since: Instant,
     build: Arc<Build>,
 }
@@ -241,10 +245,11 @@ impl Lane {
         while self.under_way.len() > left {
             let done = self.under_way.pop_front().expect("there is a block");
             build.flow.absorbed(done.bytes);
-        }
-        if self.under_way.is_empty() {
-            self.work.busy += (end - self.since).as_secs_f64();
+            let seconds = (end - self.since).as_secs_f64();
             self.since = end;
+            self.work.busy += seconds;
+            let split = self.work.splits.entry(done.split).or_default();
+            *split = (split.0 + done.text_bytes, split.1 + seconds);
         }
         Ok(())
     }
@@ -256,14 +261,20 @@ impl Lane {
             if !arrived(entry.key()) {
                 break;
             }
+            let split = Position::split_of(*entry.key());
             let (runs_cap, absorbed_cap, group) = entry.remove();
             let placement = self.sequencer.place(&group.counts)?;
             self.text_bytes += group.text_bytes;
             self.lengths.push(group.lengths.clone());
             self.work.tokens += u64::from(group.tokens);
             self.work.characters += group.bytes.len() as u64 - 2 * u64::from(group.tokens);
-            let gathered =
-                self.gathered.get_or_insert_with(|| UnderWay { _absorbed: absorbed_cap, bytes: 0 });
+            let gathered = self.gathered.get_or_insert_with(|| UnderWay {
+                _absorbed: absorbed_cap,
+                split,
+                text_bytes: 0,
+                bytes: 0,
+            });
+            gathered.text_bytes += group.text_bytes;
             gathered.bytes += group.memory_bytes();
             self.block.push((group, placement.first));
             if placement.closes {
@@ -297,6 +308,6 @@ impl Lane {
 impl Drop for Lane {
     fn drop(&mut self) {
         let mut done = self.build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        done.indexers.push(self.work);
+        done.indexers.push(std::mem::take(&mut self.work));
     }
 }

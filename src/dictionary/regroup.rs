@@ -113,9 +113,12 @@ impl TokenTally {
             let (tokens, behind) = rest.split_at((end - done) as usize);
             (rest, done) = (behind, end);
             let writer = &mut writers[self.owners.of(collection) as usize];
+            if !tokens.is_empty() {
+                writer.collection(collection);
+            }
             for token in tokens {
                 let suffix = memo.suffix(memo.term(touched[token.ordinal as usize].term));
-                writer.token(collection, token.document, suffix);
+                writer.push(token.document, suffix);
             }
         }
         writers

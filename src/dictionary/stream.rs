@@ -59,6 +59,8 @@ impl TokenGroup {
 #[derive(Default)]
 pub struct StreamWriter {
     group: TokenGroup,
+    /// The collection of the current stream.
+    collection: u16,
     /// The document of the token before.
     document: u32,
 }
@@ -67,43 +69,76 @@ impl StreamWriter {
     /// Begins the group of an indexer that is expected to take so many bytes.
     pub fn new(owner: u32, bytes: usize) -> Self {
         let bytes = Vec::with_capacity(bytes);
-        Self { group: TokenGroup { owner, bytes, ..TokenGroup::default() }, document: 0 }
+        let group = TokenGroup { owner, bytes, ..TokenGroup::default() };
+        Self { group, collection: 0, document: 0 }
     }
 
-    /// Appends a token to the stream of its collection. Collections come in ascending order, and the
-    /// documents of one collection, counted from the piece's first, in document order.
+    /// Begins the stream of a collection. Collections come in ascending order; one that gets no
+    /// token is left out.
+    #[inline]
+    pub fn collection(&mut self, collection: u16) {
+        self.end_stream();
+        debug_assert!(self.group.collections.last().is_none_or(|&(last, _)| last < collection));
+        self.collection = collection;
+        self.document = 0;
+    }
+
+    fn end_stream(&mut self) {
+        let group = &mut self.group;
+        let end = u32::try_from(group.bytes.len()).expect("a piece's tokens stay below 4 GiB");
+        if end > group.collections.last().map_or(0, |&(_, end)| end) {
+            group.collections.push((self.collection, end));
+        }
+    }
+
+    /// Appends a token to the stream of its collection: see [`collection`](Self::collection) and
+    /// [`push`](Self::push).
+    ///
+    /// # Panics
+    /// As `push` does.
+    pub fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
+        if self.collection != collection || self.group.bytes.is_empty() {
+            self.collection(collection);
+        }
+        self.push(document, suffix);
+    }
+
+    /// Appends a token to the current stream. Documents, counted from the piece's first, come in
+    /// their order.
     ///
     /// # Panics
     /// When the suffix has more than 255 bytes, which the analysis rules out, or the streams reach
     /// 4 GiB, which the bound on a document rules out.
     #[inline]
-    pub fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
-        let group = &mut self.group;
-        match group.collections.last() {
-            Some(&(last, _)) if last == collection => {}
-            last => {
-                debug_assert!(last.is_none_or(|&(last, _)| last < collection));
-                group.collections.push((collection, 0));
-                self.document = 0;
-            }
-        }
+    pub fn push(&mut self, document: u32, suffix: &[u8]) {
         debug_assert!(document >= self.document);
         let mut gap = document - self.document;
         self.document = document;
+        self.group.tokens += 1;
+        let bytes = &mut self.group.bytes;
         while gap >= u32::from(MORE) {
-            group.bytes.push(MORE);
+            bytes.push(MORE);
             gap -= u32::from(MORE);
         }
         let length = u8::try_from(suffix.len()).expect("the analysis cuts terms at 255 bytes");
-        group.bytes.extend_from_slice(&[gap as u8, length]);
-        short::push(suffix, &mut group.bytes);
-        group.tokens += 1;
-        let end = u32::try_from(group.bytes.len()).expect("a piece's tokens stay below 4 GiB");
-        group.collections.last_mut().expect("the collection was pushed").1 = end;
+        // Nearly all suffixes are short: one copy of a fixed size does for all of the token.
+        const SHORT: usize = 14;
+        if suffix.len() <= SHORT {
+            let mut padded = [0; 2 + SHORT];
+            (padded[0], padded[1]) = (gap as u8, length);
+            short::copy(suffix, &mut padded[2..]);
+            let end = bytes.len() + 2 + suffix.len();
+            bytes.extend_from_slice(&padded);
+            bytes.truncate(end);
+        } else {
+            bytes.extend_from_slice(&[gap as u8, length]);
+            bytes.extend_from_slice(suffix);
+        }
     }
 
     /// Ends the group.
-    pub fn finish(self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
+    pub fn finish(mut self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
+        self.end_stream();
         TokenGroup { counts, lengths, ..self.group }
     }
 }

@@ -14,6 +14,7 @@ pub mod block;
 pub mod room;
 pub mod terms;
 
+use super::cache::Origin;
 use super::device::{Device, Kernel, Ticket};
 use super::error::{Geometry, GpuError, Launched, Work};
 use super::memory::DeviceBuffer;
@@ -284,6 +285,7 @@ pub struct Kernels {
     measure: Kernel,
     collect: Kernel,
     tuning: Tuning,
+    origin: Origin,
 }
 
 impl Kernels {
@@ -300,7 +302,13 @@ impl Kernels {
             measure: kernel("btree_measure")?,
             collect: kernel("btree_collect")?,
             tuning,
+            origin: module.origin.clone(),
         })
+    }
+
+    /// Where their code comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// What they were compiled with.

@@ -5,14 +5,14 @@
 //!
 //! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts its
 //!    tokens is launched behind the copy. Several blocks are under way, one copied while the one
-//!    before is inserted. What is too large for a buffer goes in parts ([`cut`]).
+//!    before is inserted. What is too large for a buffer goes in parts (`cut`).
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
 //!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is no
 //!    room the device is emptied: what it holds becomes a part of the run on the host, and the arenas
 //!    begin anew. Parts take less memory than the run may cost the host (`order::Budget`), for that
 //!    counts every term and posting, whoever owns it.
 //! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes back
-//!    chunk by chunk, while it is encoded ([`fetch`]); parts are joined term by term ([`join`]).
+//!    chunk by chunk, while it is encoded (`fetch`); parts are joined term by term (`join`).
 //!
 //! All that the host asks of a device is in [`TreeDevice`]: a CUDA device ([`cuda`]), or, in tests, its
 //! twin on the host that is done late and fails when told to.

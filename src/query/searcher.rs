@@ -20,6 +20,7 @@ use crate::score::bm25::{Bm25, IdfKind, idf};
 use crate::score::bounds::BoundNorms;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Which documents a query asks for.
@@ -78,12 +79,17 @@ pub struct Whole {
     pub tokens: u64,
 }
 
+/// The docids of all documents.
+pub const ALL: Range<u32> = 0..u32::MAX;
+
 /// What all searchers of one generation share.
 pub struct Shared {
     generation: Generation,
     whole: Whole,
     analysis: Analysis,
     settings: Settings,
+    /// The documents that are searched, by docids of the generation.
+    docids: Range<u32>,
     /// The length norm of every document.
     norms: Vec<f32>,
     /// What bounds are worth.
@@ -98,10 +104,12 @@ impl Shared {
     pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
         let documents = generation.documents().len();
         let tokens = generation.manifest().statistics.tokens;
-        Self::of_shard(generation, settings, Whole { documents, tokens })
+        Self::of_shard(generation, settings, Whole { documents, tokens }, ALL)
     }
 
-    /// Prepares a generation that holds a shard of a collection.
+    /// Prepares a generation that holds a shard of a collection, or all of it; documents whose docids
+    /// in the generation are not among `docids` are left out of all answers, though scores are those
+    /// of the whole collection.
     ///
     /// # Errors
     /// When its recorded analysis is not known to this program.
@@ -109,6 +117,7 @@ impl Shared {
         generation: Generation,
         settings: Settings,
         whole: Whole,
+        docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
         let analysis = generation.manifest().analysis(generation.path())?;
         let mean = match whole.documents {
@@ -118,7 +127,7 @@ impl Shared {
         let mut norms = Vec::new();
         settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
         let bounds = BoundNorms::new(&settings.bm25, mean);
-        Ok(Arc::new(Self { generation, whole, analysis, settings, norms, bounds }))
+        Ok(Arc::new(Self { generation, whole, analysis, settings, docids, norms, bounds }))
     }
 
     /// The collection that scores are about.
@@ -129,6 +138,15 @@ impl Shared {
     /// How queries are answered.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Share `number` of `shares` of the documents that are searched, as a range of docids.
+    pub fn share(&self, number: usize, shares: usize) -> Range<u32> {
+        let documents = self.generation.documents().len();
+        let end = self.docids.end.min(documents);
+        let start = self.docids.start.min(end);
+        let share = Share::range(end - start, number, shares);
+        start + share.start..start + share.end
     }
 
     /// The generation that is searched.
@@ -195,9 +213,13 @@ fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
 }
 
 impl Searcher {
-    /// Makes a searcher of all documents.
+    /// Makes a searcher of all documents that are searched.
     pub fn new(shared: Arc<Shared>) -> Self {
-        Self::of_share(shared, Share::Whole)
+        let share = match shared.docids.clone() {
+            ALL => Share::Whole,
+            docids => Share::Range(docids),
+        };
+        Self::of_share(shared, share)
     }
 
     /// Makes a searcher that looks at a share of the documents alone; weights are those of all.

@@ -12,6 +12,7 @@ use crate::gpu::btree::block::Block;
 use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use crate::gpu::cache::Origin;
 use crate::gpu::device::{Device, Ticket};
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::{GpuError, Work};
@@ -178,6 +179,11 @@ impl CudaTrees {
     /// What it works with.
     pub fn device(&self) -> &Device {
         &self.device
+    }
+
+    /// Where the code of its kernels comes from.
+    pub fn origin(&self) -> &Origin {
+        self.kernels.origin()
     }
 }
 

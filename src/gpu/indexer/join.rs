@@ -11,6 +11,9 @@ use std::rc::Rc;
 /// A part that has come whole.
 pub(super) type Part = Reader;
 
+/// Asking a device takes longer than passing on a term.
+const TERMS_BETWEEN_LOOKS: u32 = 1000;
+
 /// What the device still holds of the run.
 struct Rest<T: TreeDevice> {
     trees: Rc<RefCell<T>>,
@@ -22,6 +25,8 @@ pub(super) struct DeviceRun<T: TreeDevice> {
     parts: Vec<Reader>,
     /// Gone when all has come.
     rest: Option<Rest<T>>,
+    /// Terms since the device was looked after.
+    since: u32,
     collection: u16,
     suffix: Vec<u8>,
 }
@@ -33,18 +38,22 @@ impl<T: TreeDevice> DeviceRun<T> {
         if rest.is_some() {
             parts.push(Reader::default());
         }
-        Self { parts, rest, collection: 0, suffix: Vec::new() }
+        Self { parts, rest, since: 0, collection: 0, suffix: Vec::new() }
     }
 }
 
 impl<T: TreeDevice> ClosedTerms for DeviceRun<T> {
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        self.since += 1;
         if let Some(rest) = &mut self.rest {
             let last = self.parts.last_mut().expect("what comes has a place");
-            if rest.fetch.advance(&mut *rest.trees.borrow_mut(), last)? {
-                self.rest = None;
-            } else if last.term().is_none() {
-                return Ok(Advance::Later);
+            if last.term().is_none() || self.since >= TERMS_BETWEEN_LOOKS {
+                self.since = 0;
+                if rest.fetch.advance(&mut *rest.trees.borrow_mut(), last)? {
+                    self.rest = None;
+                } else if last.term().is_none() {
+                    return Ok(Advance::Later);
+                }
             }
         }
         let heads = self.parts.iter().filter_map(|part| part.term());

@@ -19,7 +19,6 @@ use super::{Mode, QueryTerm, Searcher, Settings, Shared, recycle};
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::ListView;
-use crate::query::share::Share;
 use crate::query::top_k::{Hit, TopK};
 
 /// How queries are cut.
@@ -142,7 +141,7 @@ impl Searcher {
         mode: Mode,
         cutting: &Cutting,
     ) -> Result<Begun, IndexError> {
-        let (shared, share) = (self.shared.clone(), Share::Whole);
+        let (shared, share) = (self.shared.clone(), self.share.clone());
         let lists = self.look_up(&shared, &share, text)?;
         let begun = self.begin_with(&shared, &lists, mode, cutting);
         self.lists = recycle(lists);
@@ -188,7 +187,7 @@ impl Searcher {
     ///
     /// If there are no such tasks, or they are of several runs.
     pub fn work(&mut self, cut: &Cut, tasks: Range<usize>, floor: f32) -> Result<(), IndexError> {
-        let shared = self.shared.clone();
+        let (shared, share) = (self.shared.clone(), self.share.clone());
         let (number, end) = cut.run_of(tasks.start);
         assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
         let run = &shared.generation.runs()[number];
@@ -196,7 +195,9 @@ impl Searcher {
         let entries = &cut.lists[number * cut.terms.len()..][..cut.terms.len()];
         let mut lists = recycle(std::mem::take(&mut self.lists));
         for (i, entry) in entries.iter().enumerate() {
-            let part = match entry.map(|entry| run.list(entry)).transpose()? {
+            // Blocks are counted in the share's part of the list.
+            let list = entry.map(|entry| share.list(run, number, entry)).transpose()?;
+            let part = match list.flatten() {
                 None => None,
                 Some(list) if cut.mode == Mode::Or => list.within(docids.clone()),
                 Some(list) => {
@@ -210,7 +211,9 @@ impl Searcher {
         let first = run.first_docid();
         self.top.reset(shared.settings.k);
         self.top.raise(floor);
-        self.top.only(first.saturating_add(docids.start)..first.saturating_add(docids.end));
+        let wanted = share.docids();
+        let start = first.saturating_add(docids.start).max(wanted.start);
+        self.top.only(start..first.saturating_add(docids.end).min(wanted.end));
         let searched = self.search_run(&shared, (number, run), (&cut.weights, &lists), cut.mode);
         self.lists = recycle(lists);
         if let Err(source) = searched {

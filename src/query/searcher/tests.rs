@@ -52,9 +52,22 @@ impl Fixture {
     }
 
     fn shared(&self, mode: Mode, algorithm: Algorithm, k: usize) -> Arc<Shared> {
+        self.shared_within(mode, algorithm, k, super::ALL)
+    }
+
+    /// Only these documents are searched.
+    fn shared_within(
+        &self,
+        mode: Mode,
+        algorithm: Algorithm,
+        k: usize,
+        docids: Range<u32>,
+    ) -> Arc<Shared> {
         let generation = Generation::open(self.folder.path(), false).unwrap();
         let settings = Settings { k, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene };
-        Shared::new(generation, settings).unwrap()
+        let documents = generation.documents().len();
+        let whole = Whole { documents, tokens: generation.manifest().statistics.tokens };
+        Shared::of_shard(generation, settings, whole, docids).unwrap()
     }
 }
 
@@ -181,6 +194,28 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
 }
 
 #[test]
+fn only_blocks_that_overlap_a_range_of_docids_are_read() {
+    let fixture = Fixture::new(5, 30_000, &[12_000]);
+    let blocks = |docids: Range<u32>| -> Vec<usize> {
+        let shared = fixture.shared_within(Mode::Or, Algorithm::Auto, 10, docids);
+        let mut searcher = Searcher::new(shared.clone());
+        let share = searcher.share.clone();
+        let lists = searcher.look_up(&shared, &share, &term(7)).unwrap();
+        lists.iter().map(|list| list.map_or(0, |list| list.blocks())).collect()
+    };
+    // The term is in two of three documents.
+    assert_eq!(blocks(super::ALL), blocks(0..30_000));
+    assert!(blocks(super::ALL)[0] > 60 && blocks(super::ALL)[1] > 90);
+    assert_eq!(blocks(11_000..12_000)[1], 0);
+    assert_eq!(blocks(12_000..13_000)[0], 0);
+    let narrow = blocks(20_000..20_100);
+    assert!(narrow[0] == 0 && (1..=2).contains(&narrow[1]), "{narrow:?}");
+    let both = blocks(11_990..12_010);
+    assert!(both.iter().all(|n| (1..=2).contains(n)), "{both:?}");
+    assert_eq!(blocks(9..9), [0, 0]);
+}
+
+#[test]
 fn shares_cover_all_documents_once() {
     for documents in [0, 1, 2, 7, 1000, u32::MAX] {
         for shares in [1, 2, 3, 16] {
@@ -194,6 +229,56 @@ fn shares_cover_all_documents_once() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Over a range of docids every algorithm, whole, in shares and in tasks, finds what is left of
+    /// all answers of the whole collection when other documents are struck out.
+    #[test]
+    fn oracle_a_range_finds_what_is_left_of_the_whole(
+        seed in any::<u64>(),
+        documents in prop::sample::select(vec![2u32, 300, 9000]),
+        end in any::<prop::sample::Index>(),
+        bounds in any::<(prop::sample::Index, prop::sample::Index)>(),
+        queries in prop::collection::vec(prop::collection::vec(0..66u32, 1..5), 6),
+        order in prop::collection::vec(0..1000usize, 1..40),
+    ) {
+        let ends = Vec::from_iter(Some(end.index(documents as usize)).filter(|&end| end > 0));
+        let fixture = Fixture::new(seed, documents, &ends);
+        let at = |bound: prop::sample::Index| bound.index(documents as usize + 2) as u32;
+        let docids = at(bounds.0).min(at(bounds.1))..at(bounds.0).max(at(bounds.1));
+        let left = |mode: Mode, text: &str| -> Vec<(u32, u32)> {
+            let shared = fixture.shared(mode, Algorithm::Exhaustive, documents as usize);
+            let mut hits = bits(Searcher::new(shared).search(text).unwrap().0);
+            hits.retain(|(docid, _)| docids.contains(docid));
+            hits
+        };
+        for query in &queries {
+            let words: Vec<String> = query.iter().map(|&number| term(number)).collect();
+            let text = words.join(" ");
+            let (any, all) = (left(Mode::Or, &text), left(Mode::And, &text));
+            for algorithm in ALGORITHMS {
+                for (mode, k) in [(Mode::Or, 10), (Mode::And, 10), (Mode::AndOr, 3), (Mode::Or, 2000)] {
+                    let expected = match mode {
+                        Mode::Or => &any,
+                        Mode::AndOr if all.len() < k => &any,
+                        _ => &all,
+                    };
+                    let expected = &expected[..expected.len().min(k)];
+                    let shared = fixture.shared_within(mode, algorithm, k, docids.clone());
+                    let mut searcher = Searcher::new(shared.clone());
+                    let found = bits(searcher.search(&text).unwrap().0);
+                    prop_assert_eq!(&found, expected, "{:?} {:?} {} {:?}", algorithm, mode, k, docids);
+                    let tasks = bits(&by_tasks(&mut searcher, &text, &ALL, &order));
+                    prop_assert_eq!(&tasks, expected, "tasks: {:?} {:?} {}", algorithm, mode, k);
+                    let share = |number| {
+                        let share = Share::Range(shared.share(number, 3));
+                        Searcher::of_share(shared.clone(), share).search_share(&text).unwrap()
+                    };
+                    let merged = Partial::merge(&[share(0), share(1), share(2)], shared.settings());
+                    prop_assert_eq!(&bits(&merged), expected, "shares: {:?} {:?} {}", algorithm, mode, k);
+                }
+            }
+        }
+    }
 
     #[test]
     fn oracle_parts_put_together_find_what_one_search_finds(

@@ -30,9 +30,12 @@ pub(super) struct Manner {
     pub(super) fails: Option<usize>,
 }
 
+/// Docids and tfs.
+type Postings = Vec<(u32, u32)>;
+
 pub(super) struct Emulated {
     manner: Manner,
-    terms: BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>,
+    terms: BTreeMap<(u16, Vec<u8>), Postings>,
     columns: [Vec<u8>; 6],
     inserts: usize,
     downloads: usize,
