@@ -1,7 +1,8 @@
-//! `millrace bench`: measurements, each as one JSON line on standard output.
+//! `millrace bench`: measurements, as JSON lines or tables on standard output.
 
 mod bounds;
 mod codecs;
+mod cpu_queries;
 mod parallelism;
 
 use crate::generate;
@@ -29,6 +30,8 @@ enum Experiment {
     Bounds(bounds::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
+    /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
+    CpuQueries(cpu_queries::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
     Parallelism(parallelism::Args),
     /// Write a synthetic collection of any size, and queries for it.
@@ -53,6 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
         Experiment::Codecs(args) => codecs::run(args),
+        Experiment::CpuQueries(args) => cpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
