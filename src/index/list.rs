@@ -279,20 +279,17 @@ impl<'a> ListView<'a> {
             _ => self.last_docid(block - 1),
         };
         let last = self.last_docid(block);
-        let line = if self.form.has_segments() {
+        let line = if self.form.is_bp128() {
+            let anchor = number / ANCHOR_BLOCKS;
+            let place = u32::from_le_bytes(self.places[anchor]);
+            let first = anchor * ANCHOR_BLOCKS;
+            let window = &self.data[self.heads_at + HEAD_BYTES * first..];
+            let units = u64::from(place) + u64::from(packed::units(window, number - first));
+            PackedBlock::packed(self.form, units, self.heads[number], previous, last)
+        } else if self.form.has_segments() {
             self.line_of_segment(number, previous, last)
         } else {
-            let anchor = number / ANCHOR_BLOCKS;
-            let place = u64::from(u32::from_le_bytes(self.places[anchor]));
-            if self.form.is_bp128() {
-                let first = anchor * ANCHOR_BLOCKS;
-                let window = &self.data[self.heads_at + HEAD_BYTES * first..];
-                let offset = place + u64::from(packed::units(window, number - first));
-                let offset = offset * self.form.place_unit();
-                PackedBlock::of_form(self.form, offset, &[self.heads[number]], previous, last)
-            } else {
-                self.line_apart(number, place, previous, last)
-            }
+            self.line_apart(number, previous, last)
         };
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
@@ -304,12 +301,13 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
-    /// The line of block `number` of the whole list, of `newpfd` or `vbyte`; `place` is that of its
-    /// anchor.
+    /// The line of block `number` of the whole list, of `newpfd` or `vbyte`.
     #[inline(never)]
-    fn line_apart(&self, number: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
+    fn line_apart(&self, number: usize, previous: u32, last: u32) -> PackedBlock {
         let pairs = self.form.head_pairs();
-        let first = number / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
+        let anchor = number / ANCHOR_BLOCKS;
+        let place = u64::from(u32::from_le_bytes(self.places[anchor]));
+        let first = anchor * ANCHOR_BLOCKS;
         let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * number]);
         let offset = (place + units) * self.form.place_unit();
         let head = &self.heads[pairs * number..][..pairs];
@@ -342,6 +340,52 @@ impl<'a> ListView<'a> {
         &self.data[line.offset as usize..]
     }
 
+    /// Reads the docids of the block of a line of this list: as [`decode_block`](Self::decode_block).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn docids_of(
+        &self,
+        line: &PackedBlock,
+        columns: &mut Columns,
+        documents: u32,
+        docids: &mut [u32],
+    ) -> Result<(), ListError> {
+        if self.form.is_bp128() {
+            return line.docids_packed(self.bytes_of(line), documents, docids);
+        }
+        line.docids(self.source(line, columns)?, documents, docids)
+    }
+
+    /// Reads the term frequencies of the block of a line of this list: as
+    /// [`decode_tfs`](Self::decode_tfs).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn tfs_of(
+        &self,
+        line: &PackedBlock,
+        columns: &mut Columns,
+        tfs: &mut [u32],
+    ) -> Result<(), ListError> {
+        if self.form.is_bp128() {
+            return line.tfs_packed(self.bytes_of(line), tfs);
+        }
+        line.tfs(self.source(line, columns)?, tfs)
+    }
+
     /// Reads the docids of a block, with `columns` that are this list's or closed. They are behind
     /// the last docid of the block before and below `documents`.
     ///
@@ -361,7 +405,7 @@ impl<'a> ListView<'a> {
         docids: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
-        line.docids(self.source(&line, columns)?, documents, docids)
+        self.docids_of(&line, columns, documents, docids)
     }
 
     /// Reads the term frequencies of a block.
@@ -381,7 +425,7 @@ impl<'a> ListView<'a> {
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
-        line.tfs(self.source(&line, columns)?, tfs)
+        self.tfs_of(&line, columns, tfs)
     }
 
     /// Reads the term frequency of posting `i` of a block alone.

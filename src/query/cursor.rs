@@ -85,20 +85,24 @@ pub struct Again {
     pub score: u8,
 }
 
-/// What a block of the shortest list has in common with others.
+/// What a block of the shortest list has in common with others. The arrays lie apart as those of a
+/// [`Cursor`] do.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Candidates {
     /// Docids before and after a list was searched, by turns.
     pub(super) docids: [Room; 2],
+    apart: [u8; 576],
     /// Numbers of those found last.
     pub(super) kept: Room,
     /// Of full matches.
     pub(super) norms: [f32; MAX_BLOCK],
+    apart_too: [u8; 576],
     /// Of full matches in one list.
     pub(super) tfs: [u32; MAX_BLOCK],
     /// What those found in a list are worth there.
     pub(super) worth: [f32; MAX_BLOCK],
+    apart_as_well: [u8; 640],
     /// Sums of scores.
     pub(super) sums: [f32; MAX_BLOCK],
 }
@@ -114,10 +118,13 @@ impl Scratch {
     pub fn new() -> Self {
         let candidates = Candidates {
             docids: [[NO_DOCID; MAX_BLOCK + 16]; 2],
+            apart: [0; 576],
             kept: [0; MAX_BLOCK + 16],
             norms: [0.0; MAX_BLOCK],
+            apart_too: [0; 576],
             tfs: [1; MAX_BLOCK],
             worth: [0.0; MAX_BLOCK],
+            apart_as_well: [0; 640],
             sums: [0.0; MAX_BLOCK],
         };
         Scratch {
@@ -168,18 +175,23 @@ const FEW_TFS: usize = 5;
 
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
+///
+/// Of the arrays most indexes use the first 128 numbers alone. What is between the arrays keeps these
+/// parts from lying at the same place of a page, where they would drive each other from the cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Cursor {
     /// The docids of the block.
     pub(super) docids: Room,
+    tail_tfs: [u32; MAX_BLOCK],
+    apart: [u8; 640],
+    tfs: [u32; MAX_BLOCK],
     /// Where in the list each of the candidates was found.
     pub(super) positions: Room,
-    tfs: [u32; MAX_BLOCK],
-    tail_tfs: [u32; MAX_BLOCK],
-    shares: Shares,
+    apart_too: [u8; 576],
     /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; MAX_BLOCK],
+    shares: Shares,
     /// How many docids the block has.
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
@@ -202,11 +214,13 @@ impl Default for Cursor {
         let line = PackedBlock::new(0, [0; 2], 0, 0);
         Cursor {
             docids: [NO_DOCID; MAX_BLOCK + 16],
-            positions: [0; MAX_BLOCK + 16],
-            tfs: [0; MAX_BLOCK],
             tail_tfs: [0; MAX_BLOCK],
-            shares: Shares::NONE,
+            apart: [0; 640],
+            tfs: [0; MAX_BLOCK],
+            positions: [0; MAX_BLOCK + 16],
+            apart_too: [0; 576],
             scores: [0.0; MAX_BLOCK],
+            shares: Shares::NONE,
             len: 0,
             at: 0,
             block: NONE,
@@ -236,15 +250,14 @@ impl Cursor {
         self.block_len = list.block_len();
         if block < list.full_blocks() {
             self.line = list.block(block)?;
-            let source = list.source(&self.line, &mut self.columns)?;
             self.len = self.block_len;
-            for _ in 0..=self.again.decode {
-                self.line.docids(source, documents, &mut self.docids[..self.len])?;
-            }
+            let docids = &mut self.docids[..self.len];
+            list.docids_of(&self.line, &mut self.columns, documents, docids)?;
         } else {
-            for _ in 0..=self.again.decode {
-                self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
-            }
+            self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
+        }
+        if self.again.decode > 0 {
+            self.load_again(list, block, documents)?;
         }
         self.fill_up();
         self.block = block;
@@ -252,6 +265,25 @@ impl Cursor {
             && last >= list.wanted().end
         {
             self.cut_back(list.wanted().end);
+        }
+        Ok(())
+    }
+
+    /// Decodes again what [`load`](Self::load) has decoded, to measure it.
+    #[cold]
+    fn load_again(
+        &mut self,
+        list: &ListView<'_>,
+        block: usize,
+        documents: u32,
+    ) -> Result<(), ListError> {
+        for _ in 0..self.again.decode {
+            if block < list.full_blocks() {
+                let docids = &mut self.docids[..self.len];
+                list.docids_of(&self.line, &mut self.columns, documents, docids)?;
+            } else {
+                list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
+            }
         }
         Ok(())
     }
@@ -280,9 +312,11 @@ impl Cursor {
     fn load_tfs(&mut self, list: &ListView<'_>, block: usize) -> Result<(), ListError> {
         if self.tfs_block != block {
             let line = if block == self.block { self.line } else { list.block(block)? };
-            let source = list.source(&line, &mut self.columns)?;
-            for _ in 0..=self.again.decode {
-                line.tfs(source, &mut self.tfs[..list.block_len()])?;
+            let tfs = &mut self.tfs[..list.block_len()];
+            list.tfs_of(&line, &mut self.columns, tfs)?;
+            for _ in 0..self.again.decode {
+                let tfs = &mut self.tfs[..list.block_len()];
+                line.tfs(list.source(&line, &mut self.columns)?, tfs)?;
             }
             self.tfs_block = block;
         }

@@ -147,6 +147,12 @@ impl Form {
         1 << self.shift
     }
 
+    /// Bytes of a block of values with so many bits.
+    #[inline(always)]
+    pub(super) fn packed_bytes(self, bits: u8) -> usize {
+        usize::from(bits) << (self.shift - 3)
+    }
+
     /// Blocks of a list of `df` postings, and those that are left: its tail.
     #[inline(always)]
     pub(super) fn divide(self, df: u32) -> (u32, u32) {
@@ -196,7 +202,7 @@ impl Form {
     #[inline(always)]
     pub(super) fn place_unit(self) -> u64 {
         match self.codec {
-            ListCodec::Bp128 => self.block_len() as u64 / 8,
+            ListCodec::Bp128 => 1 << (self.shift - 3),
             _ => 4,
         }
     }

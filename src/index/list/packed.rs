@@ -85,6 +85,11 @@ pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> Head {
 /// Reads a block of bp128 as docids: 64 of them, or a multiple of 128.
 #[inline(always)]
 fn unpack_docids(mut block: &[u8], bits: u8, mut previous: u32, docids: &mut [u32]) {
+    if docids.len() == bp128::BLOCK
+        && let Some(whole) = docids.first_chunk_mut()
+    {
+        return bp128::unpack_docids::<{ bp128::BLOCK }>(block, bits, previous, whole);
+    }
     let (whole, rest) = docids.as_chunks_mut::<{ bp128::BLOCK }>();
     for part in whole {
         bp128::unpack_docids(block, bits, previous, part);
@@ -99,6 +104,11 @@ fn unpack_docids(mut block: &[u8], bits: u8, mut previous: u32, docids: &mut [u3
 /// Reads a block of bp128 as term frequencies, as [`unpack_docids`] does docids.
 #[inline(always)]
 fn unpack_tfs(mut block: &[u8], bits: u8, tfs: &mut [u32]) {
+    if tfs.len() == bp128::BLOCK
+        && let Some(whole) = tfs.first_chunk_mut()
+    {
+        return bp128::unpack_plus::<{ bp128::BLOCK }>(block, bits, 1, whole);
+    }
     let (whole, rest) = tfs.as_chunks_mut::<{ bp128::BLOCK }>();
     for part in whole {
         bp128::unpack_plus(block, bits, 1, part);
@@ -139,6 +149,19 @@ impl PackedBlock {
         last: u32,
     ) -> Self {
         let (form, sizes, number) = (Form::BP128, [0; 2], 0);
+        PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
+    }
+
+    /// The block of a form with bp128 that begins at a place.
+    #[inline(always)]
+    pub(super) fn packed(
+        form: Form,
+        place: u64,
+        [gap_bits, tf_bits]: Head,
+        previous: u32,
+        last: u32,
+    ) -> Self {
+        let (offset, sizes, number) = (place * form.place_unit(), [0; 2], 0);
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
@@ -215,7 +238,7 @@ impl PackedBlock {
     #[inline(always)]
     fn gap_bytes(&self) -> usize {
         if self.form.is_bp128() {
-            self.block_len() / 8 * usize::from(self.gap_bits)
+            self.form.packed_bytes(self.gap_bits)
         } else {
             self.sizes[0].into()
         }
@@ -225,7 +248,7 @@ impl PackedBlock {
     #[inline]
     pub fn bytes(&self) -> usize {
         if self.form.is_bp128() {
-            return self.block_len() / 8 * (usize::from(self.gap_bits) + usize::from(self.tf_bits));
+            return self.form.packed_bytes(self.gap_bits) + self.form.packed_bytes(self.tf_bits);
         }
         let bytes = usize::from(self.sizes[0]) + usize::from(self.sizes[1]);
         // Only a whole segment is filled up.
@@ -249,12 +272,25 @@ impl PackedBlock {
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
-        assert_eq!(docids.len(), self.block_len());
-        self.check_extent(source.bytes)?;
         if !self.form.is_bp128() {
+            assert_eq!(docids.len(), self.block_len());
+            self.check_extent(source.bytes)?;
             return self.docids_apart(source, documents, docids);
         }
-        unpack_docids(source.bytes, self.gap_bits, self.previous, docids);
+        self.docids_packed(source.bytes, documents, docids)
+    }
+
+    /// As [`docids`](Self::docids), for bp128.
+    #[inline]
+    pub(super) fn docids_packed(
+        &self,
+        block: &[u8],
+        documents: u32,
+        docids: &mut [u32],
+    ) -> Result<(), ListError> {
+        assert_eq!(docids.len(), self.block_len());
+        self.check_extent(block)?;
+        unpack_docids(block, self.gap_bits, self.previous, docids);
         let least = self.previous.wrapping_add(1);
         let found = docids[docids.len() - 1];
         // A sum that overflows, which it can once at most, ends below where it began; with wider
@@ -278,12 +314,20 @@ impl PackedBlock {
     /// If `tfs` has not room for just one block.
     #[inline]
     pub fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
-        assert_eq!(tfs.len(), self.block_len());
-        self.check_extent(source.bytes)?;
         if !self.form.is_bp128() {
+            assert_eq!(tfs.len(), self.block_len());
+            self.check_extent(source.bytes)?;
             return self.tfs_apart(source, tfs);
         }
-        unpack_tfs(&source.bytes[self.gap_bytes()..], self.tf_bits, tfs);
+        self.tfs_packed(source.bytes, tfs)
+    }
+
+    /// As [`tfs`](Self::tfs), for bp128.
+    #[inline]
+    pub(super) fn tfs_packed(&self, block: &[u8], tfs: &mut [u32]) -> Result<(), ListError> {
+        assert_eq!(tfs.len(), self.block_len());
+        self.check_extent(block)?;
+        unpack_tfs(&block[self.gap_bytes()..], self.tf_bits, tfs);
         // Only the greatest of 32 bits has no successor.
         if self.tf_bits == bp128::MAX_WIDTH && tfs.contains(&0) {
             return Err(self.tf_overflow());

@@ -130,6 +130,45 @@ fn the_bytes_are_as_specified() {
 }
 
 #[test]
+fn the_bytes_of_segments_are_as_specified() {
+    let record = |words: [u32; 3], bodies: [u16; 2]| {
+        let mut record = words.map(u32::to_le_bytes).as_flattened().to_vec();
+        record.extend_from_slice(bodies.map(u16::to_le_bytes).as_flattened());
+        record
+    };
+    // 64 documents from 0 on with a tf of 2 each: gaps of 0 and tf - 1 of 1.
+    let rice = Form::named("rice", 64).unwrap();
+    let list: Postings = (0..64).map(|docid| (docid, 2)).collect();
+    let (_, _, bytes) = encode_as(rice, &list, 1);
+    let mut expected = vec![0, 64, 0, 0, 0]; // gaps: b, and 64 bits of the unary vector
+    expected.extend([0; 4 + 4 + 8]); // the block, the ones before 128 bits, zeros
+    expected.extend([0, 128, 0, 0, 0]);
+    expected.extend([0; 4 + 4]);
+    expected.extend([0b0101_0101; 16]); // a one and a zero each
+    expected.extend([0; 2]); // up to a multiple of 4
+    let segment = expected.len();
+    expected.extend(63u32.to_le_bytes());
+    expected.extend(record([0, 21, 29], [0, 0]));
+    assert_eq!(bytes[..segment + 20], expected);
+    assert_eq!(bytes.len(), segment + 20 + BOUND_BYTES);
+
+    // One has a tf of 10: 9 is 1 + 2 x 4, an overflow of 3.
+    let pfor = Form::named("pfor", 64).unwrap();
+    let tf = |docid| if docid == 5 { 10 } else { 2 };
+    let list: Postings = (0..65).map(|docid| (docid, tf(docid))).collect();
+    let (_, _, bytes) = encode_as(pfor, &list, 1);
+    let mut expected = vec![1, 0, 0]; // gaps: levels, b, no exceptions
+    expected.extend([1, 1, 1, 2, 0, 3, 3, 0, 5]); // one exception, in 2 bits, behind 5 values
+    expected.extend([0xff; 8]);
+    expected.extend([1, 0]); // the tail: gap 0 with the flag, tf - 2
+    let tail = expected.len();
+    expected.extend(63u32.to_le_bytes());
+    expected.extend(record([0, 3, 9], [0, 8]));
+    assert_eq!(bytes[..tail + 20], expected);
+    assert_eq!(bytes.len(), tail + 20 + 2 * BOUND_BYTES);
+}
+
+#[test]
 fn greatest_docids_and_tfs_come_back() {
     let ends: Postings = vec![(0, u32::MAX), (u32::MAX - 1, u32::MAX)];
     let (df, size, bytes) = encode(&ends, 1);

@@ -182,16 +182,17 @@ fn match_few<const IS_LONG: bool>(
     matches: &mut Matches<'_>,
 ) {
     let docids = block.docids;
+    let ends = [docids[31], docids[63], docids[95]];
     let parts = block.len.div_ceil(128);
     let mut found = matches.found;
     for four in (from..end).step_by(4) {
         for (candidate, &wanted) in (four..).zip(&candidates[four..four + 4]) {
-            let mut first = 0;
+            let (mut first, mut ends) = (0, ends);
             if IS_LONG {
                 let before = |part: &usize| wanted > docids[128 * part - 1];
                 first = 128 * (1..parts).take_while(before).count();
+                ends = [31, 63, 95].map(|end| docids[first + end]);
             }
-            let ends = [docids[first + 31], docids[first + 63], docids[first + 95]];
             let quarter: usize = ends.iter().map(|&end| usize::from(wanted > end)).sum();
             let quarter = quarter + first / 32;
             let sought = _mm512_set1_epi32(wanted as i32);
