@@ -1,6 +1,7 @@
 //! `millrace bench`: measurements, as JSON lines or tables on standard output.
 
 mod bounds;
+mod btree;
 mod codecs;
 mod cpu_queries;
 mod parallelism;
@@ -28,6 +29,8 @@ enum Experiment {
     Queries(Queries),
     /// How tight the bounds of the blocks are.
     Bounds(bounds::Args),
+    /// Tokens a second of the paper's B-trees, on one core and on a device.
+    Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
     /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
@@ -55,6 +58,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
+        Experiment::Btree(args) => btree::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::CpuQueries(args) => cpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
