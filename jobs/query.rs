@@ -226,6 +226,12 @@ fn parse_form(text: &str) -> Result<Form, String> {
 }
 
 impl Ranking {
+    /// These settings, and the defaults of all others.
+    pub(crate) fn plain(index: &Path, mode: Mode, algorithm: Algorithm, k: usize) -> Self {
+        let (k1, b, idf) = (1.2, 0.75, IdfKind::Lucene);
+        Self { index: index.to_path_buf(), k, mode, algorithm, k1, b, idf, verify: false }
+    }
+
     /// Opens the index for these settings.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
         let settings = self.settings()?;
