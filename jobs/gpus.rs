@@ -61,15 +61,26 @@ pub(crate) fn usable() -> Result<usize, String> {
     }
 }
 
+/// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
+/// has found is encoded by the workers of its indexers.
+const ON_A_DEVICE: usize = 8;
+
 impl Chosen {
-    /// How many indexers work on devices: one on each unless it was `asked` otherwise, as far as
-    /// `host_bytes` of pinned memory do; a note says so.
+    /// Devices that are used.
+    pub(crate) fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// How many indexers work on devices: [`ON_A_DEVICE`] on each unless it was `asked` otherwise,
+    /// as far as there are `workers` and `host_bytes` of pinned memory do, but one on each; a note
+    /// says where memory does not do even for that.
     ///
     /// # Errors
     /// There is no device, or not the memory, for those that were asked for.
     pub(crate) fn indexers(
         &self,
         asked: Option<usize>,
+        workers: usize,
         host_bytes: u64,
         quiet: bool,
     ) -> anyhow::Result<usize> {
@@ -88,7 +99,8 @@ impl Chosen {
                 if devices > most && !quiet {
                     eprintln!("millrace: {most} of {devices} GPUs are used: --memory is small");
                 }
-                Ok(devices.min(most))
+                let on_each = most.min(workers) / devices.max(1);
+                Ok((devices * on_each.clamp(1, ON_A_DEVICE)).min(most))
             }
         }
     }
@@ -147,16 +159,23 @@ mod tests {
     #[test]
     fn devices_and_memory_bound_the_indexers() {
         let two = 2 * Sizes::LEAST_HOST_BYTES as u64;
-        let indexers = |devices, asked| chosen(devices).indexers(asked, two, true);
+        let indexers = |devices, asked| chosen(devices).indexers(asked, 16, two, true);
         for (devices, asked, expected) in [
             (0, None, 0),
-            (1, None, 1),
+            (1, None, 2),
             (8, None, 2),
             (8, Some(1), 1),
             (1, Some(2), 2),
             (0, Some(0), 0),
         ] {
             assert_eq!(indexers(devices, asked).unwrap(), expected, "{devices} {asked:?}");
+        }
+        // Where memory does for any number.
+        for (devices, workers, expected) in
+            [(1, 16, 8), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
+        {
+            let got = chosen(devices).indexers(None, workers, u64::MAX, true).unwrap();
+            assert_eq!(got, expected, "{devices} devices, {workers} workers");
         }
         let error = indexers(0, Some(1)).unwrap_err();
         assert_eq!(error.to_string(), "--gpu-indexers 1: no GPU can be used (a reason)");

@@ -26,7 +26,7 @@ pub(crate) struct PipelineArgs {
     /// Indexers on the CPU (as many as workers if left out); for wei11.
     #[arg(long, value_name = "N1")]
     pub(crate) cpu_indexers: Option<usize>,
-    /// Indexers on GPUs (one on each that is used if left out); for wei11.
+    /// Indexers on GPUs (up to eight on each that is used if left out); for wei11.
     #[arg(long, value_name = "N2")]
     pub(crate) gpu_indexers: Option<usize>,
     /// Text that an indexer takes together, trie collection by trie collection; for wei11.
@@ -93,9 +93,9 @@ impl PipelineArgs {
         }
         // Half of what may be under way is for pinned memory at most.
         let host_bytes = budget.under_way() * workers as u64 / 2;
-        let gpu_indexers = gpus.indexers(self.gpu_indexers, host_bytes, quiet)?;
+        let gpu_indexers = gpus.indexers(self.gpu_indexers, workers, host_bytes, quiet)?;
         let roles = Roles::new(workers, self.parsers, self.cpu_indexers, gpu_indexers);
-        Ok(roles.map_err(|e| Usage(e.to_string()))?)
+        Ok(roles.map_err(|e| Usage(e.to_string()))?.on_devices(gpus.devices()))
     }
 
     /// What each GPU indexer may take of the host's memory: room for two blocks on their way and
@@ -173,8 +173,8 @@ fn describe(placed: &Placed, sample: &Sample, roles: &Roles) -> String {
     let on_gpu = match roles.gpu_indexers {
         0 => String::new(),
         n => format!(
-            ", the rest to {n} GPU indexers (expected {:.1} s on CPU and {:.1} s on GPU for 10^9 tokens)",
-            placed.expected.0, placed.expected.1
+            ", the rest to {n} GPU indexers on {} GPUs (expected {:.1} s on CPU and {:.1} s on GPU for 10^9 tokens)",
+            roles.gpus, placed.expected.0, placed.expected.1
         ),
     };
     format!(

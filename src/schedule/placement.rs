@@ -5,10 +5,15 @@
 //! their number. Where the border lies is a matter of two times that have to meet:
 //!
 //! ```text
-//! CPU:  tokens of all popular collections / (CPU indexers * tokens a second of one)
-//! GPU:  the greater of  all other tokens / (GPU indexers * tokens a second of one)
-//!                  and  tokens of the largest of the others / tokens a second of one tree
+//! CPU:  the greatest of  tokens of all popular collections / (CPU indexers * tokens a second of one),
+//!                        all tokens / (parsers * tokens a second of one),
+//!                   and  seconds of a core for all of this / workers
+//! GPU:  the greater of   all other tokens / tokens a second of all GPUs
+//!                   and  tokens of the largest of the others / tokens a second of one tree
 //! ```
+//!
+//! Cores that parse and index, as most do, are the scarce side: what a GPU takes leaves them time to
+//! parse.
 //!
 //! A collection is one tree and is worked on by one warp, so that the last line caps what may go to a
 //! GPU however fast the device is. The paper finds about a hundred popular collections by running
@@ -26,19 +31,20 @@ use std::collections::BinaryHeap;
 /// How fast indexers are, in tokens a second. Only their ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
+    /// One parser, in tokens that it hands on.
+    pub parser: f64,
     /// One CPU indexer, on popular collections.
     pub cpu: f64,
-    /// One GPU indexer, on unpopular collections.
+    /// One GPU with all its indexers, on unpopular collections.
     pub gpu: f64,
     /// A GPU on a single collection.
     pub gpu_tree: f64,
 }
 
 impl Default for Rates {
-    /// A core of a server of today, and the floors of an H200: what its memory allows for a tree of
-    /// three levels, and the latency of those levels for one warp.
+    /// A core of a server of today, and an H200 (`millrace bench btree`).
     fn default() -> Self {
-        Self { cpu: 20e6, gpu: 300e6, gpu_tree: 1e6 }
+        Self { parser: 15e6, cpu: 20e6, gpu: 300e6, gpu_tree: 1e6 }
     }
 }
 
@@ -110,8 +116,11 @@ pub fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
 /// Seconds for CPU and GPU when so many units are on the CPU, and the largest collection on a GPU has
 /// so many.
 fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
-    let cpu = on_cpu as f64 / (roles.cpu_indexers.max(1) as f64 * rates.cpu);
-    let gpu = (total - on_cpu) as f64 / (roles.gpu_indexers.max(1) as f64 * rates.gpu);
+    let (index, parse) = (on_cpu as f64 / rates.cpu, total as f64 / rates.parser);
+    let (indexers, parsers) = (roles.cpu_indexers.max(1) as f64, roles.parsers as f64);
+    let cores = (index + parse) / roles.workers as f64;
+    let cpu = (index / indexers).max(parse / parsers).max(cores);
+    let gpu = (total - on_cpu) as f64 / (roles.gpus.max(1) as f64 * rates.gpu);
     (cpu, gpu.max(largest as f64 / rates.gpu_tree))
 }
 
@@ -152,17 +161,24 @@ mod tests {
 
     #[test]
     fn both_sides_finish_together() {
-        let roles = Roles::new(8, None, Some(4), 2).unwrap();
+        let roles = Roles::new(8, None, Some(4), 2).unwrap().on_devices(2);
         let weights = zipf(5000);
-        let placed = by_weight(&weights, &roles, &Rates { cpu: 2.0, gpu: 8.0, gpu_tree: 3.0 });
+        let rates = Rates { parser: 1e9, cpu: 2.0, gpu: 8.0, gpu_tree: 3.0 };
+        let placed = by_weight(&weights, &roles, &rates);
         let (cpu, gpu) = placed.expected;
         assert!(cpu.max(gpu) < 1.05 * cpu.min(gpu), "{cpu} against {gpu}");
         assert!(placed.popular > 0 && placed.popular < placed.seen);
         assert!(placed.cpu_heaviest < 1.34, "{}", placed.cpu_heaviest);
         // A device that is slow on one tree gets no large one.
-        let slow = by_weight(&weights, &roles, &Rates { cpu: 2.0, gpu: 8.0, gpu_tree: 0.01 });
+        let slow = by_weight(&weights, &roles, &Rates { gpu_tree: 0.01, ..rates });
         assert!(slow.popular > 5 * placed.popular, "{} and {}", slow.popular, placed.popular);
         assert!(slow.expected.0 > 0.9 * slow.expected.1);
+        // Indexers that share a device are not faster than it.
+        let shared = by_weight(&weights, &roles.on_devices(1), &rates);
+        assert!(shared.popular > placed.popular, "{} and {}", shared.popular, placed.popular);
+        // Cores that have to parse too leave more to the device.
+        let parsing = by_weight(&weights, &roles, &Rates { parser: 4.0, ..rates });
+        assert!(parsing.popular < placed.popular, "{} and {}", parsing.popular, placed.popular);
     }
 
     #[test]
@@ -193,9 +209,14 @@ mod tests {
             rates in (1u32..100, 1u32..100, 1u32..100),
         ) {
             prop_assume!(cpu + gpu > 0);
-            let roles = Roles::new(workers, None, Some(cpu), gpu).unwrap();
+            let roles = Roles::new(workers, None, Some(cpu), gpu).unwrap().on_devices(gpu);
             let (cpu_rate, gpu_rate, tree) = rates;
-            let rates = Rates { cpu: cpu_rate.into(), gpu: gpu_rate.into(), gpu_tree: tree.into() };
+            let rates = Rates {
+                parser: 50.0,
+                cpu: cpu_rate.into(),
+                gpu: gpu_rate.into(),
+                gpu_tree: tree.into(),
+            };
             let mut all = vec![0; TRIE_COLLECTIONS];
             for (i, weight) in weights.iter().enumerate() {
                 all[i * 41] = *weight;

@@ -18,6 +18,8 @@ pub struct Roles {
     pub cpu_indexers: usize,
     /// Indexers on GPUs.
     pub gpu_indexers: usize,
+    /// The GPUs that those share.
+    pub gpus: usize,
 }
 
 /// What was asked for cannot be.
@@ -48,7 +50,7 @@ pub const MOST_INDEXERS: usize = 1024;
 
 impl Roles {
     /// Gives `workers` their roles. Left out, every worker parses, and every worker runs a CPU
-    /// indexer.
+    /// indexer. Each GPU indexer has a GPU of its own.
     ///
     /// # Errors
     /// When there would be no parser, no indexer, or too many of either.
@@ -68,12 +70,17 @@ impl Roles {
             1..=MOST_INDEXERS => {}
             indexers => return Err(RolesError::Indexers { indexers }),
         }
-        Ok(Self { workers, parsers, cpu_indexers, gpu_indexers })
+        Ok(Self { workers, parsers, cpu_indexers, gpu_indexers, gpus: gpu_indexers })
     }
 
     /// Every worker parses and owns a share, as `fast` does it.
     pub fn alike(workers: usize) -> Self {
-        Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0 }
+        Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0, gpus: 0 }
+    }
+
+    /// The same roles where the GPU indexers share so many devices.
+    pub fn on_devices(self, devices: usize) -> Self {
+        Self { gpus: devices.min(self.gpu_indexers), ..self }
     }
 
     /// The workers that parse: the last ones.
