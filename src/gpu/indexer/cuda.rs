@@ -176,11 +176,6 @@ impl CudaTrees {
         })
     }
 
-    /// What it works with.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
     /// Where the code of its kernels comes from.
     pub fn origin(&self) -> &Origin {
         self.kernels.origin()
