@@ -12,7 +12,6 @@ use millrace::gpu::btree::block::Block;
 use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A term of a run: collection, suffix, df, last docid, postings as bytes.
@@ -320,9 +319,9 @@ impl<'a> Emulated<'a> {
 }
 
 fn compiled(tuning: &Tuning) -> Option<Emulator> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/btree.cu");
+    let source = tuning.source();
     let kernels = ["btree_regroup", "btree_insert", "btree_measure", "btree_collect"];
-    Emulator::compile(&source, &kernels, &tuning.source().sizes)
+    Emulator::compile(source.text, &kernels, &source.sizes)
 }
 
 /// Indexes a shape, asks before each block whether there is room, and compares.

@@ -187,7 +187,7 @@ fn on_device(
     let default = Tuning::default();
     for warps in or(&args.warps, default.warps) {
         for slots in or(&args.slots, default.slots) {
-            for blocks_per_sm in or(&args.blocks_per_sm, default.blocks_per_sm / warps) {
+            for blocks_per_sm in or(&args.blocks_per_sm, (default.blocks_per_sm / warps).max(1)) {
                 for thread_blocks in or(&args.blocks, 132 * blocks_per_sm) {
                     let blocks = thread_blocks;
                     let tuning = Tuning { warps, slots, blocks_per_sm, blocks, ..default };

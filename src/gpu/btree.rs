@@ -65,7 +65,12 @@ impl Tuning {
             ("BLOCKS_PER_SM", self.blocks_per_sm),
             ("POSTINGS", u32::from(self.postings)),
         ];
-        Source { name: "btree", text: include_str!("../../kernels/btree.cu"), sizes: sizes.into() }
+        let text = concat!(
+            include_str!("../../kernels/btree_memory.cuh"),
+            include_str!("../../kernels/btree_search.cuh"),
+            include_str!("../../kernels/btree.cu"),
+        );
+        Source { name: "btree", text, sizes: sizes.into() }
     }
 
     /// All warps.

@@ -1,7 +1,6 @@
 //! Does the emulation do what a device does, and does it find what a device would not tell?
 
 use super::{Arg, Emulator, Launch};
-use std::path::Path;
 
 const KERNELS: [&str; 10] = [
     "collectives",
@@ -17,8 +16,7 @@ const KERNELS: [&str; 10] = [
 ];
 
 fn compiled() -> Option<Emulator> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulation/faults.cu");
-    Emulator::compile(&source, &KERNELS, &[])
+    Emulator::compile(include_str!("faults.cu"), &KERNELS, &[])
 }
 
 /// Launches a kernel that fills a buffer of words.

@@ -39,9 +39,9 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Emulator {
-    /// Compiles `kernels` of a source with the sizes that its tuning names; `None`, and a line that
-    /// says so, where there is no compiler.
-    pub(crate) fn compile(source: &Path, kernels: &[&str], sizes: &[(&str, u32)]) -> Option<Self> {
+    /// Compiles `kernels` of a source's text with the sizes that its tuning names; `None`, and a line
+    /// that says so, where there is no compiler.
+    pub(crate) fn compile(text: &str, kernels: &[&str], sizes: &[(&str, u32)]) -> Option<Self> {
         let compiler = std::env::var_os("CXX").unwrap_or_else(|| OsString::from("c++"));
         if Command::new(&compiler).arg("--version").output().is_err() {
             let required = std::env::var_os("MILLRACE_REQUIRE_CXX").is_some_and(|v| !v.is_empty());
@@ -49,15 +49,15 @@ impl Emulator {
             eprintln!("skipped: no C++ compiler");
             return None;
         }
-        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulation/cuda.h");
+        let header = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulation/launch.h");
         let list: Vec<String> = kernels.iter().map(|kernel| format!("KERNEL({kernel})")).collect();
+        let scratch = Scratch::new();
+        scratch.write("kernels.cu", text);
         let main = format!(
-            "#include \"{}\"\n#include \"{}\"\nEMULATION_MAIN({})\n",
+            "#include \"{}\"\n#include \"kernels.cu\"\nEMULATION_MAIN({})\n",
             header.display(),
-            source.display(),
             list.join(", ")
         );
-        let scratch = Scratch::new();
         let main = scratch.write("main.cpp", main);
         let program = scratch.path("emulated");
         let compiled = Command::new(&compiler)
@@ -69,7 +69,7 @@ impl Emulator {
             .output()
             .unwrap();
         let log = String::from_utf8_lossy(&compiled.stderr);
-        assert!(compiled.status.success(), "{}:\n{log}", source.display());
+        assert!(compiled.status.success(), "{log}");
         Some(Self { program, _scratch: scratch })
     }
 
