@@ -228,8 +228,9 @@ fn parse_form(text: &str) -> Result<Form, String> {
 impl Ranking {
     /// These settings, and the defaults of all others.
     pub(crate) fn plain(index: &Path, mode: Mode, algorithm: Algorithm, k: usize) -> Self {
+        let (index, docids) = (index.to_path_buf(), Docids(ALL));
         let (k1, b, idf) = (1.2, 0.75, IdfKind::Lucene);
-        Self { index: index.to_path_buf(), k, mode, algorithm, k1, b, idf, verify: false }
+        Self { index, k, mode, algorithm, k1, b, idf, docids, verify: false }
     }
 
     /// Opens the index for these settings.

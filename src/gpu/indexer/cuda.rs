@@ -143,7 +143,7 @@ impl CudaTrees {
         toolchain: &Toolchain,
         sizes: &Sizes,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning { blocks: 32 * device.multiprocessors, ..Tuning::default() };
+        let tuning = Tuning::of_device(device.multiprocessors);
         let device = Device::open(device, owners)?;
         let kernels = Kernels::load(toolchain, &device, tuning)?;
         let most = sizes.most();
