@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use millrace::cluster::hosts::Hosts;
-use millrace::index::list::Form;
+use millrace::index::list::{Form, ListCodec};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,9 +79,19 @@ impl Workers {
 }
 
 /// Reads the name of a codec that an index may have.
-pub(crate) fn codec(text: &str) -> Result<Form, String> {
-    let names = || Form::ALL.map(Form::name).join(", ");
-    Form::of_codec(text).ok_or_else(|| format!("the codecs are {}", names()))
+pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {
+    let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
+    ListCodec::named(text).ok_or_else(|| format!("the codecs are {}", names()))
+}
+
+/// Reads a number of postings that the blocks of some codec have.
+pub(crate) fn block_size(text: &str) -> Result<usize, String> {
+    let mut sizes: Vec<usize> = Form::all().map(Form::block_len).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    let found = sizes.iter().find(|size| *size == text).and_then(|size| size.parse().ok());
+    found.ok_or_else(|| format!("the block sizes are {}", sizes.join(", ")))
 }
 
 /// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.

@@ -1,8 +1,9 @@
-//! `millrace bench`: measurements, each as one JSON line on standard output.
+//! `millrace bench`: measurements, as JSON lines or tables on standard output.
 
 mod bounds;
 mod btree;
 mod codecs;
+mod cpu_queries;
 mod parallelism;
 mod pipeline;
 
@@ -33,6 +34,8 @@ enum Experiment {
     Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
+    /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
+    CpuQueries(cpu_queries::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
     Parallelism(parallelism::Args),
     /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
@@ -60,6 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Bounds(args) => bounds::run(args),
         Experiment::Btree(args) => btree::run(args),
         Experiment::Codecs(args) => codecs::run(args),
+        Experiment::CpuQueries(args) => cpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),
         Experiment::Generate(args) => generate::run(args),

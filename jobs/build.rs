@@ -11,8 +11,9 @@ use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
 use millrace::gpu::discover::Gpus;
+use millrace::index::error::IndexError;
 use millrace::index::format::VERSION;
-use millrace::index::list::Form;
+use millrace::index::list::{Form, ListCodec};
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
@@ -56,12 +57,12 @@ pub(crate) struct Args {
     /// english (33 words), none, or a file with a word a line.
     #[arg(long, default_value = "english", value_name = "NAME|FILE")]
     pub(crate) stopwords: PathBuf,
-    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte.
+    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
     #[arg(long, default_value = "bp128", value_parser = crate::args::codec, value_name = "NAME")]
-    pub(crate) codec: Form,
-    /// Postings coded together.
-    #[arg(long, default_value = "128", value_parser = ["128"])]
-    pub(crate) block_size: String,
+    pub(crate) codec: ListCodec,
+    /// Postings coded together: 64, 128 or 512 (newpfd: 64 or 128).
+    #[arg(long, default_value = "128", value_parser = crate::args::block_size, value_name = "N")]
+    pub(crate) block_size: usize,
     /// The most memory that the job may take, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
     pub(crate) memory: u64,
@@ -137,6 +138,7 @@ struct Prepared {
 }
 
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
+    args.form()?;
     let workers = args.workers.count()?;
     heap::give_back_large_buffers(args.memory);
     let mut budget = Budget::new(args.memory, workers).map_err(|e| Usage(e.to_string()))?;
@@ -187,7 +189,7 @@ fn build_generation(
     let build = Arc::new(Build {
         plan,
         analysis,
-        form: args.codec,
+        form: args.form()?,
         budget,
         max_document: args.max_document,
         strict: args.strict,
@@ -221,6 +223,15 @@ fn build_generation(
     Ok((build, manifest))
 }
 
+impl Args {
+    /// How the lists are to be coded.
+    pub(crate) fn form(&self) -> Result<Form, Usage> {
+        let (codec, block_len) = (self.codec, self.block_size);
+        Form::new(codec, block_len)
+            .ok_or_else(|| Usage(IndexError::NoForm { codec, block_len }.to_string()))
+    }
+}
+
 /// Merges the runs and describes the generation.
 fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Result<Manifest> {
     let mut done = build.done.lock().expect("no worker panicked");
@@ -250,7 +261,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     if runs.len() > 1 && !args.no_merge {
         let run;
         (run, files) =
-            merge::merge_in_place(&build.directory, &runs, memory, build.workers, args.codec)?;
+            merge::merge_in_place(&build.directory, &runs, memory, build.workers, build.form)?;
         runs = vec![run];
     } else {
         for run in &runs {
@@ -268,8 +279,8 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
             name: build.analysis.stop_words.name().to_string(),
             words: build.analysis.stop_words.words().map(str::to_string).collect(),
         },
-        codec: args.codec.name().to_string(),
-        block_size: 128,
+        codec: build.form.name().to_string(),
+        block_size: build.form.block_len() as u32,
         indexer: args.indexer.clone(),
         memory_bytes: args.memory,
         max_document_bytes: args.max_document,

@@ -4,7 +4,7 @@ use crate::Usage;
 use anyhow::bail;
 use millrace::dataflow::build::MakeIndexer;
 use millrace::dictionary::btree::indexer::CpuIndexer;
-use millrace::gpu::cache::ModuleCache;
+use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::discover::{DeviceInfo, Discovery, Gpus};
 use millrace::gpu::indexer::GpuIndexer;
 use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
@@ -106,7 +106,14 @@ impl Chosen {
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
             match CudaTrees::open(&devices[number], owners, toolchain, &sizes) {
-                Ok(trees) => Ok(Box::new(GpuIndexer::new(trees))),
+                Ok(trees) => {
+                    if let Origin::NotKept(error) = trees.origin()
+                        && !quiet
+                    {
+                        eprintln!("millrace: compiled kernels cannot be kept: {error}");
+                    }
+                    Ok(Box::new(GpuIndexer::new(trees)))
+                }
                 Err(error) if error.is_out_of_memory() => {
                     if !quiet {
                         let error = anyhow::Error::from(error);
@@ -117,5 +124,43 @@ impl Chosen {
                 Err(error) => Err(error.into()),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millrace::gpu::version::Architecture;
+
+    fn chosen(devices: usize) -> Chosen {
+        let device = |ordinal| DeviceInfo {
+            ordinal,
+            name: "a device".into(),
+            architecture: Architecture(90),
+            memory_bytes: 1 << 30,
+            multiprocessors: 8,
+        };
+        let devices = (0..devices).map(device).collect();
+        Chosen { devices, toolchain: None, reasons: vec!["a reason".into()] }
+    }
+
+    #[test]
+    fn devices_and_memory_bound_the_indexers() {
+        let two = 2 * Sizes::LEAST_HOST_BYTES as u64;
+        let indexers = |devices, asked| chosen(devices).indexers(asked, two, true);
+        for (devices, asked, expected) in [
+            (0, None, 0),
+            (1, None, 1),
+            (8, None, 2),
+            (8, Some(1), 1),
+            (1, Some(2), 2),
+            (0, Some(0), 0),
+        ] {
+            assert_eq!(indexers(devices, asked).unwrap(), expected, "{devices} {asked:?}");
+        }
+        let error = indexers(0, Some(1)).unwrap_err();
+        assert_eq!(error.to_string(), "--gpu-indexers 1: no GPU can be used (a reason)");
+        assert!(!error.is::<Usage>());
+        assert!(indexers(8, Some(3)).unwrap_err().is::<Usage>());
     }
 }

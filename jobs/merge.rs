@@ -4,8 +4,9 @@ use crate::args::{Workers, size};
 use crate::{Usage, heap, signals};
 use anyhow::bail;
 use millrace::dataflow::control::Control;
-use millrace::index::list::Form;
-use millrace::index::merge::{Merged, merge_index};
+use millrace::index::error::IndexError;
+use millrace::index::list::ListCodec;
+use millrace::index::merge::{Merged, Recode, merge_index};
 use millrace::index::shards::ShardedManifest;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,9 +18,12 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// How postings are coded: bp128, newpfd, vbyte (default: as they are).
+    /// How postings are coded: bp128, newpfd, vbyte, rice or pfor (default: as they are).
     #[arg(long, value_parser = crate::args::codec, value_name = "NAME")]
-    codec: Option<Form>,
+    codec: Option<ListCodec>,
+    /// Postings coded together: 64, 128 or 512 (default: as they are).
+    #[arg(long, value_parser = crate::args::block_size, value_name = "N")]
+    block_size: Option<usize>,
     /// The most memory that the job may take.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
@@ -44,11 +48,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
+    let recode = Recode { codec: args.codec, block_len: args.block_size };
     let merged =
-        merge_index(&args.index, args.memory, &crate::args::command(), workers as u32, args.codec);
+        merge_index(&args.index, args.memory, &crate::args::command(), workers as u32, recode);
     // A signal makes writes fail; it is the reason.
-    let merged = merged.map_err(|error| {
-        control.take_failure().map_or_else(|| error.into(), anyhow::Error::from)
+    let merged = merged.map_err(|error| match (control.take_failure(), error) {
+        (Some(failure), _) => failure.into(),
+        (None, error @ IndexError::NoForm { .. }) => Usage(error.to_string()).into(),
+        (None, error) => anyhow::Error::from(error),
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let (runs, generation) = match &merged {

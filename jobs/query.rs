@@ -226,6 +226,13 @@ fn parse_form(text: &str) -> Result<Form, String> {
 }
 
 impl Ranking {
+    /// These settings, and the defaults of all others.
+    pub(crate) fn plain(index: &Path, mode: Mode, algorithm: Algorithm, k: usize) -> Self {
+        let (index, docids) = (index.to_path_buf(), Docids(ALL));
+        let (k1, b, idf) = (1.2, 0.75, IdfKind::Lucene);
+        Self { index, k, mode, algorithm, k1, b, idf, docids, verify: false }
+    }
+
     /// Opens the index for these settings.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
         let settings = self.settings()?;

@@ -11,12 +11,14 @@
 //   btree_collect   writes terms and postings out
 //
 // Steps of btree_insert, by a warp that has taken a collection from the work list:
-//   1. The stream comes in pieces of 512 bytes, coalesced, into a window of two in shared memory; a
-//      third is under way in registers.
+//   1. The stream comes in pieces of 512 bytes, coalesced, into a window of four in shared memory.
 //   2. From the root down: a node of 512 bytes is four coalesced loads, a word of each line for each
-//      lane. The root and SLOTS - 1 other nodes stay in shared memory (slot: number mod SLOTS - 1).
-//   3. 31 caches are compared at once, a ballot and a count give the place. Only lanes whose cache is
-//      equal look at strings, each at its own.
+//      lane. The root and SLOTS - 1 other nodes stay in shared memory (slot: number mod SLOTS - 1). The
+//      child of the root that the next token needs is asked for before this token is searched.
+//   3. 31 caches are compared at once, a ballot and a count give the place. A single candidate is
+//      believed: its string is asked for, and compared when the next token has been searched; if it
+//      was another, the token is searched anew before the next one has an effect. Where several caches
+//      are equal, or the string is long, each of those lanes looks at its own string at once.
 //   4. A full child is split before it is entered; terms, strings and children move by shuffles.
 //   5. A term that was found: its record of 32 bytes is asked for and used when the next term is
 //      found, so that its latency is hidden. A new posting closes the one before, which is written
@@ -41,7 +43,7 @@
 // postings in the form of src/codec/folded.rs. Numbers of slices count 8 bytes.
 //
 // Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any.
-// Shared memory: about (1072 + 512 * SLOTS) * WARPS bytes, static. Order of results: that of the lexicon,
+// Shared memory: about (2112 + 512 * SLOTS) * WARPS bytes, static. Order of results: that of the lexicon,
 // whatever warp took what; places in the arenas differ from launch to launch.
 
 typedef unsigned char u8;
@@ -52,10 +54,15 @@ typedef unsigned long long u64;
 #define WARPS 1
 #endif
 #ifndef SLOTS
-#define SLOTS 8
+#define SLOTS 9
 #endif
 #ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 32
+#define BLOCKS_PER_SM 16
+#endif
+
+// 0 leaves postings out, to measure what they cost.
+#ifndef POSTINGS
+#define POSTINGS 1
 #endif
 
 #define ALL 0xffffffffu
@@ -98,7 +105,7 @@ struct Arena {
 
 // What a warp counts until its end, in the order of the counters from COUNT_TERMS on.
 #define TERMS 0
-#define POSTINGS 1
+#define LISTED 1
 #define LIST_BYTES 2
 
 // Words lane, 32 + lane, 64 + lane and 96 + lane of a node: lane 0 has the number of terms and the
@@ -138,72 +145,104 @@ __device__ __forceinline__ u32 take(const Arena& arena, u32 which, u32 count, u3
 
 __device__ __forceinline__ u32 swapped(u32 x) { return __byte_perm(x, 0, 0x0123); }
 
-// Step 1: the stream of one collection.
-struct Stream {
-    const uint4* bytes;
-    u32 length;
-    u32* window;
-    u32 half;
-    uint4 ahead;
-
-    __device__ __forceinline__ uint4 load(u32 piece) const {
-        u32 at = piece * 32 + lane_of();
-        return (u64)at * 16 < length ? __ldg(bytes + at) : make_uint4(0, 0, 0, 0);
-    }
-
-    __device__ __forceinline__ void store(u32 piece, uint4 value) {
-        ((uint4*)window)[(piece & 1) * 32 + lane_of()] = value;
-    }
-
-    __device__ __forceinline__ void begin() {
-        uint4 first = load(0), second = load(1);
-        ahead = load(2);
-        half = 0;
-        __syncwarp();
-        store(0, first);
-        store(1, second);
-        __syncwarp();
-    }
-
-    // Makes at least 512 bytes from `at` on readable.
-    __device__ __forceinline__ void reach(u32 at) {
-        while (at >> 9 > half) {
-            __syncwarp();
-            store(half, ahead);
-            half += 1;
-            ahead = load(half + 2);
-            __syncwarp();
-        }
-    }
-
-    // Four bytes from `at` on, the first one lowest.
-    __device__ __forceinline__ u32 four(u32 at) const {
-        u32 word = at >> 2;
-        return __funnelshift_r(window[word & 255], window[(word + 1) & 255], (at & 3) * 8);
-    }
-
-    // Word `k` of the string whose `rest` bytes begin at `at`.
-    __device__ __forceinline__ u64 string_word(u32 at, u32 rest, u32 k) const {
-        u32 skip = k == 0 ? 0 : 8 * k - 1;
-        u64 word = (u64)swapped(four(at + skip)) << 32 | swapped(four(at + skip + 4));
-        u32 have = rest - skip;
-        if (have < 8) word &= ~(~0ull >> (8 * have));
-        return k == 0 ? (u64)rest << 56 | word >> 8 : word;
-    }
-};
-
-// A token: its suffix begins at `at` in the stream.
+// A token of a stream; `first` is the first word of its string, 0 if it needs none.
 struct Token {
     u32 at;
     u32 length;
     u32 cache;
+    u32 docid;
+    u64 first;
     __device__ __forceinline__ u32 rest() const { return length > 4 ? length - 4 : 0; }
+};
+
+// Step 1: the stream of one collection. Bytes of a token can be read until the one behind the next is.
+struct Stream {
+    const uint4* bytes;
+    const uint4* segments;
+    u32* window;
+    u32 length;
+    u32 base;
+    u32 loaded;
+    u32 at;
+    // Lane i has the i-th of 32 segments: where it ends, and its docid.
+    u32 ends;
+    u32 firsts;
+    u32 taken;
+    u32 end;
+    u32 docid;
+
+    __device__ __forceinline__ void begin() {
+        loaded = at = end = 0;
+        taken = 32;
+    }
+
+    // Loads the next piece of 512 bytes.
+    __device__ __forceinline__ void load() {
+        u32 place = loaded * 32 + lane_of();
+        uint4 value = (u64)place * 16 < length ? __ldg(bytes + place) : make_uint4(0, 0, 0, 0);
+        __syncwarp();
+        ((uint4*)window)[place & 127] = value;
+        __syncwarp();
+        loaded += 1;
+    }
+
+    // Four bytes from `place` on, the first one lowest.
+    __device__ __forceinline__ u32 four(u32 place) const {
+        u32 word = place >> 2;
+        return __funnelshift_r(window[word & 511], window[(word + 1) & 511], (place & 3) * 8);
+    }
+
+    // Word `k` of the string whose `rest` bytes begin at `place`.
+    __device__ __forceinline__ u64 string_word(u32 place, u32 rest, u32 k) const {
+        u32 skip = k == 0 ? 0 : 8 * k - 1;
+        u64 word = (u64)swapped(four(place + skip)) << 32 | swapped(four(place + skip + 4));
+        u32 have = rest - skip;
+        if (have < 8) word &= ~(~0ull >> (8 * have));
+        return k == 0 ? (u64)rest << 56 | word >> 8 : word;
+    }
+
+    // The next token; false behind the last.
+    __device__ __forceinline__ bool next(Token& token) {
+        for (;;) {
+            if (at >= length) return false;
+            while (loaded < (at >> 9) + 2) load();
+            if (at == end) {
+                if (taken == 32) {
+                    // Lanes beyond the last segment read that of another collection, or the padding.
+                    uint4 s = segments[lane_of()];
+                    ends = s.y + s.z - base;
+                    firsts = s.w;
+                    segments += 32;
+                    taken = 0;
+                }
+                end = __shfl_sync(ALL, ends, taken);
+                docid = __shfl_sync(ALL, firsts, taken);
+                taken += 1;
+            }
+            u32 head = four(at);
+            docid += head & 255;
+            at += 1;
+            if ((head & 255) == 255) continue;
+            token.docid = docid;
+            token.length = head >> 8 & 255;
+            token.at = at + 1;
+            token.cache = swapped(four(token.at));
+            if (token.length < 4) token.cache &= ~(ALL >> (8 * token.length));
+            u32 rest = token.rest();
+            token.first = rest > 0 ? string_word(token.at + 4, rest, 0) : 0;
+            at = token.at + token.length;
+            return true;
+        }
+    }
 };
 
 // Step 2: nodes in shared memory. Lane i knows the number of the node in slot i.
 struct Cached {
     u32* slots;
     u32 tag;
+    // A node that is on its way, for the token after.
+    Node ahead;
+    u32 ahead_number;
 
     __device__ __forceinline__ u32* place(u32 slot) const { return slots + slot * 128 + lane_of(); }
     __device__ __forceinline__ static u32 slot_of(u32 node) { return 1 + node % (SLOTS - 1); }
@@ -217,14 +256,33 @@ struct Cached {
             n.child = shared[64];
             n.cache = shared[96];
         } else {
-            const u32* words = arena.nodes + (u64)node * 128 + lane_of();
-            n.cache = words[96];
-            n.child = words[64];
-            n.head = words[0];
-            n.mark = words[32];
+            n = fetched(arena, node);
             keep(node, slot, n);
         }
         return n;
+    }
+
+    __device__ __forceinline__ static Node fetched(const Arena& arena, u32 node) {
+        const u32* words = arena.nodes + (u64)node * 128 + lane_of();
+        Node n;
+        n.cache = words[96];
+        n.child = words[64];
+        n.head = words[0];
+        n.mark = words[32];
+        return n;
+    }
+
+    // Keeps the node that was asked for, and asks for the child of the root that the token needs.
+    __device__ __forceinline__ void look(const Arena& arena, u32 root, u32 cache) {
+        if (ahead_number != NONE) keep(ahead_number, slot_of(ahead_number), ahead);
+        ahead_number = NONE;
+        if (__shfl_sync(ALL, tag, 0) != root) return;
+        const u32* shared = place(0);
+        u32 i = __popc(__ballot_sync(ALL, shared[96] < cache));
+        u32 child = __shfl_sync(ALL, shared[64], i & 31);
+        if (child == NONE || __shfl_sync(ALL, tag, slot_of(child)) == child) return;
+        ahead = fetched(arena, child);
+        ahead_number = child;
     }
 
     __device__ __forceinline__ void keep(u32 node, u32 slot, const Node& n) {
@@ -297,39 +355,56 @@ __device__ __forceinline__ bool split(const Arena& arena, Cached& cached, u32 no
     return true;
 }
 
-// Step 3: the place of a token in a node: the terms below it, and in `found` its record or NONE.
-__device__ __forceinline__ u32 search(const Arena& arena, const Stream& stream, const Token& token,
-                                      const Node& n, u32& found) {
-    bool equal = n.cache == token.cache;
+// Step 3: the place of a token in a node: the terms below it, and in `record` its record or NONE. A
+// single candidate with a short string is believed, unless `exact`: `own` is the word of its string,
+// which is compared with the token's when it has come.
+__device__ __forceinline__ u32 search(const Arena& arena, const Stream& stream, const Token& token, bool exact,
+                                      const Node& n, u32& record, u64& own) {
+    u32 equal = __ballot_sync(ALL, n.cache == token.cache);
     u32 below = __popc(__ballot_sync(ALL, n.cache < token.cache));
-    found = NONE;
-    if (__any_sync(ALL, equal)) {
-        u32 string = __shfl_down_sync(ALL, n.head, 1);
-        u32 rest = token.rest();
-        bool less = false, same = false;
-        if (equal && string == NONE) {
+    u32 rest = token.rest();
+    record = NONE;
+    own = token.first;
+    if (equal == 0) return below;
+    if (rest <= 7 && (equal & (equal - 1)) == 0 && !exact) {
+        u32 at = __ffs(equal);
+        u32 string = __shfl_sync(ALL, n.head, at);
+        u32 mark = __shfl_sync(ALL, n.mark, at);
+        if (string == NONE) {
+            if (rest == 0) record = mark;
+            return rest == 0 ? below : below + 1;
+        }
+        if (rest > 0) {
+            record = mark;
+            own = arena.strings[string];
+        }
+        return below;
+    }
+    u32 string = __shfl_down_sync(ALL, n.head, 1);
+    bool less = false, same = false;
+    if (n.cache == token.cache) {
+        if (string == NONE) {
             same = rest == 0;
             less = !same;
-        } else if (equal && rest > 0) {
+        } else if (rest > 0) {
             // Words of both strings, until they differ or one of them ends.
-            u64 own = arena.strings[string];
-            u64 other = stream.string_word(token.at + 4, rest, 0);
-            u32 own_rest = (u32)(own >> 56);
-            u32 words = ((own_rest < rest ? own_rest : rest) + 8) / 8;
-            own <<= 8;
+            u64 mine = arena.strings[string], other = token.first;
+            u32 mine_rest = (u32)(mine >> 56);
+            u32 words = ((mine_rest < rest ? mine_rest : rest) + 8) / 8;
+            mine <<= 8;
             other <<= 8;
-            for (u32 k = 1; own == other && k < words; k++) {
-                own = arena.strings[string + k];
+            for (u32 k = 1; mine == other && k < words; k++) {
+                mine = arena.strings[string + k];
                 other = stream.string_word(token.at + 4, rest, k);
             }
-            less = own < other || (own == other && own_rest < rest);
-            same = own == other && own_rest == rest;
+            less = mine < other || (mine == other && mine_rest < rest);
+            same = mine == other && mine_rest == rest;
         }
-        __syncwarp();
-        below += __popc(__ballot_sync(ALL, less));
-        u32 at = __ballot_sync(ALL, same);
-        if (at != 0) found = __shfl_sync(ALL, n.mark, __ffs(at) & 31);
     }
+    __syncwarp();
+    below += __popc(__ballot_sync(ALL, less));
+    u32 at = __ballot_sync(ALL, same);
+    if (at != 0) record = __shfl_sync(ALL, n.mark, __ffs(at) & 31);
     return below;
 }
 
@@ -338,21 +413,33 @@ __device__ __forceinline__ bool new_string(const Arena& arena, const Stream& str
     string = NONE;
     u32 rest = token.rest();
     if (rest == 0) return true;
-    u32 words = (1 + rest + 7) / 8;
+    u32 words = (1 + rest + 7) / 8, lane = lane_of();
     string = take(arena, COUNT_STRINGS, words, CHUNK_STRINGS, CHUNK_STRINGS + 1);
     if (string == NONE) return false;
-    if (lane_of() < words) {
-        arena.strings[string + lane_of()] = stream.string_word(token.at + 4, rest, lane_of());
+    if (lane < words) {
+        arena.strings[string + lane] = lane == 0 ? token.first : stream.string_word(token.at + 4, rest, lane);
     }
     return true;
 }
 
-// A posting that waits for the record of its term.
+// A posting that waits for the record of its term, and for the word of its string: `own`.
 struct Pending {
     u32 term;
     u32 docid;
+    u32 cache;
+    u64 first;
+    u64 own;
     uint4 a;
     uint4 b;
+
+    // Whether the term is another than that of the token.
+    __device__ __forceinline__ bool is_wrong() const { return term != NONE && own != first; }
+
+    // Forgets the posting and gives its token back. Its string has one word.
+    __device__ __forceinline__ Token token() {
+        term = NONE;
+        return {0, 4 + (u32)(first >> 56), cache, docid, first};
+    }
 };
 
 __device__ __forceinline__ u32 slice_bytes(u32 level) {
@@ -391,6 +478,10 @@ struct Folded {
 // Step 5: appends the posting. False when the arena of slices is full; nothing is changed then.
 __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
     if (p.term == NONE) return true;
+    if (!POSTINGS) {
+        p.term = NONE;
+        return true;
+    }
     u32 lane = lane_of();
     u32* record = arena.records + (u64)p.term * 8;
     u32 last = p.a.x, tf = p.a.y, gap = p.a.z, df = p.a.w;
@@ -423,7 +514,7 @@ __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
             ((uint4*)record)[0] = make_uint4(p.docid, 1, p.docid - last - 1, df + 1);
             ((uint4*)record)[1] = make_uint4(head, at, level << 16 | place, p.b.w + folded.bytes);
         }
-        if (lane < 2) arena.totals[POSTINGS + lane] += lane == 0 ? 1 : folded.bytes;
+        if (lane < 2) arena.totals[LISTED + lane] += lane == 0 ? 1 : folded.bytes;
     }
     p.term = NONE;
     __syncwarp();
@@ -431,62 +522,81 @@ __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
 }
 
 // Steps 2 to 5 for one token. False when an arena is full.
-__device__ __forceinline__ bool index(const Arena& arena, Cached& cached, const Stream& stream, const Token& token,
-                                      u32 docid, u32& root, u32 collection, Pending& pending) {
+__device__ __forceinline__ bool index(const Arena& arena, Cached& cached, const Stream& stream, Token token,
+                                      bool exact, u32& root, u32 collection, Pending& pending) {
     u32 lane = lane_of();
-    u32 node = root, slot = 0;
-    Node n = cached.load(arena, node, 0);
-    if (__shfl_sync(ALL, n.head, 0) == 31) {
-        u32 number = take(arena, COUNT_NODES, 1, CHUNK_NODES, CHUNK_NODES + 1);
-        if (number == NONE) return false;
-        // Its only child is full, and is split below.
-        n.head = n.mark = lane == 0 ? 0 : NONE;
-        n.child = lane == 0 ? root : NONE;
-        n.cache = NONE;
-        root = node = number;
-        cached.keep(root, 0, n);
-        if (lane == 0) arena.roots[collection] = root;
-    }
+    Token later;
+    bool again = false;
     for (;;) {
-        u32 record;
-        u32 i = search(arena, stream, token, n, record);
+        u32 node = root, slot = 0;
+        Node n = cached.load(arena, node, 0);
+        if (__shfl_sync(ALL, n.head, 0) == 31) {
+            u32 number = take(arena, COUNT_NODES, 1, CHUNK_NODES, CHUNK_NODES + 1);
+            if (number == NONE) return false;
+            // Its only child is full, and is split below.
+            n.head = n.mark = lane == 0 ? 0 : NONE;
+            n.child = lane == 0 ? root : NONE;
+            n.cache = NONE;
+            root = node = number;
+            cached.keep(root, 0, n);
+            if (lane == 0) arena.roots[collection] = root;
+        }
+        u32 record, i;
+        u64 own;
+        for (;;) {
+            i = search(arena, stream, token, exact, n, record, own);
+            if (record != NONE) break;
+            u32 child = __shfl_sync(ALL, n.child, i);
+            if (child == NONE) break;
+            u32 child_slot = Cached::slot_of(child);
+            Node below = cached.load(arena, child, child_slot);
+            if (__shfl_sync(ALL, below.head, 0) == 31) {
+                // The middle term is in this node now, which is searched again.
+                if (!split(arena, cached, node, slot, n, i, child)) return false;
+                cached.ahead_number = NONE;
+            } else {
+                node = child;
+                slot = child_slot;
+                n = below;
+            }
+        }
+        if (pending.is_wrong()) {
+            // The token before goes first, and looks at all strings.
+            later = token;
+            again = true;
+            token = pending.token();
+            exact = true;
+            continue;
+        }
         if (record != NONE) {
-            // The posting before is appended while this one's record is on its way, unless they
-            // are the same term's.
+            // The posting before is appended while this one's record is on its way.
             if (!append(arena, pending)) return false;
             const uint4* words = (const uint4*)(arena.records + (u64)record * 8);
             pending.term = record;
-            pending.docid = docid;
+            pending.docid = token.docid;
+            pending.cache = token.cache;
+            pending.first = token.first;
+            pending.own = own;
             pending.a = words[0];
             pending.b = words[1];
-            return true;
-        }
-        u32 child = __shfl_sync(ALL, n.child, i);
-        if (child == NONE) {
+        } else {
             u32 string;
             u32 number = take(arena, COUNT_RECORDS, 1, CHUNK_RECORDS, CHUNK_RECORDS + 1);
             if (number == NONE || !new_string(arena, stream, token, string)) return false;
             insert(n, i, token.cache, string, number);
             write(arena, node, n, false);
             cached.keep(node, slot, n);
+            cached.ahead_number = NONE;
             if (lane < 2) {
                 ((uint4*)(arena.records + (u64)number * 8))[lane] =
-                    lane == 0 ? make_uint4(docid, 1, docid, 1) : make_uint4(NONE, NONE, 0, 0);
+                    lane == 0 ? make_uint4(token.docid, 1, token.docid, 1) : make_uint4(NONE, NONE, 0, 0);
+                arena.totals[TERMS + lane] += 1;
             }
-            if (lane < 2) arena.totals[TERMS + lane] += 1;
             __syncwarp();
-            return true;
         }
-        u32 child_slot = Cached::slot_of(child);
-        Node below = cached.load(arena, child, child_slot);
-        if (__shfl_sync(ALL, below.head, 0) == 31) {
-            // The middle term is in this node now, which is searched again.
-            if (!split(arena, cached, node, slot, n, i, child)) return false;
-        } else {
-            node = child;
-            slot = child_slot;
-            n = below;
-        }
+        if (!again) return true;
+        token = later;
+        exact = again = false;
     }
 }
 
@@ -512,7 +622,7 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
              const uint4* __restrict__ segments, u32* roots, u32* nodes, u64* strings, u32* records,
              u8* slices, u64* counters, u32* spares, u32 most_nodes, u32 most_strings, u32 most_records,
              u32 most_slices) {
-    __shared__ uint4 windows[WARPS][64];
+    __shared__ uint4 windows[WARPS][128];
     __shared__ u32 kept[WARPS][SLOTS * 128];
     __shared__ Spare spare[WARPS][4];
     __shared__ u32 totals[WARPS][4];
@@ -536,12 +646,14 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
         u32 collection = job.x, base = job.y * 16, length = job.z, segment = job.w;
         Stream stream;
         stream.bytes = (const uint4*)(streams + base);
+        stream.segments = segments + segment;
         stream.length = length;
+        stream.base = base;
         stream.window = (u32*)windows[warp];
         stream.begin();
         Cached cached;
         cached.slots = kept[warp];
-        cached.tag = NONE;
+        cached.tag = cached.ahead_number = NONE;
         u32 root = roots[collection];
         if (root == NONE) {
             root = take(arena, COUNT_NODES, 1, CHUNK_NODES, CHUNK_NODES + 1);
@@ -554,38 +666,19 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
         }
         Pending pending;
         pending.term = NONE;
-        // Lane i has the i-th of the next 32 segments: where it ends, and its docid.
-        u32 taken = 32, ends = 0, firsts = 0, end = 0, docid = 0;
-        u32 at = 0;
-        while (at < length) {
-            stream.reach(at);
-            if (at == end) {
-                if (taken == 32) {
-                    // Lanes beyond the last segment read that of another collection, or the padding.
-                    uint4 s = segments[segment + lane];
-                    ends = s.y + s.z - base;
-                    firsts = s.w;
-                    segment += 32;
-                    taken = 0;
-                }
-                end = __shfl_sync(ALL, ends, taken);
-                docid = __shfl_sync(ALL, firsts, taken);
-                taken += 1;
+        Token token, next;
+        bool have = stream.next(token);
+        while (room && (have || pending.is_wrong())) {
+            bool exact = !have;
+            if (exact) {
+                // Behind the last token, which was taken for another.
+                token = pending.token();
+            } else {
+                have = stream.next(next);
+                if (have) cached.look(arena, root, next.cache);
             }
-            u32 head = stream.four(at);
-            docid += head & 255;
-            if ((head & 255) == 255) {
-                at += 1;
-                continue;
-            }
-            Token token;
-            token.length = head >> 8 & 255;
-            token.at = at + 2;
-            token.cache = swapped(stream.four(token.at));
-            if (token.length < 4) token.cache &= ~(ALL >> (8 * token.length));
-            room = index(arena, cached, stream, token, docid, root, collection, pending);
-            if (!room) break;
-            at = token.at + token.length;
+            room = index(arena, cached, stream, token, exact, root, collection, pending);
+            token = next;
         }
         room = room && append(arena, pending);
     }

@@ -23,8 +23,16 @@ struct Extent {
     sample: u64,
 }
 
+type Form = (&'static str, &'static str);
+/// Blocks that stand alone, and two codecs whose blocks share something.
+const BP128: Form = ("bp128", "128");
+const RICE: Form = ("rice", "64");
+const PFOR: Form = ("pfor", "64");
+
 /// Some seconds.
 const SOME: Extent = Extent { whole: 900, sample: 200 };
+/// Fewer.
+const FEW: Extent = Extent { whole: 250, sample: 200 };
 /// Some minutes.
 const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
 
@@ -41,9 +49,11 @@ struct Victim {
 }
 
 impl Victim {
-    fn new() -> Self {
+    /// `form` is a codec and a block size.
+    fn new((codec, block_size): Form) -> Self {
         let set = OldAndNew::new(360, 16, 2);
-        set.build(&set.old).env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
+        let job = set.build(&set.old).args(["--codec", codec, "--block-size", block_size]);
+        job.env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
         let answers = set.answers();
         assert!(answers.iter().any(|hits| hits.len() == 20));
         let generation = crate::util::generation(&set.index());
@@ -136,30 +146,35 @@ fn address_space() -> u64 {
 
 #[test]
 fn flipped_bytes_are_found() {
-    flip_bytes(SOME);
+    flip_bytes(BP128, SOME);
+    flip_bytes(PFOR, FEW);
 }
 
 #[test]
 fn cuts_are_found() {
-    cut(SOME);
+    cut(BP128, FEW);
+    cut(RICE, SOME);
 }
 
 #[test]
 fn sealed_damage_makes_no_panic() {
-    seal_damage(Extent { whole: SOME.whole / 3, ..SOME });
+    seal_damage(BP128, FEW);
+    seal_damage(PFOR, Extent { whole: SOME.whole / 3, ..SOME });
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn all_damage() {
-    flip_bytes(ALL);
-    cut(ALL);
-    seal_damage(ALL);
+    for form in [BP128, RICE, PFOR] {
+        flip_bytes(form, ALL);
+        cut(form, ALL);
+        seal_damage(form, ALL);
+    }
 }
 
-fn flip_bytes(extent: Extent) {
+fn flip_bytes(form: Form, extent: Extent) {
     watched(move |step| {
-        let victim = Victim::new();
+        let victim = Victim::new(form);
         let mut random = Random::new(1);
         let mut count = 0;
         for path in &victim.files {
@@ -184,9 +199,9 @@ fn flip_bytes(extent: Extent) {
     });
 }
 
-fn cut(extent: Extent) {
+fn cut(form: Form, extent: Extent) {
     watched(move |step| {
-        let victim = Victim::new();
+        let victim = Victim::new(form);
         let mut random = Random::new(2);
         let mut count = 0;
         for path in &victim.files {
@@ -225,9 +240,9 @@ fn cut(extent: Extent) {
 
 /// Damage by somebody who makes all checksums good again: there is nothing to find by them, and the
 /// numbers may say anything.
-fn seal_damage(extent: Extent) {
+fn seal_damage(form: Form, extent: Extent) {
     watched(move |step| {
-        let victim = Victim::new();
+        let victim = Victim::new(form);
         let generation = crate::util::generation(&victim.set.index());
         let manifest = Manifest::read(&generation).unwrap();
         let whole = fs::read(generation.join("manifest.json")).unwrap();

@@ -149,6 +149,35 @@ fn bench_codecs_measures_every_codec() {
 }
 
 #[test]
+fn bench_cpu_queries_prints_the_tables_of_the_papers() {
+    let fixture = Fixture::new(33, 1200);
+    let path = fixture.scratch.write("q", fixture.queries(330, 25).join("\n"));
+    let bench = |more: &[&str]| {
+        let job = millrace(args!["bench", "cpu-queries", "--index", fixture.index]);
+        job.args(["--passes", "1"]).args(more).arg(&path).ok()
+    };
+    let rows = bench(&["--json"]).json_lines();
+    let of = |table: &str| -> Vec<&Value> { rows.iter().filter(|r| r["table"] == table).collect() };
+    let stages = of("ding09 table 2");
+    assert_eq!(stages.len(), 5);
+    for row in stages {
+        let us = |name: &str| row[name].as_f64().unwrap();
+        let parts = ["look_up_us", "decompression_us", "intersection_us", "scoring_us"];
+        let sum: f64 = parts.into_iter().map(us).sum();
+        assert!(us("mean_us") > 0.0 && (sum - us("mean_us")).abs() < 1e-6, "{row}");
+    }
+    assert_eq!(of("huang table 1").len(), 15);
+    let by_blocks = of("huang figure 3");
+    assert!(!by_blocks.is_empty() && by_blocks.len().is_multiple_of(5));
+    let queries: u64 = by_blocks.iter().map(|row| row["queries"].as_u64().unwrap()).sum();
+    assert!(queries > 0 && queries <= 5 * 25);
+    let tables = bench(&[]);
+    for word in ["decompression", "best 20", "BMW", "blocks"] {
+        assert!(tables.text().contains(word), "{word}");
+    }
+}
+
+#[test]
 fn bench_queries_prints_one_line() {
     let fixture = Fixture::new(31, 500);
     let path = fixture.scratch.write("q", fixture.queries(310, 40).join("\n"));

@@ -139,7 +139,7 @@ fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
 fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let generation = index.join("gen-000001");
     let runs = Manifest::read(&generation)?.runs;
-    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1, Form::Bp128).map(drop)
+    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1, Form::default()).map(drop)
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::list::{BLOCK, ListEncoder, ListError, ListView};
+use millrace::index::list::{Columns, Form, ListEncoder, ListError, ListView, MAX_BLOCK};
 use millrace::query::cursor::{Norms, RunTerm, Scratch};
 use millrace::query::top_k::{Hit, TopK};
 use millrace::query::{and, exhaustive};
@@ -38,12 +38,12 @@ fn norms() -> (Vec<f32>, BoundNorms) {
 /// df, bytes of the list, and data.
 type Encoded = (u32, u64, Vec<u8>);
 
-/// A list as the encoder writes it, of up to some hundred postings.
-fn encode(take: &mut Take<'_>) -> Encoded {
+/// A list as the encoder writes it, of up to a thousand postings or so.
+fn encode(form: Form, take: &mut Take<'_>) -> Encoded {
     let (gap_bits, tf_bits) = (take.u8() % 12, take.u8() % 33);
-    let count = 1 + take.u16() % 700;
+    let count = 1 + take.u16() % 1300;
     let mut noise = take.u32() | 1;
-    let mut encoder = ListEncoder::new();
+    let mut encoder = ListEncoder::of_form(form);
     let mut docid = 0u32;
     for _ in 0..count {
         noise = noise.wrapping_mul(0x9e37_79b1).rotate_left(13) ^ 0x5bd1;
@@ -56,7 +56,7 @@ fn encode(take: &mut Take<'_>) -> Encoded {
     (df, bytes, std::mem::take(encoder.payload()))
 }
 
-fn list(take: &mut Take<'_>) -> Encoded {
+fn list(form: Form, take: &mut Take<'_>) -> Encoded {
     let kind = take.u8();
     let slack = usize::from(take.u8() % 66);
     let (mut df, mut bytes, mut data) = if kind % 4 == 0 {
@@ -65,7 +65,7 @@ fn list(take: &mut Take<'_>) -> Encoded {
         let data = take.bytes(count).to_vec();
         (df, data.len() as u64, data)
     } else {
-        let (df, bytes, mut data) = encode(take);
+        let (df, bytes, mut data) = encode(form, take);
         for _ in 0..kind >> 2 & 7 {
             edit(&mut data, take);
         }
@@ -88,23 +88,24 @@ fn list(take: &mut Take<'_>) -> Encoded {
 /// Reads a list in parts; returns its postings.
 fn read(view: &ListView<'_>, documents: u32) -> Result<Vec<(u32, u32)>, ListError> {
     let mut postings = Vec::new();
-    let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let (mut columns, len) = (Columns::default(), view.block_len());
     for block in 0..view.full_blocks() {
-        view.decode_block(block, documents, &mut docids)?;
-        view.decode_tfs(block, &mut tfs)?;
-        for i in [0, 1, 63, BLOCK - 1] {
-            assert_eq!(view.tf(block, i), Ok(tfs[i]));
+        view.decode_block(block, documents, &mut columns, &mut docids[..len])?;
+        view.decode_tfs(block, &mut columns, &mut tfs[..len])?;
+        for i in [0, 1, len / 2 - 1, len - 1] {
+            assert_eq!(view.tf(block, i, &mut columns), Ok(tfs[i]));
         }
-        assert_eq!(view.last_docid(block), docids[BLOCK - 1]);
-        postings.extend(docids.into_iter().zip(tfs));
+        assert_eq!(view.last_docid(block), docids[len - 1]);
+        postings.extend(docids[..len].iter().copied().zip(tfs));
     }
     let count = view.decode_tail(documents, &mut docids, &mut tfs)?;
     postings.extend(docids.into_iter().zip(tfs).take(count));
     Ok(postings)
 }
 
-fn check_list((df, bytes, data): &Encoded, documents: u32) -> Option<Vec<(u32, u32)>> {
-    let view = match ListView::new(*df, *bytes, data) {
+fn check_list(form: Form, (df, bytes, data): &Encoded, documents: u32) -> Option<Vec<(u32, u32)>> {
+    let view = match ListView::of_form(form, *df, *bytes, data) {
         Ok(view) => view,
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -123,7 +124,7 @@ fn check_list((df, bytes, data): &Encoded, documents: u32) -> Option<Vec<(u32, u
         assert_eq!(found.as_ref(), Ok(&checked));
     }
     if check.is_ok() && lengths.is_some() {
-        let mut encoder = ListEncoder::new();
+        let mut encoder = ListEncoder::of_form(form);
         let mut push = |&(docid, tf)| encoder.push(docid, tf, code_below(length(docid)));
         checked.iter().for_each(&mut push);
         let (df_again, bytes_again) = encoder.finish();
@@ -156,20 +157,22 @@ fn search(all: bool, terms: &[RunTerm<'_>], documents: u32, k: usize) -> Option<
 
 fuzz_target!(|data: &[u8]| {
     let mut take = Take(data);
+    let forms: Vec<Form> = Form::all().collect();
+    let form = forms[usize::from(take.u8()) % forms.len()];
     let documents = match take.u8() % 4 {
         0 => u32::from(take.u16()),
         _ => MOST_DOCUMENTS,
     };
     let k = 1 + usize::from(take.u8());
-    let lists: Vec<Encoded> = (0..1 + take.u8() % 3).map(|_| list(&mut take)).collect();
-    let read: Vec<_> = lists.iter().map(|list| check_list(list, documents)).collect();
+    let lists: Vec<Encoded> = (0..1 + take.u8() % 3).map(|_| list(form, &mut take)).collect();
+    let read: Vec<_> = lists.iter().map(|list| check_list(form, list, documents)).collect();
     // With any other bound too.
-    check_list(&lists[0], take.u32());
+    check_list(form, &lists[0], take.u32());
 
     let terms: Result<Vec<_>, ListError> = lists
         .iter()
         .map(|(df, bytes, data)| {
-            let list = Some(ListView::new(*df, *bytes, data)?);
+            let list = Some(ListView::of_form(form, *df, *bytes, data)?);
             Ok(RunTerm { weight: 1.5, list })
         })
         .collect();

@@ -60,6 +60,9 @@ pub(super) struct Args {
     /// Device memory for the trees.
     #[arg(long, default_value = "8G", value_name = "SIZE", value_parser = crate::args::size)]
     arenas: u64,
+    /// Insert once more without postings, to see what they cost.
+    #[arg(long)]
+    shares: bool,
     /// Leave out the run on one core, and the comparison with it.
     #[arg(long)]
     no_cpu: bool,
@@ -186,7 +189,8 @@ fn on_device(
         for slots in or(&args.slots, default.slots) {
             for blocks_per_sm in or(&args.blocks_per_sm, default.blocks_per_sm / warps) {
                 for thread_blocks in or(&args.blocks, 132 * blocks_per_sm) {
-                    let tuning = Tuning { warps, slots, blocks_per_sm, blocks: thread_blocks };
+                    let blocks = thread_blocks;
+                    let tuning = Tuning { warps, slots, blocks_per_sm, blocks, ..default };
                     let line = measured(args, &mut bench, tuning, &mut expected)?;
                     writeln!(out, "{line}")?;
                     out.flush()?;
@@ -209,6 +213,10 @@ fn measured(
         *expected.get_or_insert(found) == found,
         "{tuning:?}: terms and digest {found:?}, not {expected:?}"
     );
+    let without = match args.shares {
+        true => Some(bench.inserted(Tuning { postings: false, ..tuning })?),
+        false => None,
+    };
     let tokens = args.tokens as f64;
     Ok(json!({
         "on": "gpu",
@@ -223,6 +231,7 @@ fn measured(
         "upload_s": figures.upload,
         "regroup_s": figures.regroup,
         "insert_s": figures.insert,
+        "insert_without_postings_s": without,
         "collect_s": figures.collect,
         "download_s": figures.download,
         "download_bytes": figures.bytes,

@@ -263,6 +263,11 @@ impl Bench<'_> {
         self.queries.iter().map(|(query, ..)| query).collect()
     }
 
+    /// Postings of a block of the index.
+    fn block_len(&self) -> usize {
+        self.shared.generation().manifest().settings.block_size as usize
+    }
+
     fn most_workers(&self) -> usize {
         self.workers.last().copied().unwrap_or(1)
     }

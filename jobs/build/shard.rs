@@ -106,7 +106,7 @@ fn prepare_share(args: &Args, hosts: &Hosts) -> anyhow::Result<(Prepared, Vec<Se
         ("--stemmer", args.stemmer.name().to_string()),
         ("--stopwords", format!("{} words with hash {stop_words:016x}", words.len())),
         ("--codec", args.codec.name().to_string()),
-        ("--block-size", args.block_size.clone()),
+        ("--block-size", args.block_size.to_string()),
         ("--max-document", args.max_document.to_string()),
         ("--no-merge", args.no_merge.to_string()),
         ("--strict", args.strict.to_string()),

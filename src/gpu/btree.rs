@@ -14,6 +14,7 @@ pub mod block;
 pub mod room;
 pub mod terms;
 
+use super::cache::Origin;
 use super::device::{Device, Kernel, Ticket};
 use super::error::{Geometry, GpuError, Launched, Work};
 use super::memory::DeviceBuffer;
@@ -39,19 +40,31 @@ pub struct Tuning {
     pub blocks_per_sm: u32,
     /// Thread blocks: 480 in the paper.
     pub blocks: u32,
+    /// Postings are kept. Without them there are terms alone, to measure what postings cost.
+    pub postings: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { warps: 1, slots: 8, blocks_per_sm: 32, blocks: 132 * 32 }
+        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 132 * 16, postings: true }
     }
 }
 
 impl Tuning {
+    /// As many thread blocks as a device with so many multiprocessors holds at once.
+    pub fn of_device(multiprocessors: u32) -> Self {
+        let tuning = Self::default();
+        Self { blocks: tuning.blocks_per_sm * multiprocessors, ..tuning }
+    }
+
     /// The source with these sizes.
     pub fn source(&self) -> Source {
-        let sizes =
-            [("WARPS", self.warps), ("SLOTS", self.slots), ("BLOCKS_PER_SM", self.blocks_per_sm)];
+        let sizes = [
+            ("WARPS", self.warps),
+            ("SLOTS", self.slots),
+            ("BLOCKS_PER_SM", self.blocks_per_sm),
+            ("POSTINGS", u32::from(self.postings)),
+        ];
         Source { name: "btree", text: include_str!("../../kernels/btree.cu"), sizes: sizes.into() }
     }
 
@@ -272,6 +285,7 @@ pub struct Kernels {
     measure: Kernel,
     collect: Kernel,
     tuning: Tuning,
+    origin: Origin,
 }
 
 impl Kernels {
@@ -288,7 +302,13 @@ impl Kernels {
             measure: kernel("btree_measure")?,
             collect: kernel("btree_collect")?,
             tuning,
+            origin: module.origin.clone(),
         })
+    }
+
+    /// Where their code comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// What they were compiled with.

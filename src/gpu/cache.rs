@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 const MAGIC: [u8; 8] = *b"MILLCUBN";
@@ -32,14 +33,14 @@ pub struct Cubin {
 }
 
 /// Where a cubin comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Origin {
     /// It was kept.
     Kept,
     /// It was compiled and is kept from now on.
     Compiled,
     /// It was compiled and could not be kept: the next start compiles again.
-    NotKept(io::Error),
+    NotKept(Arc<io::Error>),
 }
 
 /// The folder of compiled kernels.
@@ -91,7 +92,7 @@ impl ModuleCache {
         };
         let origin = match path.ok_or_else(no_folder).and_then(|path| keep(&path, key, &bytes)) {
             Ok(()) => Origin::Compiled,
-            Err(error) => Origin::NotKept(error),
+            Err(error) => Origin::NotKept(Arc::new(error)),
         };
         Ok(Cubin { bytes, origin })
     }

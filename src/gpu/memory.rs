@@ -13,13 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Allowance {
     limit: u64,
     used: AtomicU64,
-    peak: AtomicU64,
 }
 
 impl Allowance {
     /// An allowance of `limit` bytes.
     pub fn new(limit: u64) -> Arc<Self> {
-        Arc::new(Self { limit, used: AtomicU64::new(0), peak: AtomicU64::new(0) })
+        Arc::new(Self { limit, used: AtomicU64::new(0) })
     }
 
     /// All of it, in bytes.
@@ -30,11 +29,6 @@ impl Allowance {
     /// Bytes that are booked.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
-    }
-
-    /// The most bytes that were booked at once.
-    pub fn peak(&self) -> u64 {
-        self.peak.load(Ordering::Relaxed)
     }
 
     /// Bytes that are left.
@@ -53,17 +47,15 @@ impl Allowance {
         bytes: u64,
     ) -> Result<Booking, GpuError> {
         let more = |used: u64| used.checked_add(bytes).filter(|&used| used <= self.limit);
-        let before =
-            self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|used| {
-                GpuError::Budget {
-                    device: device.to_string(),
-                    what,
-                    bytes,
-                    left: self.limit - used,
-                    limit: self.limit,
-                }
-            })?;
-        self.peak.fetch_max(before + bytes, Ordering::Relaxed);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).map_err(|used| {
+            GpuError::Budget {
+                device: device.to_string(),
+                what,
+                bytes,
+                left: self.limit - used,
+                limit: self.limit,
+            }
+        })?;
         Ok(Booking { allowance: self.clone(), bytes })
     }
 }
@@ -124,11 +116,11 @@ mod tests {
         let all = Allowance::new(100);
         let a = all.book(&"GPU 0", "nodes", 60).unwrap();
         let b = all.book(&"GPU 0", "strings", 40).unwrap();
-        assert_eq!((all.used(), all.left(), all.peak()), (100, 0, 100));
+        assert_eq!((all.used(), all.left()), (100, 0));
         drop(a);
-        assert_eq!((all.used(), all.left(), all.peak()), (40, 60, 100));
+        assert_eq!((all.used(), all.left()), (40, 60));
         drop(b);
-        assert_eq!((all.used(), all.peak()), (0, 100));
+        assert_eq!(all.used(), 0);
     }
 
     #[test]

@@ -196,7 +196,6 @@ impl<T> HostSlice<T> for PartMut<'_, T> {
 #[derive(Debug)]
 pub struct PinnedPool {
     free: Vec<Pinned>,
-    buffers: usize,
     buffer_bytes: usize,
 }
 
@@ -212,7 +211,7 @@ impl PinnedPool {
         buffer_bytes: usize,
     ) -> Result<Self, GpuError> {
         let free = (0..buffers).map(|_| Pinned::new(device, way, buffer_bytes));
-        Ok(Self { free: free.collect::<Result<_, _>>()?, buffers, buffer_bytes })
+        Ok(Self { free: free.collect::<Result<_, _>>()?, buffer_bytes })
     }
 
     /// Takes a buffer; none while all are taken.
@@ -228,10 +227,5 @@ impl PinnedPool {
     /// Bytes of one buffer.
     pub fn buffer_bytes(&self) -> usize {
         self.buffer_bytes
-    }
-
-    /// Host memory of all buffers, in bytes.
-    pub fn host_bytes(&self) -> usize {
-        self.buffers * self.buffer_bytes
     }
 }

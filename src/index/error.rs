@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::list::ListError;
+use crate::index::list::{ListCodec, ListError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +89,14 @@ pub enum IndexError {
         /// The folder.
         path: PathBuf,
     },
+    /// A codec has no blocks of the size that was asked for.
+    #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
+    NoForm {
+        /// The codec.
+        codec: ListCodec,
+        /// Postings of a block.
+        block_len: usize,
+    },
     /// What was handed over for writing breaks a rule of the format.
     #[error("{}: not written: {reason}", .path.display())]
     Refused {
@@ -97,6 +105,11 @@ pub enum IndexError {
         /// The rule.
         reason: String,
     },
+}
+
+fn sizes(codec: ListCodec) -> String {
+    let sizes: Vec<String> = codec.block_lens().iter().map(ToString::to_string).collect();
+    sizes.join(", ")
 }
 
 fn shards_in_words(shards: usize) -> String {

@@ -56,10 +56,7 @@ impl Generation {
         let open = |entry| Run::open(path, entry, files, verify);
         let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         for run in &runs {
-            let (expected, found) = (&manifest.settings.codec, run.postings_header().form.name());
-            if expected != found {
-                return Err(IndexError::damaged(run.postings_path(), 40, expected, found));
-            }
+            run.check_form(&manifest.settings)?;
         }
         Ok(Self { path: path.to_path_buf(), manifest, documents, runs })
     }

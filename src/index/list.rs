@@ -1,8 +1,8 @@
 //! How does one postings list lie in bytes, and how is any part of it read?
 //!
-//! Blocks of 128 postings, a tail of single ones, then four arrays that say of each block its last
-//! docid, its place, how it is packed and how much a posting of it may be worth (`docs/FORMAT.md`,
-//! Postings). [`ListEncoder`] writes a list from
+//! Blocks of 128 postings (or 64, or 512), a tail of single ones, then arrays that say of each block
+//! its last docid, its place, how it is packed and how much a posting of it may be worth
+//! (`docs/FORMAT.md`, Postings). [`ListEncoder`] writes a list from
 //! postings in docid order and lets finished blocks go at once; [`ListView`] reads a list in place;
 //! [`Layout`], [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
 //!
@@ -11,26 +11,33 @@
 //! frequencies of 1 or more.
 
 mod apart;
+mod check;
 mod encode;
 mod error;
 mod form;
 mod packed;
 mod part;
+mod segment;
 #[cfg(test)]
 mod tests;
 
 pub use encode::ListEncoder;
 pub use error::ListError;
-pub use form::Form;
+pub use form::{Form, ListCodec};
 pub use packed::{PackedBlock, decode_tail};
+pub use segment::{Columns, SEGMENT_POSTINGS, Segment, Source};
+pub(crate) use segment::{MOST_SHARED_BYTES, RECORD_BYTES};
 
 use crate::codec::bp128;
-use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
+use crate::score::bounds::{BOUND_BYTES, Bound};
 use form::HEAD_BYTES;
 use packed::{ANCHOR_BLOCKS, Head};
 
-/// Postings in a block.
+/// Postings in a block, unless another number is asked for.
 pub const BLOCK: usize = bp128::BLOCK;
+
+/// The most postings that a block of any form has.
+pub const MAX_BLOCK: usize = 512;
 
 /// The docid "before" the first posting of a list: -1, so that the first gap is the docid itself.
 pub const BEFORE_FIRST: u32 = u32::MAX;
@@ -38,13 +45,13 @@ pub const BEFORE_FIRST: u32 = u32::MAX;
 /// Where the parts of a list lie: all offsets are bytes from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Blocks of 128 postings.
+    /// Full blocks.
     pub full: u32,
-    /// Postings of the tail: 0 to 127.
+    /// Postings of the tail, fewer than a block has.
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
     pub last_docids: u64,
-    /// Place of every 16th block, u32, in units of 16 bytes for bp128, of 4 for the others.
+    /// Place of every 16th block, u32, in units of the codec; or what is noted of each segment.
     pub places: u64,
     /// What the codec notes of each block.
     pub heads: u64,
@@ -64,11 +71,15 @@ impl Layout {
         if df == 0 {
             return Err(ListError::Empty);
         }
-        let (full, tail_len) = (df / BLOCK as u32, df % BLOCK as u32);
+        let (full, tail_len) = form.divide(df);
         let last_docids_bytes = 4 * u64::from(full);
-        let places_bytes = 4 * u64::from(full).div_ceil(ANCHOR_BLOCKS as u64);
+        let places_bytes = if form.has_segments() {
+            RECORD_BYTES as u64 * u64::from(full).div_ceil(form.segment_blocks() as u64)
+        } else {
+            4 * u64::from(full).div_ceil(ANCHOR_BLOCKS as u64)
+        };
         let heads_bytes = form.head_bytes() as u64 * u64::from(full);
-        let (blocks, list) = bounds_of(df);
+        let (blocks, list) = bounds_of(form, df);
         let bounds_bytes = BOUND_BYTES as u64 * (u64::from(blocks) + u64::from(list));
         let arrays = last_docids_bytes + places_bytes + heads_bytes + bounds_bytes;
         let Some(last_docids) = bytes.checked_sub(arrays) else {
@@ -86,8 +97,8 @@ const BOUND_FROM: u32 = 8;
 
 /// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
 /// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.
-fn bounds_of(df: u32) -> (u32, bool) {
-    let blocks = if df < BLOCK as u32 { 0 } else { df.div_ceil(BLOCK as u32) };
+fn bounds_of(form: Form, df: u32) -> (u32, bool) {
+    let blocks = if form.divide(df).0 == 0 { 0 } else { form.blocks(df) };
     (blocks, blocks >= BOUND_FROM)
 }
 
@@ -104,6 +115,8 @@ pub struct ListView<'a> {
     list_bounds: &'a [Bound],
     form: Form,
     df: u32,
+    /// Full blocks of the whole list, of which this may be a part.
+    whole_blocks: u32,
     /// The number of the first block in the list, and the docid before it: a part of a list begins
     /// elsewhere than at its first.
     first: usize,
@@ -119,7 +132,7 @@ pub struct ListView<'a> {
 }
 
 impl<'a> ListView<'a> {
-    /// The list of `df` postings, coded with bp128, in the first `bytes` bytes of `data`. More data behind it makes
+    /// The list of `df` postings, coded with bp128 in blocks of 128, in the first `bytes` bytes of `data`. More data behind it makes
     /// reading faster and changes nothing else. Takes constant time: each part is checked when it
     /// is read.
     ///
@@ -127,7 +140,7 @@ impl<'a> ListView<'a> {
     ///
     /// If the parts of such a list do not fit those bytes.
     pub fn new(df: u32, bytes: u64, data: &'a [u8]) -> Result<Self, ListError> {
-        Self::of_form(Form::Bp128, df, bytes, data)
+        Self::of_form(Form::BP128, df, bytes, data)
     }
 
     /// As [`new`](Self::new) for a list of any form.
@@ -144,7 +157,7 @@ impl<'a> ListView<'a> {
         // The list fits memory, so its offsets fit `usize`.
         let part = |from: u64, to: u64| &data[from as usize..to as usize];
         let bounds: &[Bound] = part(layout.bounds, layout.bytes).as_chunks().0;
-        let (blocks, has_own) = bounds_of(df);
+        let (blocks, has_own) = bounds_of(form, df);
         let list_bounds = if has_own { &bounds[blocks as usize..] } else { bounds };
         let mut view = ListView {
             data,
@@ -155,6 +168,7 @@ impl<'a> ListView<'a> {
             list_bounds,
             form,
             df,
+            whole_blocks: layout.full,
             first: 0,
             before: BEFORE_FIRST,
             from: 0,
@@ -165,7 +179,8 @@ impl<'a> ListView<'a> {
         };
         if layout.full > 0 {
             let last = view.block(layout.full as usize - 1)?;
-            view.tail = last.offset as usize + last.bytes();
+            let end = last.offset + last.bytes() as u64;
+            view.tail = end.next_multiple_of(4).min(layout.last_docids) as usize;
         }
         Ok(view)
     }
@@ -176,16 +191,28 @@ impl<'a> ListView<'a> {
         self.df
     }
 
-    /// Blocks of 128 postings.
+    /// How the list is coded.
     #[inline]
-    pub fn full_blocks(&self) -> usize {
-        self.df as usize / BLOCK
+    pub fn form(&self) -> Form {
+        self.form
     }
 
-    /// Postings of the tail: 0 to 127.
+    /// Postings of a full block.
+    #[inline(always)]
+    pub fn block_len(&self) -> usize {
+        self.form.block_len()
+    }
+
+    /// Full blocks.
+    #[inline]
+    pub fn full_blocks(&self) -> usize {
+        self.form.divide(self.df).0 as usize
+    }
+
+    /// Postings of the tail, fewer than a block has.
     #[inline]
     pub fn tail_len(&self) -> usize {
-        self.df as usize % BLOCK
+        self.form.divide(self.df).1 as usize
     }
 
     /// The last docids that the list gives for its blocks, little-endian.
@@ -230,9 +257,9 @@ impl<'a> ListView<'a> {
     ///
     /// If there is no such block.
     #[inline]
-    pub fn first_docid(&self, block: usize) -> Result<u32, ListError> {
+    pub fn first_docid(&self, block: usize, columns: &mut Columns) -> Result<u32, ListError> {
         let line = self.block(block)?;
-        line.first_docid(self.bytes_of(&line))
+        line.first_docid(self.source(&line, columns)?)
     }
 
     /// The line of a block in the arrays; it says where the block lies and how it is packed.
@@ -247,21 +274,22 @@ impl<'a> ListView<'a> {
     #[inline(always)]
     pub fn block(&self, block: usize) -> Result<PackedBlock, ListError> {
         let number = self.first + block;
-        let anchor = number / ANCHOR_BLOCKS;
-        let place = u64::from(u32::from_le_bytes(self.places[anchor]));
-        let first = anchor * ANCHOR_BLOCKS;
         let previous = match block {
             0 => self.before,
             _ => self.last_docid(block - 1),
         };
         let last = self.last_docid(block);
-        let line = if self.form == Form::Bp128 {
+        let line = if self.form.is_bp128() {
+            let anchor = number / ANCHOR_BLOCKS;
+            let place = u32::from_le_bytes(self.places[anchor]);
+            let first = anchor * ANCHOR_BLOCKS;
             let window = &self.data[self.heads_at + HEAD_BYTES * first..];
-            let offset = place + u64::from(packed::units(window, number - first));
-            let offset = offset * self.form.place_unit();
-            PackedBlock::new(offset, self.heads[number], previous, last)
+            let units = u64::from(place) + u64::from(packed::units(window, number - first));
+            PackedBlock::packed(self.form, units, self.heads[number], previous, last)
+        } else if self.form.has_segments() {
+            self.line_of_segment(number, previous, last)
         } else {
-            self.line_apart(number, place, previous, last)
+            self.line_apart(number, previous, last)
         };
         // Only damage puts a block behind docid -1 that is not the first.
         if line.is_impossible()
@@ -273,12 +301,13 @@ impl<'a> ListView<'a> {
         Ok(line)
     }
 
-    /// The line of block `number` of the whole list, of a form other than bp128; `place` is that of
-    /// its anchor.
+    /// The line of block `number` of the whole list, of `newpfd` or `vbyte`.
     #[inline(never)]
-    fn line_apart(&self, number: usize, place: u64, previous: u32, last: u32) -> PackedBlock {
+    fn line_apart(&self, number: usize, previous: u32, last: u32) -> PackedBlock {
         let pairs = self.form.head_pairs();
-        let first = number / ANCHOR_BLOCKS * ANCHOR_BLOCKS;
+        let anchor = number / ANCHOR_BLOCKS;
+        let place = u64::from(u32::from_le_bytes(self.places[anchor]));
+        let first = anchor * ANCHOR_BLOCKS;
         let units = packed::units_apart(self.form, &self.heads[pairs * first..pairs * number]);
         let offset = (place + units) * self.form.place_unit();
         let head = &self.heads[pairs * number..][..pairs];
@@ -311,8 +340,54 @@ impl<'a> ListView<'a> {
         &self.data[line.offset as usize..]
     }
 
-    /// Reads the docids of a block. They are behind the last docid of the block before and below
-    /// `documents`.
+    /// Reads the docids of the block of a line of this list: as [`decode_block`](Self::decode_block).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn docids_of(
+        &self,
+        line: &PackedBlock,
+        columns: &mut Columns,
+        documents: u32,
+        docids: &mut [u32],
+    ) -> Result<(), ListError> {
+        if self.form.is_bp128() {
+            return line.docids_packed(self.bytes_of(line), documents, docids);
+        }
+        line.docids(self.source(line, columns)?, documents, docids)
+    }
+
+    /// Reads the term frequencies of the block of a line of this list: as
+    /// [`decode_tfs`](Self::decode_tfs).
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    #[inline(always)]
+    pub fn tfs_of(
+        &self,
+        line: &PackedBlock,
+        columns: &mut Columns,
+        tfs: &mut [u32],
+    ) -> Result<(), ListError> {
+        if self.form.is_bp128() {
+            return line.tfs_packed(self.bytes_of(line), tfs);
+        }
+        line.tfs(self.source(line, columns)?, tfs)
+    }
+
+    /// Reads the docids of a block, with `columns` that are this list's or closed. They are behind
+    /// the last docid of the block before and below `documents`.
     ///
     /// # Errors
     ///
@@ -320,46 +395,52 @@ impl<'a> ListView<'a> {
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// If there is no such block, or `docids` has not room for just one.
     #[inline]
     pub fn decode_block(
         &self,
         block: usize,
         documents: u32,
-        docids: &mut [u32; BLOCK],
+        columns: &mut Columns,
+        docids: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
-        line.docids(self.bytes_of(&line), documents, docids)
+        self.docids_of(&line, columns, documents, docids)
     }
 
     /// Reads the term frequencies of a block.
     ///
     /// # Errors
     ///
-    /// If the block is damaged.
+    /// As [`decode_block`](Self::decode_block).
     ///
     /// # Panics
     ///
-    /// If there is no such block.
+    /// As [`decode_block`](Self::decode_block).
     #[inline]
-    pub fn decode_tfs(&self, block: usize, tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
+    pub fn decode_tfs(
+        &self,
+        block: usize,
+        columns: &mut Columns,
+        tfs: &mut [u32],
+    ) -> Result<(), ListError> {
         let line = self.block(block)?;
-        line.tfs(self.bytes_of(&line), tfs)
+        self.tfs_of(&line, columns, tfs)
     }
 
     /// Reads the term frequency of posting `i` of a block alone.
     ///
     /// # Errors
     ///
-    /// If the block is damaged.
+    /// As [`decode_block`](Self::decode_block).
     ///
     /// # Panics
     ///
-    /// If there is no such block or `i` is not below 128.
+    /// If there is no such block, or it has no posting `i`.
     #[inline]
-    pub fn tf(&self, block: usize, i: usize) -> Result<u32, ListError> {
+    pub fn tf(&self, block: usize, i: usize, columns: &mut Columns) -> Result<u32, ListError> {
         let line = self.block(block)?;
-        line.tf(self.bytes_of(&line), i)
+        line.tf(self.source(&line, columns)?, i)
     }
 
     /// Reads the tail and returns its length; what the arrays hold beyond it is left as it was. The
@@ -368,12 +449,16 @@ impl<'a> ListView<'a> {
     /// # Errors
     ///
     /// If the tail is damaged.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for it.
     #[inline]
     pub fn decode_tail(
         &self,
         documents: u32,
-        docids: &mut [u32; BLOCK],
-        tfs: &mut [u32; BLOCK],
+        docids: &mut [u32],
+        tfs: &mut [u32],
     ) -> Result<usize, ListError> {
         let previous = match self.full_blocks() {
             0 => self.before,
@@ -383,79 +468,5 @@ impl<'a> ListView<'a> {
         let tail = &self.data[self.tail..self.arrays];
         decode_tail(tail, self.tail as u64, count, previous, documents, docids, tfs)?;
         Ok(count)
-    }
-
-    /// Reads the whole list and looks at what reading it in part leaves alone: that the blocks lie
-    /// end to end and are as narrow as they can be, and, if the `lengths` of all documents are
-    /// given, that the bounds are those of the postings. `each` gets docids and term frequencies of
-    /// each part in turn.
-    ///
-    /// # Errors
-    ///
-    /// If the list is not byte for byte what [`ListEncoder`] writes for some postings, and with
-    /// `lengths` for some postings of documents of these lengths.
-    ///
-    /// # Panics
-    ///
-    /// If there are fewer lengths than `documents`.
-    pub fn check(
-        &self,
-        documents: u32,
-        lengths: Option<&[u32]>,
-        mut each: impl FnMut(&[u32], &[u32]),
-    ) -> Result<(), ListError> {
-        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
-        let (mut front, mut list_front) = (Front::new(), Front::new());
-        let (blocks, has_own) = bounds_of(self.df);
-        let mut check_bound = |block: usize, docids: &[u32], tfs: &[u32]| {
-            let (Some(lengths), true) = (lengths, blocks > 0) else { return Ok(()) };
-            for (&docid, &tf) in docids.iter().zip(tfs) {
-                front.add(tf, code_below(lengths[docid as usize]));
-            }
-            let bound = front.take();
-            list_front.add_bound(bound);
-            self.check_bound(block, bound)?;
-            if has_own && block + 1 == blocks as usize {
-                self.check_bound(block + 1, list_front.take())?;
-            }
-            Ok(())
-        };
-        let mut end = 0;
-        for block in 0..self.full_blocks() {
-            let line = self.block(block)?;
-            // Between them, blocks begin where the one before ends.
-            if line.offset != end {
-                let anchor = block / ANCHOR_BLOCKS;
-                let offset = (self.arrays + 4 * self.full_blocks() + 4 * anchor) as u64;
-                let unit = self.form.place_unit();
-                let (expected, found) = (end / unit, line.offset / unit);
-                return Err(ListError::Place { offset, expected, found });
-            }
-            end += line.bytes() as u64;
-            line.docids(self.bytes_of(&line), documents, &mut docids)?;
-            line.tfs(self.bytes_of(&line), &mut tfs)?;
-            line.check_packed(self.bytes_of(&line), &docids, &tfs)?;
-            check_bound(block, &docids, &tfs)?;
-            each(&docids, &tfs);
-        }
-        let count = self.decode_tail(documents, &mut docids, &mut tfs)?;
-        if count > 0 {
-            check_bound(self.full_blocks(), &docids[..count], &tfs[..count])?;
-            each(&docids[..count], &tfs[..count]);
-        }
-        Ok(())
-    }
-
-    /// Compares a bound with what it has to be.
-    fn check_bound(&self, number: usize, expected: Bound) -> Result<(), ListError> {
-        let found = match number.checked_sub(self.bounds.len()) {
-            None => self.bounds[number],
-            Some(own) => self.list_bounds[own],
-        };
-        if found == expected {
-            return Ok(());
-        }
-        let before = self.form.head_bytes() * self.full_blocks() + BOUND_BYTES * number;
-        Err(ListError::Bound { offset: (self.heads_at + before) as u64, expected, found })
     }
 }

@@ -9,7 +9,7 @@ mod tests;
 
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
-use crate::index::list::{BLOCK, Form};
+use crate::index::list::Form;
 use crate::index::storage::{FileEntry, write_whole};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
@@ -57,7 +57,7 @@ pub struct Settings {
     pub stop_words: StopWordsEntry,
     /// Codec of the lists.
     pub codec: String,
-    /// Postings in a block: [`BLOCK`].
+    /// Postings in a block.
     pub block_size: u32,
     /// Name of the indexer.
     pub indexer: String,
@@ -67,6 +67,13 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
+}
+
+impl Settings {
+    /// How the lists are coded; a manifest that was read or written has a form that is known.
+    pub fn form(&self) -> Option<Form> {
+        Form::named(&self.codec, self.block_size as usize)
+    }
 }
 
 /// A list of stop words.
@@ -177,8 +184,7 @@ impl Manifest {
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
-        let is_known = Form::of_codec(&self.settings.codec).is_some();
-        if !is_known || self.settings.block_size != BLOCK as u32 {
+        if self.settings.form().is_none() {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }

@@ -2,8 +2,8 @@
 //! order, and the lists of a term are decoded and encoded again, end to end.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
-//! used, and of a list never more than a window is held, but for the 13 bytes of each block (17
-//! if the codec is not bp128) that the encoder keeps. The lengths of the documents, which the lists'
+//! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
+//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The lengths of the documents, which the lists'
 //! bounds are made of, come from the documents' table. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 //!
@@ -20,7 +20,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use published::{Merged, merge_index};
+pub use published::{Merged, Recode, merge_index};
 
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name, run_name};
@@ -61,8 +61,8 @@ struct Input {
 /// At most `threads` threads work; the bytes do not depend on them. The merged lists have the given
 /// form, whatever those of the runs have.
 ///
-/// Memory: about `memory_bytes`, or 4 MB if that is less, and 34 bytes for every 128 postings of the
-/// longest list.
+/// Memory: about `memory_bytes`, or 4 MB if that is less, 34 bytes for every block of the longest
+/// list, and for each thread 2 MB if its codec has segments.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`.

@@ -30,7 +30,7 @@ pub struct PostingsHeader {
     pub postings: u64,
     /// Bytes of all lists.
     pub list_bytes: u64,
-    /// How their blocks are coded.
+    /// How they are coded.
     pub form: Form,
 }
 
@@ -38,10 +38,11 @@ impl PostingsHeader {
     /// Reads it from the first bytes of a file, and checks the file's length against it.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
         let header = Header::parse(path, Kind::Postings, bytes)?;
-        header.check_unused(path, 4)?;
-        let [lists, postings, list_bytes, codec, ..] = header.values;
-        let form = Form::of_number(codec)
-            .ok_or_else(|| IndexError::damaged(path, 40, "the number of a codec", codec))?;
+        let [lists, postings, list_bytes, codec, block_len] = header.values;
+        let form = Form::of_numbers([codec, block_len]).ok_or_else(|| {
+            let found = format!("{codec} and {block_len}");
+            IndexError::damaged(path, 40, "the numbers of a codec and of its blocks", found)
+        })?;
         let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
         check_length(path, file_bytes, list_bytes.checked_add(around))?;
         Ok(Self { lists, postings, list_bytes, form })

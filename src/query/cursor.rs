@@ -9,7 +9,7 @@ use super::kernels::{
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use crate::codec::level::{Level, level};
-use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
+use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
 use crate::score::bounds::BoundNorms;
 
 /// A term of a query in one run.
@@ -35,6 +35,8 @@ pub struct Norms<'a> {
 #[derive(Debug)]
 pub struct Scratch {
     pub(super) level: Level,
+    /// For measurements alone.
+    pub(super) again: Again,
     /// One for each term; more if an earlier query had more.
     pub(super) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
@@ -73,22 +75,36 @@ impl WindowMemory {
     }
 }
 
-/// What a block of the shortest list has in common with others.
+/// How many times more than once a stage of a search is done. A stage that is done again changes
+/// nothing that is found, and what it adds to the time of a query is what the stage takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Again {
+    /// Docids and term frequencies of blocks are decoded.
+    pub decode: u8,
+    /// Postings are scored from their term frequencies.
+    pub score: u8,
+}
+
+/// What a block of the shortest list has in common with others. The arrays lie apart as those of a
+/// [`Cursor`] do.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Candidates {
     /// Docids before and after a list was searched, by turns.
     pub(super) docids: [Room; 2],
+    apart: [u8; 576],
     /// Numbers of those found last.
     pub(super) kept: Room,
     /// Of full matches.
-    pub(super) norms: [f32; BLOCK],
+    pub(super) norms: [f32; MAX_BLOCK],
+    apart_too: [u8; 576],
     /// Of full matches in one list.
-    pub(super) tfs: [u32; BLOCK],
+    pub(super) tfs: [u32; MAX_BLOCK],
     /// What those found in a list are worth there.
-    pub(super) worth: [f32; BLOCK],
+    pub(super) worth: [f32; MAX_BLOCK],
+    apart_as_well: [u8; 640],
     /// Sums of scores.
-    pub(super) sums: [f32; BLOCK],
+    pub(super) sums: [f32; MAX_BLOCK],
 }
 
 impl Default for Scratch {
@@ -101,15 +117,19 @@ impl Scratch {
     /// Little memory yet.
     pub fn new() -> Self {
         let candidates = Candidates {
-            docids: [[NO_DOCID; BLOCK + 16]; 2],
-            kept: [0; BLOCK + 16],
-            norms: [0.0; BLOCK],
-            tfs: [1; BLOCK],
-            worth: [0.0; BLOCK],
-            sums: [0.0; BLOCK],
+            docids: [[NO_DOCID; MAX_BLOCK + 16]; 2],
+            apart: [0; 576],
+            kept: [0; MAX_BLOCK + 16],
+            norms: [0.0; MAX_BLOCK],
+            apart_too: [0; 576],
+            tfs: [1; MAX_BLOCK],
+            worth: [0.0; MAX_BLOCK],
+            apart_as_well: [0; 640],
+            sums: [0.0; MAX_BLOCK],
         };
         Scratch {
             level: level(),
+            again: Again::default(),
             cursors: Vec::new(),
             order: Vec::new(),
             windows: WindowMemory::default(),
@@ -129,7 +149,10 @@ impl Scratch {
         if self.cursors.len() < count {
             self.cursors.resize_with(count, Cursor::default);
         }
-        self.cursors[..count].iter_mut().for_each(Cursor::reset);
+        for cursor in &mut self.cursors[..count] {
+            cursor.reset();
+            cursor.again = self.again;
+        }
     }
 }
 
@@ -143,24 +166,32 @@ pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
 /// No block; the one after it is block 0.
 const NONE: usize = usize::MAX;
 
+/// Docids are filled up with [`NO_DOCID`] to a multiple of this.
+const PART: usize = 128;
+
 /// From this many on, all term frequencies of a block are decoded: that costs as much as reading
 /// about five alone.
 const FEW_TFS: usize = 5;
 
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
+///
+/// Of the arrays most indexes use the first 128 numbers alone. What is between the arrays keeps these
+/// parts from lying at the same place of a page, where they would drive each other from the cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Cursor {
     /// The docids of the block.
     pub(super) docids: Room,
+    tail_tfs: [u32; MAX_BLOCK],
+    apart: [u8; 640],
+    tfs: [u32; MAX_BLOCK],
     /// Where in the list each of the candidates was found.
     pub(super) positions: Room,
-    tfs: [u32; BLOCK],
-    tail_tfs: [u32; BLOCK],
-    shares: Shares,
+    apart_too: [u8; 576],
     /// What each posting of the block adds to the score of its document.
-    pub(super) scores: [f32; BLOCK],
+    pub(super) scores: [f32; MAX_BLOCK],
+    shares: Shares,
     /// How many docids the block has.
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
@@ -171,23 +202,33 @@ pub(super) struct Cursor {
     line: PackedBlock,
     /// The block that `tfs` holds.
     tfs_block: usize,
+    /// Postings of a full block of the list.
+    block_len: usize,
+    pub(super) again: Again,
+    /// What the blocks of the list share.
+    columns: Columns,
 }
 
 impl Default for Cursor {
     fn default() -> Self {
         let line = PackedBlock::new(0, [0; 2], 0, 0);
         Cursor {
-            docids: [NO_DOCID; BLOCK + 16],
-            positions: [0; BLOCK + 16],
-            tfs: [0; BLOCK],
-            tail_tfs: [0; BLOCK],
+            docids: [NO_DOCID; MAX_BLOCK + 16],
+            tail_tfs: [0; MAX_BLOCK],
+            apart: [0; 640],
+            tfs: [0; MAX_BLOCK],
+            positions: [0; MAX_BLOCK + 16],
+            apart_too: [0; 576],
+            scores: [0.0; MAX_BLOCK],
             shares: Shares::NONE,
-            scores: [0.0; BLOCK],
             len: 0,
             at: 0,
             block: NONE,
             line,
             tfs_block: NONE,
+            block_len: 0,
+            again: Again::default(),
+            columns: Columns::default(),
         }
     }
 }
@@ -195,6 +236,7 @@ impl Default for Cursor {
 impl Cursor {
     pub(super) fn reset(&mut self) {
         (self.len, self.at, self.block, self.tfs_block) = (0, 0, NONE, NONE);
+        self.columns.close();
     }
 
     /// Decodes a block, or the tail; `len` is 0 if that is empty.
@@ -205,15 +247,19 @@ impl Cursor {
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
-        let (docids, _) = self.docids.split_first_chunk_mut().expect("a block has room");
+        self.block_len = list.block_len();
         if block < list.full_blocks() {
             self.line = list.block(block)?;
-            self.line.docids(list.bytes_of(&self.line), documents, docids)?;
-            self.len = BLOCK;
+            self.len = self.block_len;
+            let docids = &mut self.docids[..self.len];
+            list.docids_of(&self.line, &mut self.columns, documents, docids)?;
         } else {
-            self.len = list.decode_tail(documents, docids, &mut self.tail_tfs)?;
-            docids[self.len..].fill(NO_DOCID);
+            self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
         }
+        if self.again.decode > 0 {
+            self.load_again(list, block, documents)?;
+        }
+        self.fill_up();
         self.block = block;
         if let Some(&last) = self.docids[..self.len].last()
             && last >= list.wanted().end
@@ -223,11 +269,42 @@ impl Cursor {
         Ok(())
     }
 
+    /// Decodes again what [`load`](Self::load) has decoded, to measure it.
+    #[cold]
+    fn load_again(
+        &mut self,
+        list: &ListView<'_>,
+        block: usize,
+        documents: u32,
+    ) -> Result<(), ListError> {
+        for _ in 0..self.again.decode {
+            if block < list.full_blocks() {
+                let docids = &mut self.docids[..self.len];
+                list.docids_of(&self.line, &mut self.columns, documents, docids)?;
+            } else {
+                list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drops the postings of the block from docid `end` on.
     #[cold]
     fn cut_back(&mut self, end: u32) {
         self.len = self.docids[..self.len].partition_point(|&docid| docid < end);
-        self.docids[self.len..BLOCK].fill(NO_DOCID);
+        self.fill_up();
+    }
+
+    /// Puts what has to follow docids behind those of the block.
+    #[inline(always)]
+    fn fill_up(&mut self) {
+        let end = self.len.max(1).next_multiple_of(PART);
+        if self.len < end {
+            self.docids[self.len..end].fill(NO_DOCID);
+        }
+        if let Some(sixteen) = self.docids[end..].first_chunk_mut::<16>() {
+            *sixteen = [NO_DOCID; 16];
+        }
     }
 
     /// Decodes the term frequencies of a full block.
@@ -235,7 +312,12 @@ impl Cursor {
     fn load_tfs(&mut self, list: &ListView<'_>, block: usize) -> Result<(), ListError> {
         if self.tfs_block != block {
             let line = if block == self.block { self.line } else { list.block(block)? };
-            line.tfs(list.bytes_of(&line), &mut self.tfs)?;
+            let tfs = &mut self.tfs[..list.block_len()];
+            list.tfs_of(&line, &mut self.columns, tfs)?;
+            for _ in 0..self.again.decode {
+                let tfs = &mut self.tfs[..list.block_len()];
+                line.tfs(list.source(&line, &mut self.columns)?, tfs)?;
+            }
             self.tfs_block = block;
         }
         Ok(())
@@ -258,7 +340,9 @@ impl Cursor {
             &self.tail_tfs
         };
         // Adding zero makes minus zero plus zero, and leaves any other weight alone.
-        scores(level, weight + 0.0, (&self.docids, tfs), self.len, norms, &mut self.scores);
+        for _ in 0..=self.again.score {
+            scores(level, weight + 0.0, (&self.docids, tfs), self.len, norms, &mut self.scores);
+        }
         Ok(())
     }
 
@@ -300,9 +384,9 @@ impl Cursor {
 
     /// The term frequency of the posting that the cursor stands at.
     #[inline]
-    pub(super) fn tf(&self, list: &ListView<'_>) -> Result<u32, ListError> {
+    pub(super) fn tf(&mut self, list: &ListView<'_>) -> Result<u32, ListError> {
         if self.block < list.full_blocks() {
-            self.line.tf(list.bytes_of(&self.line), self.at)
+            self.line.tf(list.source(&self.line, &mut self.columns)?, self.at)
         } else {
             Ok(self.tail_tfs[self.at])
         }
@@ -327,7 +411,7 @@ impl Cursor {
     /// Makes some of the block's docids, given by number, the candidates.
     #[inline]
     pub(super) fn number_positions(&mut self, kept: &[u32]) {
-        let first = (self.block * BLOCK) as u32;
+        let first = (self.block * self.block_len) as u32;
         for (position, &number) in self.positions.iter_mut().zip(kept) {
             *position = first + number;
         }
@@ -361,7 +445,7 @@ impl Cursor {
                 self.load(list, block, documents)?;
             }
             if self.len > 0 {
-                let first = (block * BLOCK) as u32;
+                let first = (block * self.block_len) as u32;
                 let block = Block { docids: &self.docids, len: self.len, first };
                 let positions = &mut self.positions;
                 let mut matches = Matches { found, docids, kept, positions };
@@ -383,28 +467,31 @@ impl Cursor {
         mut tfs: &mut [u32],
     ) -> Result<(), ListError> {
         let mut done = 0;
+        let block_len = list.block_len();
         while let [first, .., last] | [first @ last] = self.positions[done..done + tfs.len()] {
-            let block = first as usize / BLOCK;
-            let here = if last as usize / BLOCK == block {
+            let block = first as usize / block_len;
+            let here = if last as usize / block_len == block {
                 tfs.len()
             } else {
                 let rest = self.positions[done..].iter();
-                rest.take_while(|&&position| position as usize / BLOCK == block).count()
+                rest.take_while(|&&position| position as usize / block_len == block).count()
             };
             let out;
             (out, tfs) = tfs.split_at_mut(here);
             let places = done..done + here;
             done += here;
             if block == list.full_blocks() {
-                pick(&self.tail_tfs, &self.positions[places], out);
+                pick(&self.tail_tfs[..block_len], &self.positions[places], out);
             } else if here >= FEW_TFS || block == self.tfs_block {
                 self.load_tfs(list, block)?;
-                pick(&self.tfs, &self.positions[places], out);
+                pick(&self.tfs[..block_len], &self.positions[places], out);
             } else {
                 let line = if block == self.block { self.line } else { list.block(block)? };
-                let bytes = list.bytes_of(&line);
+                let source = list.source(&line, &mut self.columns)?;
                 for (tf, &position) in out.iter_mut().zip(&self.positions[places]) {
-                    *tf = line.tf(bytes, position as usize % BLOCK)?;
+                    for _ in 0..=self.again.decode {
+                        *tf = line.tf(source, position as usize % block_len)?;
+                    }
                 }
             }
         }
@@ -412,10 +499,11 @@ impl Cursor {
     }
 }
 
-/// Takes the numbers at some positions of a block.
+/// Takes the numbers at some positions of a block, which has a power of two of them.
 #[inline]
-fn pick(block: &[u32; BLOCK], positions: &[u32], out: &mut [u32]) {
+fn pick(block: &[u32], positions: &[u32], out: &mut [u32]) {
+    let last = block.len() - 1;
     for (number, &position) in out.iter_mut().zip(positions) {
-        *number = block[position as usize % BLOCK];
+        *number = block[position as usize & last];
     }
 }

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use super::top_k::TopK;
 use crate::codec::level::Level;
-use crate::index::list::BLOCK;
+use crate::index::list::MAX_BLOCK as BLOCK;
 
 /// Behind the last docid of a block or of the candidates, up to the end of their array: above every
 /// docid.
@@ -26,8 +26,9 @@ pub(super) const NO_DOCID: u32 = u32::MAX;
 /// gives that score to the bit, and which no sum of scores is.
 pub(super) const UNMATCHED: f32 = -0.0;
 
-/// Room for a block's worth of numbers and one vector beyond it. Where the numbers are docids,
-/// [`NO_DOCID`] follows them 16 times; what is behind that has no meaning.
+/// Room for the numbers of the longest block and one vector beyond it. Where the numbers are docids,
+/// [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128 besides; what is
+/// behind that has no meaning.
 pub(super) type Room = [u32; BLOCK + 16];
 
 /// Candidates that a list has.

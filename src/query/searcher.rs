@@ -7,7 +7,7 @@ mod tests;
 
 pub use tasks::{Begun, Combined, Cut, Cutting};
 
-use super::cursor::{Norms, RunTerm, Scratch};
+use super::cursor::{Again, Norms, RunTerm, Scratch};
 use super::share::Share;
 use super::top_k::{Hit, TopK};
 use super::{and, exhaustive, max_score, small_adaptive, wand};
@@ -237,6 +237,11 @@ impl Searcher {
             top: TopK::new(),
             hits: Vec::new(),
         }
+    }
+
+    /// From now on does stages of searches more than once, so that it can be measured what they take.
+    pub fn repeat(&mut self, again: Again) {
+        self.scratch.again = again;
     }
 
     /// What this searcher shares with others.

@@ -10,7 +10,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
-use crate::index::list::{BLOCK, ListEncoder, ListView};
+use crate::index::list::{Columns, Form, ListEncoder, ListView, MAX_BLOCK};
 use crate::index::run::Run;
 use crate::score::bounds::code_below;
 
@@ -126,6 +126,8 @@ struct CopiedList {
 struct CopiedRun {
     first_docid: u32,
     documents: u32,
+    /// How the lists are coded: as those of the run.
+    form: Form,
     /// The lists, by where they are in the run.
     lists: HashMap<u64, CopiedList>,
     data: Vec<u8>,
@@ -139,7 +141,8 @@ impl CopiedRun {
         let lengths = &lengths[first_docid as usize..][..documents as usize];
         let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
         let (mut lists, mut data) = (HashMap::new(), Vec::new());
-        let mut encoder = ListEncoder::new();
+        let form = run.postings_header().form;
+        let mut encoder = ListEncoder::of_form(form);
         let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
         while documents > 0 && terms.advance()? {
             let term = terms.term().list;
@@ -156,12 +159,13 @@ impl CopiedRun {
         // Wide loads stay inside of it.
         data.resize(data.len() + 64, 0);
         data.shrink_to_fit();
-        Ok(Self { first_docid, documents, lists, data })
+        Ok(Self { first_docid, documents, form, lists, data })
     }
 
     fn list(&self, run: &Run, term: TermEntry) -> Result<Option<ListView<'_>>, IndexError> {
         let Some(list) = self.lists.get(&term.offset) else { return Ok(None) };
-        let view = ListView::new(list.df, list.bytes, &self.data[list.start..]);
+        let data = &self.data[list.start..];
+        let view = ListView::of_form(self.form, list.df, list.bytes, data);
         view.map(Some).map_err(|source| damaged(run, term, source))
     }
 }
@@ -174,12 +178,13 @@ fn copy(
     codes: &[u8],
     encoder: &mut ListEncoder,
 ) -> Result<(), crate::index::list::ListError> {
-    let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let (mut columns, block_len) = (Columns::default(), list.block_len());
     for block in 0..list.blocks() {
         let count = if block < list.full_blocks() {
-            list.decode_block(block, documents, &mut docids)?;
-            list.decode_tfs(block, &mut tfs)?;
-            BLOCK
+            list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
+            list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
+            block_len
         } else {
             list.decode_tail(documents, &mut docids, &mut tfs)?
         };

@@ -14,7 +14,7 @@
 use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::daat::Run;
 use super::top_k::TopK;
-use crate::index::list::{BLOCK, ListError};
+use crate::index::list::{ListError, ListView};
 
 /// Offers to `top` all documents of a run that have every term. Takes the same and finds the same
 /// as [`and::search`](super::and::search).
@@ -45,9 +45,13 @@ pub fn search(
     run.begin(cursors)?;
     order.clear();
     order.extend(0..terms.len());
-    let dfs = |term: usize| terms[term].list.map_or(0, |list| list.df() as usize);
     'next: loop {
-        let left = |term: usize| dfs(term).saturating_sub(cursors[term].block * BLOCK);
+        let left = |term: usize| {
+            let of_list = |list: ListView<'_>| {
+                (list.df() as usize).saturating_sub(cursors[term].block * list.block_len())
+            };
+            terms[term].list.map_or(0, of_list)
+        };
         order.sort_unstable_by_key(|&term| (left(term), term));
         let Some(&smallest) = order.first() else { return Ok(()) };
         let Some(docid) = cursors[smallest].next_docid() else { return Ok(()) };

@@ -8,7 +8,7 @@ use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
 use super::{and, exhaustive, max_score, small_adaptive, wand};
 use crate::codec::level::Level;
-use crate::index::list::{ListEncoder, ListError, ListView};
+use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::score::bm25::{Bm25, score};
 use crate::score::bounds::{BoundNorms, code_below};
 
@@ -23,8 +23,8 @@ fn length(docid: u32) -> u32 {
     docid.wrapping_mul(0x9e37_79b1) >> (20 + docid % 11)
 }
 
-fn encode(postings: &Postings) -> Encoded {
-    let mut encoder = ListEncoder::new();
+fn encode(form: Form, postings: &Postings) -> Encoded {
+    let mut encoder = ListEncoder::of_form(form);
     postings.iter().for_each(|&(docid, tf)| encoder.push(docid, tf, code_below(length(docid))));
     let (df, bytes) = encoder.finish();
     let mut data = std::mem::take(encoder.payload());
@@ -35,6 +35,7 @@ fn encode(postings: &Postings) -> Encoded {
 /// A query and its run.
 #[derive(Clone, Debug)]
 struct Case {
+    form: Form,
     documents: u32,
     first_docid: u32,
     bm25: Bm25,
@@ -113,7 +114,7 @@ fn search(
     let mut terms = Vec::new();
     for ((weight, _), list) in case.terms.iter().zip(lists) {
         let list = match list {
-            Some((df, bytes, data)) => Some(ListView::new(*df, *bytes, data)?),
+            Some((df, bytes, data)) => Some(ListView::of_form(case.form, *df, *bytes, data)?),
             None => None,
         };
         terms.push(RunTerm { weight: *weight, list });
@@ -162,8 +163,10 @@ fn cases() -> impl Strategy<Value = Case> {
     let documents = prop::sample::select(vec![1u32, 127, 129, 3000, 4096, 9000, 150_000]);
     let k1 = prop::sample::select(vec![0.0, 0.5, 1.2, 1e9]);
     let b = prop::sample::select(vec![0.0, 0.4, 0.75, 1.0]);
-    (documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b).prop_flat_map(
-        |(documents, terms, ties, first, k1, b)| {
+    let form =
+        prop_oneof![Just(Form::default()), prop::sample::select(Form::all().collect::<Vec<_>>()),];
+    (form, documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b).prop_flat_map(
+        |(form, documents, terms, ties, first, k1, b)| {
             let weight = if ties {
                 prop::sample::select(vec![0.0f32, 1.0]).boxed()
             } else {
@@ -179,14 +182,18 @@ fn cases() -> impl Strategy<Value = Case> {
                 }
                 let bm25 = Bm25::new(k1, if ties { 0.0 } else { b }).unwrap();
                 let norms = norms(&bm25, documents);
-                Case { documents, first_docid: first * 1_000_000, bm25, norms, terms }
+                Case { form, documents, first_docid: first * 1_000_000, bm25, norms, terms }
             })
         },
     )
 }
 
 fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
-    let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+    let lists: Vec<_> = case
+        .terms
+        .iter()
+        .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
+        .collect();
     for algorithm in ALGORITHMS {
         for k in [1, 10, 1000, u32::MAX as usize] {
             let expected = oracle(case, algorithm.is_and(), k);
@@ -212,7 +219,8 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
 
 fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>) -> Case {
     let bm25 = Bm25::default();
-    Case { documents, first_docid, bm25, norms: norms(&bm25, documents), terms }
+    let form = Form::default();
+    Case { form, documents, first_docid, bm25, norms: norms(&bm25, documents), terms }
 }
 
 fn scratches() -> Vec<Scratch> {
@@ -238,7 +246,11 @@ fn weights_of_zero_still_match() {
         let lists = [vec![(0, 1), (5, 2)], vec![(5, 1), (8, 3)]];
         let terms = lists.into_iter().map(|list| (weight, Some(list))).collect();
         let case = case_of(9, 4, terms);
-        let lists: Vec<_> = case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+        let lists: Vec<_> = case
+            .terms
+            .iter()
+            .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
+            .collect();
         for mut scratch in scratches() {
             let hit = |docid| Hit { docid, score: 0.0 };
             for algorithm in ALGORITHMS {
@@ -294,7 +306,7 @@ proptest! {
         next in cases(),
     ) {
         let mut lists: Vec<_> =
-            case.terms.iter().map(|(_, list)| list.as_ref().map(encode)).collect();
+            case.terms.iter().map(|(_, list)| list.as_ref().map(|list| encode(case.form, list))).collect();
         for (list, at, byte) in damage {
             let list = list.index(lists.len());
             if let Some((_, _, data)) = &mut lists[list] {

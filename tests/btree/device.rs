@@ -134,7 +134,7 @@ fn twin_device_indexes_as_the_cpu() {
 
 #[test]
 fn twin_warps_of_a_block_index_as_the_cpu() {
-    twin(Tuning { warps: 4, slots: 5, blocks_per_sm: 8, blocks: 20 });
+    twin(Tuning { warps: 4, slots: 5, blocks_per_sm: 4, blocks: 20, postings: true });
 }
 
 /// An arena that is full is told, and the next run is right.

@@ -131,6 +131,16 @@ impl<'a> Bench<'a> {
         Ok(figures)
     }
 
+    /// Seconds of the insertion of all blocks with a tuning.
+    pub(super) fn inserted(&mut self, tuning: Tuning) -> anyhow::Result<f64> {
+        let kernels = Kernels::load(self.toolchain, self.device, tuning)?;
+        let mut figures = Figures::default();
+        let mut trees = Trees::new(self.device, Room::of_bytes(self.arenas), &tuning)?;
+        let mut staged = Staged::new(self.device, &self.most)?;
+        self.step_by_step(&kernels, &mut trees, &mut staged, &mut figures)?;
+        Ok(figures.insert)
+    }
+
     fn step_by_step(
         &mut self,
         kernels: &Kernels,

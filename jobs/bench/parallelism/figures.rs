@@ -2,7 +2,6 @@
 
 use super::{Bench, Point, Way, fgqp};
 use crate::query::Model;
-use millrace::index::list::BLOCK;
 use millrace::query::output::Query;
 use millrace::query::pool::{Pool, Work};
 use millrace::query::searcher::{Begun, Cutting, Mode, Searcher};
@@ -144,14 +143,16 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Tasks of AND queries by size of a skip, and what the size does to the model. Blocks have 128
-    /// postings, so skips are multiples of that; one of 64 would need other blocks.
+    /// Tasks of AND queries by size of a skip, and what the size does to the model. Skips are whole
+    /// blocks: one of 64 needs an index with such blocks.
     pub(super) fn skips(&self) -> anyhow::Result<()> {
         let (queries, workers) = (self.all(), self.most_workers());
         let light = self.args.light * 1e6 / self.mean_us(&queries);
         let inter = Way { model: Model::Inter, workers };
         let (mut ways, mut rows) = (vec![inter], Vec::new());
-        for skip in [1, 2, 4] {
+        let block_len = self.block_len();
+        for postings in [64, 128, 256, 512].into_iter().filter(|n| n % block_len == 0) {
+            let skip = postings / block_len;
             let cutting = Cutting { skip, ..Cutting::default() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);
             ways.push(Way { model: Model::Fgqp { delta: LATENCY, cutting }, workers });
@@ -237,6 +238,7 @@ fn lap() -> impl FnMut() -> f64 {
 #[derive(Default)]
 struct Tasks {
     skip: usize,
+    block_len: usize,
     queries: u64,
     tasks: u64,
     skips_a_list: f64,
@@ -248,7 +250,8 @@ struct Tasks {
 impl Tasks {
     fn of(bench: &Bench<'_>, cutting: Cutting) -> anyhow::Result<Self> {
         let mut searcher = Searcher::new(bench.shared.clone());
-        let mut sums = Tasks { skip: cutting.skip, ..Tasks::default() };
+        let (skip, block_len) = (cutting.skip, bench.block_len());
+        let mut sums = Tasks { skip, block_len, ..Tasks::default() };
         for (query, us, terms) in &bench.queries {
             if *terms < 2 {
                 continue;
@@ -283,7 +286,7 @@ impl Tasks {
         let tasks = (self.tasks as f64).max(1.0);
         let line = json!({
             "figure": "skips",
-            "skip": self.skip * BLOCK,
+            "skip": self.skip * self.block_len,
             "queries": self.queries,
             "tasks_a_query": self.tasks as f64 / (self.queries as f64).max(1.0),
             "skips_a_list_and_task": self.skips_a_list / tasks,

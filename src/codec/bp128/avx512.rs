@@ -119,6 +119,24 @@ pub(in super::super) unsafe fn some_of_sixteen(from: &[u8], len: usize, shape: S
     unsafe { sixteen::<true>(from.as_ptr(), shape) }
 }
 
+/// Reads any number of values: as `bits::unpack`.
+///
+/// # Safety
+///
+/// `width` is at most 32 and `from` has the bits of all values; the machine has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2")]
+pub(in super::super) unsafe fn unpack_some(from: &[u8], width: u8, out: &mut [u32]) {
+    let shape = shape(width);
+    for (number, part) in out.chunks_mut(16).enumerate() {
+        let from = &from[number * shape.step..];
+        // SAFETY: promised by the caller; a part has sixteen values at most.
+        let values = unsafe { some_of_sixteen(from, part.len(), shape) };
+        let lanes = ((1u32 << part.len()) - 1) as u16;
+        // SAFETY: the lanes are those that the part has room for.
+        unsafe { _mm512_mask_storeu_epi32(part.as_mut_ptr().cast(), lanes, values) };
+    }
+}
+
 /// As `bp128::unpack_plus`.
 ///
 /// # Safety

@@ -6,6 +6,7 @@
 //! nothing. A term costs 16 to 34 bytes in nodes and one or more words in the pool.
 
 use super::NONE;
+use super::below::{Portable, Vectors};
 use super::node::{MOST_TERMS, Node};
 use super::strings::{Query, Strings};
 use crate::dictionary::hash::prefetch;
@@ -105,8 +106,17 @@ impl Forest {
 
     /// Returns the number of a term of a trie collection, and whether it is new: then it is
     /// inserted and its number is that of the terms before it.
-    #[inline(always)]
     pub fn find_or_insert(&mut self, collection: u16, suffix: &[u8]) -> (u32, bool) {
+        self.find_or_insert_by::<Portable>(collection, suffix)
+    }
+
+    /// [`find_or_insert`](Self::find_or_insert) with these vectors.
+    #[inline(always)]
+    pub(super) fn find_or_insert_by<V: Vectors>(
+        &mut self,
+        collection: u16,
+        suffix: &[u8],
+    ) -> (u32, bool) {
         let query = Query::new(suffix);
         let mut at = self.roots[usize::from(collection)];
         if at == NONE || self.nodes.get(at).is_full() {
@@ -114,7 +124,7 @@ impl Forest {
         }
         loop {
             let node = self.nodes.get(at);
-            let i = match self.search(node, &query) {
+            let i = match self.search::<V>(node, &query) {
                 Place::Found(term) => return (term, false),
                 Place::Before(i) => i,
             };
@@ -135,13 +145,13 @@ impl Forest {
     }
 
     #[inline(always)]
-    fn search(&self, node: &Node, query: &Query<'_>) -> Place {
-        let mut low = node.below(query.cache);
+    fn search<V: Vectors>(&self, node: &Node, query: &Query<'_>) -> Place {
+        let mut low = V::below(&node.caches, query.cache);
         // Of 31 terms at most 31 are below, and the padding is no term's cache.
         if node.caches[low] != query.cache {
             return Place::Before(low);
         }
-        let mut high = node.below(query.cache + 1);
+        let mut high = V::below(&node.caches, query.cache + 1);
         while low < high {
             let middle = (low + high) / 2;
             match self.strings.compare(node.strings[middle], query) {

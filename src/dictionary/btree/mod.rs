@@ -6,6 +6,7 @@
 //! and inserts, [`walk`] goes through the terms in order, and [`run`] is the paper's CPU indexer
 //! (section III.D.1). `kernels/btree.cu` does the same on a device.
 
+mod below;
 pub mod forest;
 pub mod indexer;
 pub mod node;

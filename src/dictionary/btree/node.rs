@@ -86,12 +86,6 @@ impl Node {
         self.count as usize == MOST_TERMS
     }
 
-    /// Terms whose cache is below `cache`.
-    #[inline(always)]
-    pub fn below(&self, cache: u32) -> usize {
-        self.caches.iter().map(|&other| u32::from(other < cache)).sum::<u32>() as usize
-    }
-
     /// Puts a term before the `at`-th of a leaf that is not full.
     pub fn insert_term(&mut self, at: usize, cache: u32, string: u32, postings: u32) {
         let count = self.count as usize;

@@ -5,6 +5,9 @@
 //! The last posting of a term is *open*, for the next token may belong to it too; the others lie in
 //! [`Slices`] in the form of [`folded`].
 
+#[cfg(target_arch = "x86_64")]
+use super::below::{Avx2, Avx512};
+use super::below::{Portable, Vectors};
 use super::forest::Forest;
 use super::walk::Walk;
 use crate::codec::folded;
@@ -76,29 +79,29 @@ impl BTreeRun {
             // SAFETY: the machine has the instructions of this level.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => unsafe { self.append_avx2(block, &streams) },
-            Level::Portable => self.append_streams(block, &streams),
+            Level::Portable => self.append_streams::<Portable>(block, &streams),
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     fn append_avx512(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
-        self.append_streams(block, streams);
+        self.append_streams::<Avx512>(block, streams);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn append_avx2(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
-        self.append_streams(block, streams);
+        self.append_streams::<Avx2>(block, streams);
     }
 
     #[inline(always)]
-    fn append_streams(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
+    fn append_streams<V: Vectors>(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
         for &(collection, piece, place) in streams {
             let (group, first) = block[piece as usize];
             let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
             for (document, suffix) in Tokens::new(stream) {
-                let (term, new) = self.forest.find_or_insert(collection, suffix);
+                let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
                 self.count(term, new, first + document);
             }
         }

@@ -12,6 +12,7 @@ use crate::gpu::btree::block::Block;
 use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use crate::gpu::cache::Origin;
 use crate::gpu::device::{Device, Ticket};
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::{GpuError, Work};
@@ -142,7 +143,7 @@ impl CudaTrees {
         toolchain: &Toolchain,
         sizes: &Sizes,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning { blocks: 32 * device.multiprocessors, ..Tuning::default() };
+        let tuning = Tuning::of_device(device.multiprocessors);
         let device = Device::open(device, owners)?;
         let kernels = Kernels::load(toolchain, &device, tuning)?;
         let most = sizes.most();
@@ -175,9 +176,9 @@ impl CudaTrees {
         })
     }
 
-    /// What it works with.
-    pub fn device(&self) -> &Device {
-        &self.device
+    /// Where the code of its kernels comes from.
+    pub fn origin(&self) -> &Origin {
+        self.kernels.origin()
     }
 }
 

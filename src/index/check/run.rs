@@ -37,10 +37,7 @@ impl Check<'_> {
     /// Checks one run.
     pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&Documents>) {
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
-        let (expected, found) = (&self.manifest.settings.codec, run.postings_header().form.name());
-        if expected != found {
-            self.problems.push(IndexError::damaged(run.postings_path(), 40, expected, found));
-        }
+        self.problems.extend(run.check_form(&self.manifest.settings).err());
         let lexicon = lexicon_name(&entry.name);
         let header = run.lexicon().header();
         self.zeros(&lexicon, BODY + header.block_bytes);

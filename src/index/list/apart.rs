@@ -1,12 +1,8 @@
 //! How is a block read whose codec is not bp128? By the codec's trait; the sizes that the list notes
 //! of its two bodies say where they lie.
 
-use super::form::NOTHING;
-use super::{BLOCK, ListError, PackedBlock, packed};
-use crate::codec::{Block, CodecError, List};
-
-/// Blocks share nothing, and each is alone.
-const ALONE: List<'static> = List { shared: &[], opened: &NOTHING };
+use super::{ListError, PackedBlock, Source, packed};
+use crate::codec::{Block, CodecError};
 
 impl PackedBlock {
     /// The body of the gaps (0) or of the term frequencies (1); the block has been found to be there.
@@ -15,7 +11,9 @@ impl PackedBlock {
             0 => (self.gap_bits, 0),
             _ => (self.tf_bits, usize::from(self.sizes[0])),
         };
-        Block { index: 0, head, body: &block[from..] }
+        // Without segments the number is 0, and of no meaning.
+        let index = self.number as usize % self.form.segment_blocks();
+        Block { index, head, body: &block[from..] }
     }
 
     /// What is wrong with a body.
@@ -40,14 +38,15 @@ impl PackedBlock {
     #[inline(never)]
     pub(super) fn docids_apart(
         &self,
-        block: &[u8],
+        source: Source<'_>,
         documents: u32,
-        docids: &mut [u32; BLOCK],
+        docids: &mut [u32],
     ) -> Result<(), ListError> {
         let codec = self.form.codec();
-        let read = codec.docids(ALONE, self.body(0, block), self.previous, docids);
+        let body = self.body(0, source.bytes);
+        let read = codec.docids(source.columns[0], body, self.previous, docids);
         self.check_size(0, read.map_err(|source| self.damaged_body(0, source))?)?;
-        let found = docids[BLOCK - 1];
+        let found = docids[docids.len() - 1];
         let falls = docids.windows(2).fold(false, |falls, pair| falls | (pair[0] >= pair[1]));
         let rises = !falls && docids[0] >= self.previous.wrapping_add(1);
         if found != self.last || !rises || self.last >= documents {
@@ -58,8 +57,9 @@ impl PackedBlock {
 
     /// As `tfs`.
     #[inline(never)]
-    pub(super) fn tfs_apart(&self, block: &[u8], tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
-        let read = self.form.codec().values(ALONE, self.body(1, block), tfs);
+    pub(super) fn tfs_apart(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+        let body = self.body(1, source.bytes);
+        let read = self.form.codec().values(source.columns[1], body, tfs);
         self.check_size(1, read.map_err(|source| self.damaged_body(1, source))?)?;
         // Only the greatest of 32 bits has no successor.
         let mut overflows = false;
@@ -75,10 +75,11 @@ impl PackedBlock {
     pub(super) fn value_apart(
         &self,
         column: usize,
-        block: &[u8],
+        source: Source<'_>,
         i: usize,
     ) -> Result<u32, ListError> {
-        let value = self.form.codec().value(ALONE, self.body(column, block), BLOCK, i);
+        let (list, body) = (source.columns[column], self.body(column, source.bytes));
+        let value = self.form.codec().value(list, body, self.form.block_len(), i);
         value.map_err(|source| self.damaged_body(column, source))
     }
 
@@ -86,11 +87,11 @@ impl PackedBlock {
     pub(super) fn check_apart(
         &self,
         block: &[u8],
-        gaps: &[u32; BLOCK],
-        tfs: &[u32; BLOCK],
+        gaps: &[u32],
+        tfs: &[u32],
     ) -> Result<(), ListError> {
         let (mut bytes, mut heads) = (Vec::new(), Vec::new());
-        let encoder = &mut *self.form.codec().encoder(BLOCK);
+        let encoder = &mut *self.form.codec().encoder(self.form.block_len());
         packed::pack_apart(encoder, gaps, tfs, &mut bytes, &mut heads);
         let [gap_bytes, tf_bytes] = self.sizes.map(u16::to_le_bytes);
         let noted = [[self.gap_bits, self.tf_bits], gap_bytes, tf_bytes];

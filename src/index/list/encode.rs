@@ -1,7 +1,8 @@
 //! How does a list come into being from postings in docid order, without being held whole?
 
 use super::form::Form;
-use super::{BEFORE_FIRST, BLOCK, bounds_of, packed};
+use super::segment::{self, SEGMENT_POSTINGS};
+use super::{BEFORE_FIRST, MAX_BLOCK, bounds_of, packed};
 use crate::codec::{Encoder, folded};
 use crate::score::bounds::Front;
 use packed::ANCHOR_BLOCKS;
@@ -9,7 +10,8 @@ use packed::ANCHOR_BLOCKS;
 /// Writes lists, one after another.
 ///
 /// Between calls the caller may take any number of bytes from the front of [`payload`]; only 13
-/// bytes for each block (17 if the codec is not bp128) stay here until the list ends.
+/// bytes for each block (17 if the codec is `newpfd` or `vbyte`) stay here until the list ends, and
+/// of a form with segments the postings of one, 8 bytes each.
 ///
 /// ```
 /// use millrace::index::list::{BLOCK, ListEncoder, ListView};
@@ -32,16 +34,19 @@ use packed::ANCHOR_BLOCKS;
 #[derive(Debug)]
 pub struct ListEncoder {
     /// Postings of the block that is filling: `gap_minus_one`, tf - 1, and length code.
-    gaps: [u32; BLOCK],
-    tfs: [u32; BLOCK],
-    lengths: [u8; BLOCK],
+    gaps: [u32; MAX_BLOCK],
+    tfs: [u32; MAX_BLOCK],
+    lengths: [u8; MAX_BLOCK],
     filled: usize,
+    block_len: usize,
     /// Docid of the last posting.
     previous: u32,
     df: u32,
     form: Form,
     /// Of a form other than bp128.
     apart: Option<Box<dyn Encoder>>,
+    /// The blocks of the segment that is filling, `gap_minus_one` and tf - 1.
+    segment: [Vec<u32>; 2],
     /// Bytes of this list's payload so far, taken ones included.
     written: u64,
     payload: Vec<u8>,
@@ -61,20 +66,22 @@ impl Default for ListEncoder {
 }
 
 impl ListEncoder {
-    /// An encoder at the beginning of a list, with bp128.
+    /// An encoder at the beginning of a list, with bp128 in blocks of 128.
     pub fn new() -> Self {
-        Self::of_form(Form::Bp128)
+        Self::of_form(Form::BP128)
     }
 
     /// An encoder of any form at the beginning of a list.
     pub fn of_form(form: Form) -> Self {
         ListEncoder {
             form,
-            apart: (form != Form::Bp128).then(|| form.codec().encoder(BLOCK)),
-            gaps: [0; BLOCK],
-            tfs: [0; BLOCK],
-            lengths: [0; BLOCK],
+            apart: (!form.is_bp128()).then(|| form.codec().encoder(form.block_len())),
+            segment: [Vec::new(), Vec::new()],
+            gaps: [0; MAX_BLOCK],
+            tfs: [0; MAX_BLOCK],
+            lengths: [0; MAX_BLOCK],
             filled: 0,
+            block_len: form.block_len(),
             previous: BEFORE_FIRST,
             df: 0,
             written: 0,
@@ -100,7 +107,7 @@ impl ListEncoder {
         self.previous = docid;
         self.df += 1;
         self.filled += 1;
-        if self.filled == BLOCK {
+        if self.filled == self.block_len {
             self.close_block();
         }
     }
@@ -121,16 +128,17 @@ impl ListEncoder {
     /// next list. Returns the document frequency and the bytes of the whole list, taken ones
     /// included.
     pub fn finish(&mut self) -> (u32, u64) {
+        self.close_segment();
         let before = self.payload.len();
         for (&gap, &tf) in self.gaps[..self.filled].iter().zip(&self.tfs) {
             folded::put(gap, tf + 1, &mut self.payload);
         }
-        if !self.heads.is_empty() {
+        if !self.last_docids.is_empty() {
             if self.filled > 0 {
                 self.bound();
             }
             let bound = self.list_front.take();
-            if bounds_of(self.df).1 {
+            if bounds_of(self.form, self.df).1 {
                 self.bounds.extend_from_slice(&bound);
             }
         }
@@ -147,13 +155,27 @@ impl ListEncoder {
     }
 
     fn close_block(&mut self) {
+        self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
+        if self.form.has_segments() {
+            self.segment[0].extend_from_slice(&self.gaps[..self.filled]);
+            self.segment[1].extend_from_slice(&self.tfs[..self.filled]);
+            if self.segment[0].len() == SEGMENT_POSTINGS {
+                self.close_segment();
+            }
+        } else {
+            self.write_block();
+        }
+        self.bound();
+        self.filled = 0;
+    }
+
+    fn write_block(&mut self) {
         if self.heads.len().is_multiple_of(self.form.head_bytes() * ANCHOR_BLOCKS) {
             let place = self.form.place_of(self.written);
             self.places.extend_from_slice(&place.to_le_bytes());
         }
-        self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
         let before = self.payload.len();
-        let (gaps, tfs) = (&self.gaps, &self.tfs);
+        let (gaps, tfs) = (&self.gaps[..self.filled], &self.tfs[..self.filled]);
         match &mut self.apart {
             None => {
                 let head = packed::pack(gaps, tfs, &mut self.payload);
@@ -165,8 +187,21 @@ impl ListEncoder {
             }
         }
         self.written += (self.payload.len() - before) as u64;
-        self.bound();
-        self.filled = 0;
+    }
+
+    /// Writes the segment that is filling, if it has blocks.
+    fn close_segment(&mut self) {
+        if self.segment[0].is_empty() {
+            return;
+        }
+        let Some(encoder) = &mut self.apart else { return };
+        let before = self.payload.len();
+        let columns = [&self.segment[0][..], &self.segment[1][..]];
+        let place = (self.form, self.written);
+        let segment = segment::write(place, &mut **encoder, columns, &mut self.payload);
+        self.places.extend_from_slice(segment.record(self.form).as_flattened());
+        self.written += (self.payload.len() - before) as u64;
+        self.segment.iter_mut().for_each(Vec::clear);
     }
 
     /// Adds the bound of the postings at hand.

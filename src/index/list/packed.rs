@@ -3,11 +3,14 @@
 #[cfg(doc)]
 use super::BEFORE_FIRST;
 use super::form::{Form, HEAD_BYTES};
-use super::{BLOCK, ListError};
-use crate::codec::{Encoder, bp128, vbyte};
+use super::{ListError, Segment, Source};
+use crate::codec::{Encoder, bits, bp128, vbyte};
 
-/// Widest gaps that cannot overflow a docid more than once: 128 x 2^24 is below 2^32.
-const SAFE_GAP_BITS: u8 = 24;
+/// The widest gaps that cannot overflow a docid more than once: 128 x 2^24 is below 2^32.
+#[inline(always)]
+fn safe_gap_bits(block_len: usize) -> u8 {
+    31 - block_len.ilog2() as u8
+}
 
 /// What a codec notes of each block, beside its place, as one or several of these. The first is the
 /// heads of the gaps and of the term frequencies: for bp128 their bits. Others have two more: the
@@ -18,8 +21,8 @@ pub(super) type Head = [u8; HEAD_BYTES];
 pub(super) const ANCHOR_BLOCKS: usize = 16;
 
 /// How many units the first `count` blocks take, of which `heads` begins with the heads and may be
-/// longer; `count` is below 16. A unit of bp128 holds 128 values of a bit, so this is the sum of all
-/// widths.
+/// longer; `count` is below 16. A unit of bp128 holds a block's values of a bit, so this is the sum of
+/// all widths.
 #[inline(always)]
 pub(super) fn units(heads: &[u8], count: usize) -> u32 {
     let Some(words) = heads.first_chunk::<{ HEAD_BYTES * ANCHOR_BLOCKS }>() else {
@@ -54,8 +57,8 @@ fn bytes_apart(head: &[Head]) -> usize {
 /// Appends a block of a form other than bp128 to `out`, and what is noted of it to `heads`.
 pub(super) fn pack_apart(
     encoder: &mut dyn Encoder,
-    gaps: &[u32; BLOCK],
-    tfs: &[u32; BLOCK],
+    gaps: &[u32],
+    tfs: &[u32],
     out: &mut Vec<u8>,
     heads: &mut Vec<u8>,
 ) {
@@ -72,11 +75,48 @@ pub(super) fn pack_apart(
 }
 
 /// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
-pub(super) fn pack(gaps: &[u32; BLOCK], tfs: &[u32; BLOCK], out: &mut Vec<u8>) -> Head {
-    let (gap_bits, tf_bits) = (bp128::width(gaps), bp128::width(tfs));
-    bp128::pack(gaps, gap_bits, out);
-    bp128::pack(tfs, tf_bits, out);
+pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> Head {
+    let (gap_bits, tf_bits) = (bits::width(gaps), bits::width(tfs));
+    bits::pack(gaps, gap_bits, out);
+    bits::pack(tfs, tf_bits, out);
     [gap_bits, tf_bits]
+}
+
+/// Reads a block of bp128 as docids: 64 of them, or a multiple of 128.
+#[inline(always)]
+fn unpack_docids(mut block: &[u8], bits: u8, mut previous: u32, docids: &mut [u32]) {
+    if docids.len() == bp128::BLOCK
+        && let Some(whole) = docids.first_chunk_mut()
+    {
+        return bp128::unpack_docids::<{ bp128::BLOCK }>(block, bits, previous, whole);
+    }
+    let (whole, rest) = docids.as_chunks_mut::<{ bp128::BLOCK }>();
+    for part in whole {
+        bp128::unpack_docids(block, bits, previous, part);
+        block = &block[bp128::bytes(bits)..];
+        previous = part[bp128::BLOCK - 1];
+    }
+    if let Some(half) = rest.first_chunk_mut::<64>() {
+        bp128::unpack_docids(block, bits, previous, half);
+    }
+}
+
+/// Reads a block of bp128 as term frequencies, as [`unpack_docids`] does docids.
+#[inline(always)]
+fn unpack_tfs(mut block: &[u8], bits: u8, tfs: &mut [u32]) {
+    if tfs.len() == bp128::BLOCK
+        && let Some(whole) = tfs.first_chunk_mut()
+    {
+        return bp128::unpack_plus::<{ bp128::BLOCK }>(block, bits, 1, whole);
+    }
+    let (whole, rest) = tfs.as_chunks_mut::<{ bp128::BLOCK }>();
+    for part in whole {
+        bp128::unpack_plus(block, bits, 1, part);
+        block = &block[bp128::bytes(bits)..];
+    }
+    if let Some(half) = rest.first_chunk_mut::<64>() {
+        bp128::unpack_plus(block, bits, 1, half);
+    }
 }
 
 /// What is needed to read one block: its line of the arrays.
@@ -95,6 +135,8 @@ pub struct PackedBlock {
     /// How it is coded, and if that is not bp128, the bytes of the gaps and the term frequencies.
     pub(super) form: Form,
     pub(super) sizes: [u16; 2],
+    /// Its number in the list, if that has segments.
+    pub(super) number: u32,
 }
 
 impl PackedBlock {
@@ -106,14 +148,29 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        PackedBlock { offset, gap_bits, tf_bits, previous, last, form: Form::Bp128, sizes: [0; 2] }
+        let (form, sizes, number) = (Form::BP128, [0; 2], 0);
+        PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
-    /// The block of any form of which `head` is noted.
+    /// The block of a form with bp128 that begins at a place.
+    #[inline(always)]
+    pub(super) fn packed(
+        form: Form,
+        place: u64,
+        [gap_bits, tf_bits]: Head,
+        previous: u32,
+        last: u32,
+    ) -> Self {
+        let (offset, sizes, number) = (place * form.place_unit(), [0; 2], 0);
+        PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
+    }
+
+    /// The block of any form without segments of which `head` is noted.
     ///
     /// # Panics
     ///
     /// If that is not as long as the form has it.
+    #[inline(always)]
     pub fn of_form(
         form: Form,
         offset: u64,
@@ -121,20 +178,38 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        let plain = Self::new(offset, head[0], previous, last);
-        match form {
-            Form::Bp128 => plain,
-            Form::NewPfd | Form::VByte => {
-                let sizes = [u16::from_le_bytes(head[1]), u16::from_le_bytes(head[2])];
-                PackedBlock { form, sizes, ..plain }
-            }
+        let plain = PackedBlock { form, ..Self::new(offset, head[0], previous, last) };
+        if form.is_bp128() {
+            return plain;
         }
+        let sizes = [u16::from_le_bytes(head[1]), u16::from_le_bytes(head[2])];
+        PackedBlock { sizes, ..plain }
+    }
+
+    /// Block `number` of a list, which lies in `segment`.
+    pub fn of_segment(
+        form: Form,
+        segment: &Segment,
+        number: usize,
+        previous: u32,
+        last: u32,
+    ) -> Self {
+        let before = (number % form.segment_blocks()) as u64 * segment.block_bytes();
+        let offset = segment.offset + segment.shared_bytes() + before;
+        let (sizes, number) = (segment.bodies, number as u32);
+        PackedBlock { form, sizes, number, ..Self::new(offset, [0; 2], previous, last) }
+    }
+
+    /// Postings of the block.
+    #[inline(always)]
+    fn block_len(&self) -> usize {
+        self.form.block_len()
     }
 
     /// Whether no block can have this head.
     #[inline(always)]
     pub(super) fn is_impossible(&self) -> bool {
-        self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH && self.form == Form::Bp128
+        self.gap_bits.max(self.tf_bits) > bp128::MAX_WIDTH && self.form.is_bp128()
     }
 
     /// The wrong width of an impossible head.
@@ -142,76 +217,117 @@ impl PackedBlock {
         self.is_impossible().then_some(self.gap_bits.max(self.tf_bits))
     }
 
-    /// The first docid of the block, read alone from its bytes: the least that it holds. It has
-    /// meaning only if the block is sound.
+    /// The first docid of the block, read alone: the least that it holds. It has meaning only if the
+    /// block is sound.
     ///
     /// # Errors
     ///
     /// If the block is cut short.
     #[inline]
-    pub fn first_docid(&self, block: &[u8]) -> Result<u32, ListError> {
-        self.check_extent(block)?;
-        let gap = match self.form {
-            Form::Bp128 => bp128::get(block, self.gap_bits, 0),
-            _ => self.value_apart(0, block, 0)?,
+    pub fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
+        self.check_extent(source.bytes)?;
+        let gap = if self.form.is_bp128() {
+            bits::get(source.bytes, self.gap_bits, 0)
+        } else {
+            self.value_apart(0, source, 0)?
         };
         Ok(self.previous.wrapping_add(1).wrapping_add(gap))
+    }
+
+    /// Bytes of the gaps.
+    #[inline(always)]
+    fn gap_bytes(&self) -> usize {
+        if self.form.is_bp128() {
+            self.form.packed_bytes(self.gap_bits)
+        } else {
+            self.sizes[0].into()
+        }
     }
 
     /// Bytes of the block, up to where the next begins.
     #[inline]
     pub fn bytes(&self) -> usize {
-        match self.form {
-            Form::Bp128 => bp128::bytes(self.gap_bits) + bp128::bytes(self.tf_bits),
-            _ => {
-                let [gaps, tfs] = self.sizes;
-                (usize::from(gaps) + usize::from(tfs)).next_multiple_of(4)
-            }
+        if self.form.is_bp128() {
+            return self.form.packed_bytes(self.gap_bits) + self.form.packed_bytes(self.tf_bits);
         }
+        let bytes = usize::from(self.sizes[0]) + usize::from(self.sizes[1]);
+        // Only a whole segment is filled up.
+        if self.form.has_segments() { bytes } else { bytes.next_multiple_of(4) }
     }
 
-    /// Reads the docids from `block`, which begins with the block's first byte and may be longer;
-    /// it is read fastest if 64 bytes follow. They are behind `previous` and below `documents`.
+    /// Reads the docids of the block; it is read fastest if 64 bytes follow. They are behind
+    /// `previous` and below `documents`.
     ///
     /// # Errors
     ///
     /// If the block is cut short or the docids are not as said.
+    ///
+    /// # Panics
+    ///
+    /// If `docids` has not room for just one block.
     #[inline]
     pub fn docids(
         &self,
+        source: Source<'_>,
+        documents: u32,
+        docids: &mut [u32],
+    ) -> Result<(), ListError> {
+        if !self.form.is_bp128() {
+            assert_eq!(docids.len(), self.block_len());
+            self.check_extent(source.bytes)?;
+            return self.docids_apart(source, documents, docids);
+        }
+        self.docids_packed(source.bytes, documents, docids)
+    }
+
+    /// As [`docids`](Self::docids), for bp128.
+    #[inline]
+    pub(super) fn docids_packed(
+        &self,
         block: &[u8],
         documents: u32,
-        docids: &mut [u32; BLOCK],
+        docids: &mut [u32],
     ) -> Result<(), ListError> {
+        assert_eq!(docids.len(), self.block_len());
         self.check_extent(block)?;
-        if self.form != Form::Bp128 {
-            return self.docids_apart(block, documents, docids);
-        }
-        bp128::unpack_docids(block, self.gap_bits, self.previous, docids);
+        unpack_docids(block, self.gap_bits, self.previous, docids);
         let least = self.previous.wrapping_add(1);
-        let found = docids[BLOCK - 1];
+        let found = docids[docids.len() - 1];
         // A sum that overflows, which it can once at most, ends below where it began; with wider
         // gaps each step is looked at.
-        let rises =
-            self.last >= least && (self.gap_bits <= SAFE_GAP_BITS || rise_from(least, docids));
+        let is_safe = self.gap_bits <= safe_gap_bits(docids.len());
+        let rises = self.last >= least && (is_safe || rise_from(least, docids));
         if found != self.last || !rises || self.last >= documents {
             return Err(self.wrong_docids(found, rises, documents));
         }
         Ok(())
     }
 
-    /// Reads the term frequencies from `block`, as [`docids`](Self::docids) does the docids.
+    /// Reads the term frequencies of the block, as [`docids`](Self::docids) does the docids.
     ///
     /// # Errors
     ///
     /// If the block is cut short or a term frequency does not fit 32 bits.
+    ///
+    /// # Panics
+    ///
+    /// If `tfs` has not room for just one block.
     #[inline]
-    pub fn tfs(&self, block: &[u8], tfs: &mut [u32; BLOCK]) -> Result<(), ListError> {
-        self.check_extent(block)?;
-        if self.form != Form::Bp128 {
-            return self.tfs_apart(block, tfs);
+    pub fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+        if !self.form.is_bp128() {
+            assert_eq!(tfs.len(), self.block_len());
+            self.check_extent(source.bytes)?;
+            return self.tfs_apart(source, tfs);
         }
-        bp128::unpack_plus(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, 1, tfs);
+        self.tfs_packed(source.bytes, tfs)
+    }
+
+    /// As [`tfs`](Self::tfs), for bp128.
+    #[inline]
+    pub(super) fn tfs_packed(&self, block: &[u8], tfs: &mut [u32]) -> Result<(), ListError> {
+        assert_eq!(tfs.len(), self.block_len());
+        self.check_extent(block)?;
+        unpack_tfs(&block[self.gap_bytes()..], self.tf_bits, tfs);
         // Only the greatest of 32 bits has no successor.
         if self.tf_bits == bp128::MAX_WIDTH && tfs.contains(&0) {
             return Err(self.tf_overflow());
@@ -227,19 +343,21 @@ impl PackedBlock {
     ///
     /// # Panics
     ///
-    /// If `i` is not below 128.
+    /// If the block has no posting `i`.
     #[inline]
-    pub fn tf(&self, block: &[u8], i: usize) -> Result<u32, ListError> {
-        self.check_extent(block)?;
-        let less_one = match self.form {
-            Form::Bp128 => bp128::get(&block[bp128::bytes(self.gap_bits)..], self.tf_bits, i),
-            _ => self.value_apart(1, block, i)?,
+    pub fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
+        assert!(i < self.block_len(), "posting {i} of a block of {}", self.block_len());
+        self.check_extent(source.bytes)?;
+        let less_one = if self.form.is_bp128() {
+            bits::get(&source.bytes[self.gap_bytes()..], self.tf_bits, i)
+        } else {
+            self.value_apart(1, source, i)?
         };
         less_one.checked_add(1).ok_or_else(|| self.tf_overflow())
     }
 
-    /// Whether the block, which begins `block`, is what its codec writes for these docids and term
-    /// frequencies.
+    /// Whether the block, which begins `block`, is what its codec writes for these `gap_minus_one`
+    /// and tf - 1. A block of a segment is looked at with all of that.
     ///
     /// # Errors
     ///
@@ -247,19 +365,13 @@ impl PackedBlock {
     pub(super) fn check_packed(
         &self,
         block: &[u8],
-        docids: &[u32; BLOCK],
-        tfs: &[u32; BLOCK],
+        gaps: &[u32],
+        tfs: &[u32],
     ) -> Result<(), ListError> {
-        let mut before = self.previous;
-        let gaps = docids.map(|docid| {
-            let gap = docid.wrapping_sub(before).wrapping_sub(1);
-            before = docid;
-            gap
-        });
-        if self.form != Form::Bp128 {
-            return self.check_apart(block, &gaps, &tfs.map(|tf| tf.wrapping_sub(1)));
+        if !self.form.is_bp128() {
+            return self.check_apart(block, gaps, tfs);
         }
-        let least = (bp128::width(&gaps), bp128::width(&tfs.map(|tf| tf.wrapping_sub(1))));
+        let least = (bits::width(gaps), bits::width(tfs));
         for (expected, found) in [(least.0, self.gap_bits), (least.1, self.tf_bits)] {
             if expected != found {
                 return Err(ListError::Wasteful { offset: self.offset, expected, found });
@@ -296,18 +408,14 @@ impl PackedBlock {
 
     #[cold]
     pub(super) fn tf_overflow(&self) -> ListError {
-        let gap_bytes = match self.form {
-            Form::Bp128 => bp128::bytes(self.gap_bits),
-            _ => self.sizes[0].into(),
-        };
-        let offset = self.offset + gap_bytes as u64;
+        let offset = self.offset + self.gap_bytes() as u64;
         ListError::TermFrequency { offset, found: 1 << 32 }
     }
 }
 
 /// Whether each docid is above the one before it, and the first is at least `least`.
 #[inline(never)]
-fn rise_from(least: u32, docids: &[u32; BLOCK]) -> bool {
+fn rise_from(least: u32, docids: &[u32]) -> bool {
     docids[0] >= least && docids.windows(2).all(|pair| pair[0] < pair[1])
 }
 
@@ -321,15 +429,15 @@ fn rise_from(least: u32, docids: &[u32; BLOCK]) -> bool {
 ///
 /// # Panics
 ///
-/// If `count` is above 128.
+/// If there is no room for `count`.
 pub fn decode_tail(
     tail: &[u8],
     offset: u64,
     count: usize,
     previous: u32,
     documents: u32,
-    docids: &mut [u32; BLOCK],
-    tfs: &mut [u32; BLOCK],
+    docids: &mut [u32],
+    tfs: &mut [u32],
 ) -> Result<(), ListError> {
     let mut at = 0;
     let integer = |at: &mut usize| {

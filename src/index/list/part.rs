@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use super::{BLOCK, ListView};
+use super::ListView;
 
 impl<'a> ListView<'a> {
     /// Blocks, and the tail if there is one.
     #[inline]
     pub fn blocks(&self) -> usize {
-        (self.df as usize).div_ceil(BLOCK)
+        self.form.blocks(self.df) as usize
     }
 
     /// The docids that are asked for: all, unless this is a part.
@@ -61,7 +61,7 @@ impl<'a> ListView<'a> {
         Some(ListView {
             last_docids: &self.last_docids[kept.clone()],
             bounds,
-            df: (kept.len() * BLOCK + tail_len) as u32,
+            df: (kept.len() * self.block_len() + tail_len) as u32,
             first: self.first + kept.start,
             before,
             tail: if with_tail { self.tail } else { self.arrays },

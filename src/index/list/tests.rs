@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::score::bm25::{Bm25, score};
-use crate::score::bounds::BoundNorms;
+use crate::score::bounds::{BoundNorms, code_below};
 
 type Postings = Vec<(u32, u32)>;
 
@@ -19,12 +19,12 @@ fn lengths() -> Vec<u32> {
 }
 
 fn forms() -> impl Strategy<Value = Form> {
-    prop::sample::select(Form::ALL.to_vec())
+    prop::sample::select(Form::all().collect::<Vec<_>>())
 }
 
 /// Writes a list with bp128, as [`encode_as`] does.
 fn encode(postings: &[(u32, u32)], drain: usize) -> (u32, u64, Vec<u8>) {
-    encode_as(Form::Bp128, postings, drain)
+    encode_as(Form::BP128, postings, drain)
 }
 
 /// Writes a list and takes the bytes that are ready after every `drain` postings.
@@ -45,7 +45,7 @@ fn encode_as(form: Form, postings: &[(u32, u32)], drain: usize) -> (u32, u64, Ve
 
 /// Reads all that a list of bp128 holds, as [`decode_as`] does.
 fn decode(df: u32, size: u64, data: &[u8], documents: u32) -> Result<Postings, ListError> {
-    decode_as(Form::Bp128, df, size, data, documents)
+    decode_as(Form::BP128, df, size, data, documents)
 }
 
 /// Reads all that a list holds, block by block.
@@ -61,16 +61,17 @@ fn decode_as(
 
 fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListError> {
     let mut postings = Vec::new();
-    let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+    let (mut docids, mut tfs) = (vec![0; list.block_len()], vec![0; list.block_len()]);
+    let mut columns = Columns::default();
     for block in 0..list.full_blocks() {
-        list.decode_block(block, documents, &mut docids)?;
-        list.decode_tfs(block, &mut tfs)?;
-        for i in [0, 77, 127] {
-            assert_eq!(list.tf(block, i)?, tfs[i]);
+        list.decode_block(block, documents, &mut columns, &mut docids)?;
+        list.decode_tfs(block, &mut columns, &mut tfs)?;
+        for i in [0, list.block_len() / 2 + 13, list.block_len() - 1] {
+            assert_eq!(list.tf(block, i, &mut columns)?, tfs[i]);
         }
-        assert_eq!(docids[BLOCK - 1], list.last_docid(block));
-        assert_eq!(docids[0], list.first_docid(block)?);
-        postings.extend(docids.into_iter().zip(tfs));
+        assert_eq!(docids.last(), Some(&list.last_docid(block)));
+        assert_eq!(docids[0], list.first_docid(block, &mut columns)?);
+        postings.extend(docids.iter().copied().zip(tfs.iter().copied()));
     }
     let count = list.decode_tail(documents, &mut docids, &mut tfs)?;
     assert_eq!(count, list.tail_len());
@@ -80,8 +81,8 @@ fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListErro
 
 /// Lists of every interesting length, with gaps and tfs from narrow to the widest there is.
 fn postings() -> impl Strategy<Value = Postings> {
-    let lengths =
-        prop::sample::select(vec![1usize, 2, 126, 127, 128, 129, 255, 256, 257, 400, 900]);
+    let lengths = vec![1usize, 2, 63, 64, 65, 127, 128, 129, 256, 400, 511, 512, 513, 1100];
+    let lengths = prop::sample::select(lengths);
     (lengths, 0..=32u32, 0..=32u32).prop_flat_map(|(length, gap_bits, tf_bits)| {
         let below = |bits: u32| (u64::from(u32::MAX) >> (32 - bits)).max(1);
         let pairs = (0..below(gap_bits), 0..below(tf_bits));
@@ -126,6 +127,45 @@ fn the_bytes_are_as_specified() {
     expected.extend([2, 9, 2, 9, 2, 9]); // the tail
     assert_eq!(bytes, expected);
     assert_eq!(size, expected.len() as u64);
+}
+
+#[test]
+fn the_bytes_of_segments_are_as_specified() {
+    let record = |words: [u32; 3], bodies: [u16; 2]| {
+        let mut record = words.map(u32::to_le_bytes).as_flattened().to_vec();
+        record.extend_from_slice(bodies.map(u16::to_le_bytes).as_flattened());
+        record
+    };
+    // 64 documents from 0 on with a tf of 2 each: gaps of 0 and tf - 1 of 1.
+    let rice = Form::named("rice", 64).unwrap();
+    let list: Postings = (0..64).map(|docid| (docid, 2)).collect();
+    let (_, _, bytes) = encode_as(rice, &list, 1);
+    let mut expected = vec![0, 64, 0, 0, 0]; // gaps: b, and 64 bits of the unary vector
+    expected.extend([0; 4 + 4 + 8]); // the block, the ones before 128 bits, zeros
+    expected.extend([0, 128, 0, 0, 0]);
+    expected.extend([0; 4 + 4]);
+    expected.extend([0b0101_0101; 16]); // a one and a zero each
+    expected.extend([0; 2]); // up to a multiple of 4
+    let segment = expected.len();
+    expected.extend(63u32.to_le_bytes());
+    expected.extend(record([0, 21, 29], [0, 0]));
+    assert_eq!(bytes[..segment + 20], expected);
+    assert_eq!(bytes.len(), segment + 20 + BOUND_BYTES);
+
+    // One has a tf of 10: 9 is 1 + 2 x 4, an overflow of 3.
+    let pfor = Form::named("pfor", 64).unwrap();
+    let tf = |docid| if docid == 5 { 10 } else { 2 };
+    let list: Postings = (0..65).map(|docid| (docid, tf(docid))).collect();
+    let (_, _, bytes) = encode_as(pfor, &list, 1);
+    let mut expected = vec![1, 0, 0]; // gaps: levels, b, no exceptions
+    expected.extend([1, 1, 1, 2, 0, 3, 3, 0, 5]); // one exception, in 2 bits, behind 5 values
+    expected.extend([0xff; 8]);
+    expected.extend([1, 0]); // the tail: gap 0 with the flag, tf - 2
+    let tail = expected.len();
+    expected.extend(63u32.to_le_bytes());
+    expected.extend(record([0, 3, 9], [0, 8]));
+    assert_eq!(bytes[..tail + 20], expected);
+    assert_eq!(bytes.len(), tail + 20 + 2 * BOUND_BYTES);
 }
 
 #[test]
@@ -196,7 +236,7 @@ fn a_wrap_around_is_found_at_every_width() {
         bp128::unpack_docids(&block, gap_bits, previous, &mut docids);
         let last = docids[BLOCK - 1];
         let line = PackedBlock::new(0, [gap_bits, 0], previous, last);
-        let error = line.docids(&block, u32::MAX, &mut docids).unwrap_err();
+        let error = line.docids(Source::alone(&block), u32::MAX, &mut docids).unwrap_err();
         assert_eq!(error, ListError::Order { offset: 0, expected: last, found: last });
     }
 }
@@ -214,13 +254,13 @@ fn check_finds_what_reading_leaves_alone() {
         Ok::<_, ListError>(all)
     };
     assert_eq!(check(&bytes), Ok(list));
-    let places = Layout::new(Form::Bp128, df, size).unwrap().places as usize;
+    let places = Layout::new(Form::BP128, df, size).unwrap().places as usize;
     let mut moved = bytes.clone();
     moved[places] = 1;
     let found = check(&moved).unwrap_err();
     assert_eq!(found, ListError::Place { offset: places as u64, expected: 0, found: 1 });
 
-    let bounds = Layout::new(Form::Bp128, df, size).unwrap().bounds as usize;
+    let bounds = Layout::new(Form::BP128, df, size).unwrap().bounds as usize;
     for (number, byte) in [(0, 0), (1, 5), (7, 1), (8, 3)] {
         let at = bounds + BOUND_BYTES * number + byte;
         let mut loose = bytes.clone();
@@ -232,13 +272,77 @@ fn check_finds_what_reading_leaves_alone() {
     }
 
     let line = PackedBlock::new(0, [3, 0], BEFORE_FIRST, 127);
-    let docids = std::array::from_fn(|i| i as u32);
-    let found = line.check_packed(&[], &docids, &[1; BLOCK]).unwrap_err();
+    let found = line.check_packed(&[], &[0; BLOCK], &[0; BLOCK]).unwrap_err();
     assert_eq!(found, ListError::Wasteful { offset: 0, expected: 0, found: 3 });
 }
 
+#[test]
+fn lists_of_several_segments_come_back() {
+    for form in Form::all() {
+        for length in [SEGMENT_POSTINGS - 1, SEGMENT_POSTINGS, 2 * SEGMENT_POSTINGS + 777] {
+            let list: Postings = (0..length as u32)
+                .map(|i| {
+                    (i * 3 + length_noise(i) % 3, 1 + length_noise(i) % 5 * (length_noise(i) % 7))
+                })
+                .collect();
+            let (df, size, bytes) = encode_as(form, &list, 1000);
+            let view = ListView::of_form(form, df, size, &bytes).unwrap();
+            assert!(decode_view(&view, 1 << 20) == Ok(list.clone()), "{form}");
+            let mut all = Postings::new();
+            view.check(1 << 20, None, |docids, tfs| {
+                all.extend(docids.iter().copied().zip(tfs.iter().copied()));
+            })
+            .unwrap();
+            assert!(all == list, "{form}");
+            // Any block, whatever was open before.
+            let mut columns = Columns::default();
+            let mut docids = vec![0; form.block_len()];
+            for block in [view.full_blocks() - 1, 0, view.full_blocks() / 2, 1] {
+                view.decode_block(block, 1 << 20, &mut columns, &mut docids).unwrap();
+                assert_eq!(docids[0], list[block * form.block_len()].0);
+            }
+        }
+    }
+}
+
+fn length_noise(i: u32) -> u32 {
+    i.wrapping_mul(0x9e37_79b1).rotate_left(9) >> 3
+}
+
+/// Every byte of a small list of every form is changed to each of some values, and the list is cut
+/// short at every byte: it is read as other postings or not at all.
+#[test]
+fn every_damaged_byte_of_every_form_is_an_error_or_other_postings() {
+    let list: Postings = (0..1100u32)
+        .map(|i| (i * 2 + length_noise(i) % 2, 1 + length_noise(i) % 2 * (length_noise(i) >> 20)))
+        .collect();
+    for form in Form::all() {
+        let (df, size, bytes) = encode_as(form, &list, 1);
+        for at in 0..bytes.len() {
+            for mask in [1, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= mask;
+                let read = decode_as(form, df, size, &damaged, 3000);
+                if let Ok(read) = read {
+                    assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0));
+                    assert!(read.iter().all(|&(docid, tf)| docid < 3000 && tf > 0));
+                }
+                let view = ListView::of_form(form, df, size, &damaged);
+                let found = view.and_then(|view| view.check(KEPT, Some(&lengths()), |_, _| ()));
+                if found.is_ok() {
+                    // Other postings, written as the encoder writes them.
+                    let read = decode_as(form, df, size, &damaged, KEPT).unwrap();
+                    assert!(read != list, "{form}: byte {at}");
+                    assert!(encode_as(form, &read, 1).2 == damaged, "{form}: byte {at}");
+                }
+            }
+            assert!(decode_as(form, df, at as u64, &bytes[..at], 3000) != Ok(list.clone()));
+        }
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn law_decode_of_encode_is_the_list(
@@ -286,12 +390,13 @@ proptest! {
         prop_assert_eq!(part.wanted(), start..end);
         // Whole blocks, with their bounds, and none that is not needed.
         let first = view.block_of(0, start);
-        prop_assert_eq!(&found[..], &list[first * BLOCK..][..found.len()]);
+        let block_len = form.block_len();
+        prop_assert_eq!(&found[..], &list[first * block_len..][..found.len()]);
         prop_assert_eq!(part.df() as usize, found.len());
         if !view.bounds().is_empty() {
             prop_assert_eq!(part.bounds(), &view.bounds()[first..][..part.blocks()]);
         }
-        if let Some(last) = found.len().checked_sub(1 + found.len().saturating_sub(1) % BLOCK) {
+        if let Some(last) = found.len().checked_sub(1 + found.len().saturating_sub(1) % block_len) {
             prop_assert!(last == 0 || found[last - 1].0 < end);
         }
         // A part of a part is a part.
@@ -301,21 +406,23 @@ proptest! {
 
     #[test]
     fn law_no_posting_scores_above_the_bounds_of_its_block_and_list(
+        form in forms(),
         list in postings(),
         k1 in prop::sample::select(vec![0.0, 0.9, 1.2, 1e9]),
         b in prop::sample::select(vec![0.0, 0.75, 1.0]),
         mean in prop::sample::select(vec![0.7, 300.0, 4e9]),
     ) {
-        let (df, size, bytes) = encode(&list, 1);
-        let view = ListView::new(df, size, &bytes).unwrap();
+        let (df, size, bytes) = encode_as(form, &list, 1);
+        let view = ListView::of_form(form, df, size, &bytes).unwrap();
+        let block_len = form.block_len();
         let bm25 = Bm25::new(k1, b).unwrap();
         let norms = BoundNorms::new(&bm25, mean);
-        let blocks = if df < BLOCK as u32 { 0 } else { list.len().div_ceil(BLOCK) };
+        let blocks = if list.len() < block_len { 0 } else { list.len().div_ceil(block_len) };
         prop_assert_eq!(view.bounds().len(), blocks);
         prop_assert_eq!(view.list_bounds().len(), if blocks < 8 { blocks } else { 1 });
         let of_list = view.list_bounds().iter().map(|bound| norms.most(3.7, bound));
         let of_list = of_list.fold(0.0, f32::max);
-        for (block, bound) in list.chunks(BLOCK).zip(view.bounds()) {
+        for (block, bound) in list.chunks(block_len).zip(view.bounds()) {
             let most = norms.most(3.7, bound);
             let most = most.min(of_list);
             for &(docid, tf) in block {
@@ -342,7 +449,7 @@ proptest! {
         }
         let checked = ListView::of_form(form, df, size, &bytes);
         let checked = checked.and_then(|view| view.check(u32::MAX, None, |_, _| ()));
-        if form != Form::Bp128 && checked.is_ok() && bytes != sound {
+        if form.list_codec() != ListCodec::Bp128 && checked.is_ok() && bytes != sound {
             // Bounds are not looked at without lengths; all else is checked byte for byte.
             let (_, _, again) = encode_as(form, &decode_as(form, df, size, &bytes, u32::MAX)?, 1);
             let bounds = Layout::new(form, df, size)?.bounds as usize;

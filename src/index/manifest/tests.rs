@@ -106,7 +106,7 @@ fn parts_that_do_not_agree_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
     let changes: [fn(&mut Manifest); 14] = [
         |m| m.settings.codec = "rot13".into(),
-        |m| m.settings.block_size = 64,
+        |m| m.settings.block_size = 256,
         |m| m.format = 0,
         |m| m.runs[1].first_docid = 2,
         |m| m.runs[1].documents = 3,

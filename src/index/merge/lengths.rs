@@ -5,7 +5,7 @@
 
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LENGTHS, LONG, padding};
-use crate::index::list::BLOCK;
+use crate::index::list::MAX_BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Lengths {
         &mut self,
         base: u64,
         docids: &[u32],
-        codes: &mut [u8; BLOCK],
+        codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         for (code, &docid) in codes.iter_mut().zip(docids) {
             let docid = base + u64::from(docid);
@@ -135,11 +135,11 @@ mod tests {
         table.finish().unwrap();
         for memory_bytes in [0, 10 * PAGE as u64, 1 << 30] {
             let mut lengths = Lengths::open(folder.path(), memory_bytes).unwrap();
-            let mut codes = [0; BLOCK];
+            let mut codes = [0; MAX_BLOCK];
             for step in [1usize, 1000, PAGE + 1] {
                 for base in [0, 5, PAGE as u32] {
                     let docids: Vec<u32> = (0..documents - base).step_by(step).collect();
-                    for docids in docids.chunks(BLOCK) {
+                    for docids in docids.chunks(MAX_BLOCK) {
                         lengths.read(base.into(), docids, &mut codes).unwrap();
                         for (&docid, &code) in docids.iter().zip(&codes) {
                             assert_eq!(code, code_below(length(base + docid)));

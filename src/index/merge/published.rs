@@ -7,7 +7,7 @@ use super::merge_runs;
 use crate::index::error::IndexError;
 use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
 use crate::index::generation::read_manifest;
-use crate::index::list::Form;
+use crate::index::list::{Form, ListCodec};
 use crate::index::manifest::{Manifest, find_file};
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
@@ -32,20 +32,37 @@ pub enum Merged {
     },
 }
 
+/// How merged lists are coded: as they were, but for what is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recode {
+    /// The codec.
+    pub codec: Option<ListCodec>,
+    /// Postings of a block.
+    pub block_len: Option<usize>,
+}
+
+impl Recode {
+    fn form(self, old: Form) -> Result<Form, IndexError> {
+        let codec = self.codec.unwrap_or(old.list_codec());
+        let block_len = self.block_len.unwrap_or(old.block_len());
+        Form::new(codec, block_len).ok_or(IndexError::NoForm { codec, block_len })
+    }
+}
+
 /// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
-/// threads, and with its lists in the given form, or as they are. Every file of the old one is verified first, so that damage does
-/// not get a new checksum.
+/// threads, and with its lists as `recode` says. Every file of the old one is verified first, so that
+/// damage does not get a new checksum.
 ///
 /// Memory: that of [`merge_in_place`](super::merge_in_place).
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; else as [`merge_in_place`](super::merge_in_place).
+/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; else as [`merge_in_place`](super::merge_in_place).
 pub fn merge_index(
     index: &Path,
     memory_bytes: u64,
     command: &str,
     workers: u32,
-    form: Option<Form>,
+    recode: Recode,
 ) -> Result<Merged, IndexError> {
     // Not before there is an index: taking the lock creates the folder.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
@@ -54,7 +71,8 @@ pub fn merge_index(
     let from = current(index)?.ok_or_else(none)?;
     lock.remove_debris()?;
     let old = read_manifest(&from)?;
-    let is_coded_so = form.is_none_or(|form| form.name() == old.settings.codec);
+    let form = recode.form(old.settings.form().unwrap_or_default())?;
+    let is_coded_so = old.settings.form() == Some(form);
     if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
@@ -72,7 +90,7 @@ fn merge_generation(
     old: Manifest,
     memory_bytes: u64,
     (command, workers): (&str, u32),
-    form: Option<Form>,
+    form: Form,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
         let path = from.join(&file.name);
@@ -88,8 +106,6 @@ fn merge_generation(
         files.push(find_file(&old.files, from, name)?.clone());
     }
     let threads = workers.max(1) as usize;
-    // A manifest that was read has a codec that is known.
-    let form = form.or_else(|| Form::of_codec(&old.settings.codec)).unwrap_or_default();
     let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
     files.extend(more);
     let mut manifest = Manifest {
@@ -104,6 +120,7 @@ fn merge_generation(
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
     manifest.settings.codec = form.name().to_string();
+    manifest.settings.block_size = form.block_len() as u32;
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest) })

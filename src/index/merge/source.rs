@@ -7,7 +7,8 @@ use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BLOCK, Layout, ListEncoder, ListError, ListView, PackedBlock, decode_tail,
+    BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
+    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, decode_tail,
 };
 use crate::index::manifest::RunEntry;
 use crate::index::run::{PostingsHeader, check_agreement};
@@ -18,9 +19,9 @@ use std::path::Path;
 const ARRAY_WINDOW_BYTES: usize = 4 << 10;
 /// Bytes that a block may take, with those behind it that make reading fast: 5 a value, and 4 more
 /// at the end.
-const BLOCK_BYTES: usize = 2 * 5 * BLOCK + 4 + SLACK;
+const BLOCK_BYTES: usize = 2 * 5 * MAX_BLOCK + 4 + SLACK;
 /// The most bytes that a tail may take: two integers for each posting.
-const TAIL_BYTES: u64 = 2 * 10 * (BLOCK as u64 - 1);
+const TAIL_BYTES: u64 = 2 * 10 * (MAX_BLOCK as u64 - 1);
 const SLACK: usize = POSTINGS_SLACK as usize;
 
 /// The lists of one run, read in their order.
@@ -30,8 +31,9 @@ pub(super) struct ListSource {
     header: PostingsHeader,
     documents: u32,
     base: Base,
-    docids: [u32; BLOCK],
-    tfs: [u32; BLOCK],
+    columns: Columns,
+    docids: [u32; MAX_BLOCK],
+    tfs: [u32; MAX_BLOCK],
 }
 
 impl ListSource {
@@ -44,7 +46,7 @@ impl ListSource {
         (first, documents): (u32, u32),
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
-        let base = Base { first, documents, codes: [0; BLOCK] };
+        let base = Base { first, documents, codes: [0; MAX_BLOCK] };
         let path = generation.join(postings_name(&run.name));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = Window::open(&path, window_bytes)?;
@@ -52,8 +54,8 @@ impl ListSource {
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
-        let (documents, docids, tfs) = (run.documents, [0; BLOCK], [0; BLOCK]);
-        Ok(Self { payload, header, documents, base, docids, tfs })
+        let (documents, docids, tfs) = (run.documents, [0; MAX_BLOCK], [0; MAX_BLOCK]);
+        Ok(Self { payload, header, documents, base, columns: Columns::default(), docids, tfs })
     }
 
     /// Pushes all postings of a list and calls `drain` with the encoder's payload now and then.
@@ -71,6 +73,7 @@ impl ListSource {
             return Err(IndexError::damaged(self.payload.path(), 32, expected, found));
         }
         let start = HEADER_BYTES as u64 + list.offset;
+        self.columns.close();
         if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
             self.append_short(start, list, lengths, encoder)
         } else {
@@ -86,14 +89,16 @@ impl ListSource {
         lengths: &mut Lengths,
         encoder: &mut ListEncoder,
     ) -> Result<(), IndexError> {
-        let Self { payload, header, documents, base, docids, tfs } = self;
+        let Self { payload, header, documents, base, columns, docids, tfs } = self;
         let path = payload.path().to_path_buf();
         let wrong = |error| IndexError::list(&path, start)(error);
         let bytes = payload.read(start, list.bytes as usize + SLACK)?;
         let view = ListView::of_form(header.form, list.df, list.bytes, bytes).map_err(wrong)?;
+        let block_len = view.block_len();
         for block in 0..view.full_blocks() {
-            view.decode_block(block, *documents, docids).map_err(wrong)?;
-            view.decode_tfs(block, tfs).map_err(wrong)?;
+            let (docids, tfs) = (&mut docids[..block_len], &mut tfs[..block_len]);
+            view.decode_block(block, *documents, columns, docids).map_err(wrong)?;
+            view.decode_tfs(block, columns, tfs).map_err(wrong)?;
             base.push(docids, tfs, lengths, encoder)?;
         }
         let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
@@ -112,17 +117,41 @@ impl ListSource {
         let path = self.payload.path().to_path_buf();
         let wrong = |error| IndexError::list(&path, start)(error);
         let form = self.header.form;
+        let block_len = form.block_len();
         let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
         let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
-        let mut heads = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let mut notes = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let (mut offset, mut previous) = (0, BEFORE_FIRST);
+        let mut segment = OpenSegment::default();
         for block in 0..u64::from(layout.full) {
             let at = start + layout.last_docids + 4 * block;
             let last = last_docids.read(at, 4)?;
             let last = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
-            let head_bytes = form.head_bytes();
-            let head = heads.read(start + layout.heads + head_bytes as u64 * block, head_bytes)?;
-            let line = PackedBlock::of_form(form, offset, head.as_chunks().0, previous, last);
+            let line = if form.has_segments() {
+                let number = block as usize;
+                if number.is_multiple_of(form.segment_blocks()) {
+                    let payload = (&mut self.payload, &mut notes);
+                    segment.read(
+                        payload,
+                        start,
+                        (form, &layout),
+                        number / form.segment_blocks(),
+                        offset,
+                    )?;
+                    let blocks = (layout.full as usize - number).min(form.segment_blocks());
+                    let number = number / form.segment_blocks();
+                    self.columns
+                        .open((form, number, blocks), &segment.segment, segment.shared())
+                        .map_err(wrong)?;
+                    offset += segment.segment.shared_bytes();
+                }
+                PackedBlock::of_segment(form, &segment.segment, number, previous, last)
+            } else {
+                let head_bytes = form.head_bytes();
+                let head =
+                    notes.read(start + layout.heads + head_bytes as u64 * block, head_bytes)?;
+                PackedBlock::of_form(form, offset, head.as_chunks().0, previous, last)
+            };
             // `docids` below refuses widths and sizes that are too great; until then they must not
             // lead astray.
             let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
@@ -130,12 +159,22 @@ impl ListSource {
                 let (expected, found) = (bytes as u64, layout.last_docids - offset);
                 return Err(wrong(ListError::CutShort { offset, expected, found }));
             }
-            let packed = self.payload.read(start + offset, bytes + SLACK)?;
-            line.docids(packed, self.documents, &mut self.docids).map_err(wrong)?;
-            line.tfs(packed, &mut self.tfs).map_err(wrong)?;
-            self.base.push(&self.docids, &self.tfs, lengths, encoder)?;
+            let mut source = Source::alone(self.payload.read(start + offset, bytes + SLACK)?);
+            if form.has_segments() {
+                source.columns = self.columns.lists(segment.shared());
+            }
+            let (docids, tfs) = (&mut self.docids[..block_len], &mut self.tfs[..block_len]);
+            line.docids(source, self.documents, docids).map_err(wrong)?;
+            line.tfs(source, tfs).map_err(wrong)?;
+            self.base.push(docids, tfs, lengths, encoder)?;
             drain(encoder.payload())?;
             offset += bytes as u64;
+            // A segment is filled up where it ends.
+            if (block + 1).is_multiple_of(form.segment_blocks() as u64)
+                || block + 1 == u64::from(layout.full)
+            {
+                offset = offset.next_multiple_of(4).min(layout.last_docids);
+            }
             previous = last;
         }
         let tail = layout.last_docids - offset;
@@ -151,6 +190,65 @@ impl ListSource {
     }
 }
 
+/// What the blocks of one segment share, in memory.
+#[derive(Debug)]
+struct OpenSegment {
+    segment: Segment,
+    bytes: Vec<u8>,
+}
+
+impl Default for OpenSegment {
+    fn default() -> Self {
+        let segment = Segment { offset: 0, shared: [0; 2], bodies: [0; 2] };
+        Self { segment, bytes: Vec::new() }
+    }
+}
+
+impl OpenSegment {
+    /// Reads what segment `number` of the list at `start` shares; it has to begin at `offset`.
+    fn read(
+        &mut self,
+        (payload, notes): (&mut Window, &mut Window),
+        start: u64,
+        (form, layout): (Form, &Layout),
+        number: usize,
+        offset: u64,
+    ) -> Result<(), IndexError> {
+        let path = payload.path().to_path_buf();
+        let wrong = |error| IndexError::list(&path, start)(error);
+        let at = layout.places + (RECORD_BYTES * number) as u64;
+        let record = notes.read(start + at, RECORD_BYTES)?;
+        let record = record.as_chunks().0.first_chunk().expect("the window has room for a record");
+        self.segment = Segment::parse(form, record);
+        let found = self.segment.offset;
+        if found != offset {
+            return Err(wrong(ListError::Place {
+                offset: at,
+                expected: offset / 4,
+                found: found / 4,
+            }));
+        }
+        let (expected, found) = (self.segment.shared_bytes(), layout.last_docids - offset);
+        let most = found.min(MOST_SHARED_BYTES);
+        if expected > most {
+            return Err(wrong(ListError::CutShort { offset, expected, found: most }));
+        }
+        self.bytes.clear();
+        while (self.bytes.len() as u64) < expected {
+            let rest = expected as usize - self.bytes.len();
+            let at = start + offset + self.bytes.len() as u64;
+            self.bytes.extend_from_slice(payload.read(at, rest)?);
+        }
+        Ok(())
+    }
+
+    /// Of the gaps and of the term frequencies.
+    fn shared(&self) -> [&[u8]; 2] {
+        let (gaps, tfs) = self.bytes.split_at(self.segment.shared[0] as usize);
+        [gaps, tfs]
+    }
+}
+
 /// Where the documents of a run stand.
 #[derive(Debug)]
 struct Base {
@@ -159,7 +257,7 @@ struct Base {
     /// Documents of the merged run before those of this run.
     documents: u32,
     /// Room for the codes of lengths.
-    codes: [u8; BLOCK],
+    codes: [u8; MAX_BLOCK],
 }
 
 impl Base {

@@ -7,7 +7,7 @@ use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::ListView;
-use crate::index::manifest::{RunEntry, find_file};
+use crate::index::manifest::{RunEntry, Settings, find_file};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::path::Path;
@@ -60,6 +60,20 @@ impl Run {
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
         let (first_docid, documents) = (entry.first_docid, entry.documents);
         Ok(Self { lexicon, postings, header, first_docid, documents })
+    }
+
+    /// Makes sure that the lists are coded as the manifest says.
+    ///
+    /// # Errors
+    /// `Damaged`.
+    pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
+        let (expected, found) = (settings.form(), self.header.form);
+        if expected == Some(found) {
+            return Ok(());
+        }
+        let Settings { codec, block_size, .. } = settings;
+        let expected = format!("{codec}, blocks of {block_size}");
+        Err(IndexError::damaged(self.postings_path(), 40, expected, found))
     }
 
     /// Finds the list of a term.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::list::{BLOCK, ListEncoder};
+use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use std::fs;
 
@@ -71,7 +71,8 @@ fn every_flipped_bit_is_found_with_verify_and_none_panics() {
             let Ok(list) = run.find(collection, suffix.as_bytes()) else { continue };
             let (list, mut block) = (list.unwrap(), [0; BLOCK]);
             for i in 0..list.full_blocks() {
-                let _ = list.decode_block(i, run.documents(), &mut block);
+                let columns = &mut Columns::default();
+                let _ = list.decode_block(i, run.documents(), columns, &mut block);
             }
             let _ = list.decode_tail(run.documents(), &mut block, &mut [0; BLOCK]);
             silent += 1;

@@ -45,10 +45,10 @@ impl RunWriter {
         let name = run_name(number);
         let lexicon = LexiconWriter::create(generation, &lexicon_name(&name), durability)?;
         let postings = StorageFile::create(generation, &postings_name(&name), durability)?;
-        Ok(Self { number, lexicon, postings, list_start: 0, form: Form::Bp128 })
+        Ok(Self { number, lexicon, postings, list_start: 0, form: Form::BP128 })
     }
 
-    /// Says that the lists are coded so; if nothing is said, with bp128.
+    /// Says that the lists are coded so; if nothing is said, with bp128 in blocks of 128.
     pub fn coded_as(mut self, form: Form) -> Self {
         self.form = form;
         self
@@ -104,9 +104,10 @@ impl RunWriter {
         let (terms, postings) = (self.lexicon.terms(), self.lexicon.postings());
         self.postings.pad()?;
         self.postings.write(&[0; POSTINGS_SLACK as usize])?;
+        let [codec, block_len] = self.form.numbers();
         let header = Header {
             kind: Kind::Postings,
-            values: [terms, postings, list_bytes, self.form.number(), 0],
+            values: [terms, postings, list_bytes, codec, block_len],
         };
         let files = vec![self.lexicon.finish()?, self.postings.finish(header)?];
         let name = run_name(self.number);

@@ -84,12 +84,11 @@ pub(super) fn scores(
     norms: &[f32],
     scores: &mut [f32; BLOCK],
 ) {
-    let mut of_documents = [0.0; BLOCK];
-    for (norm, &docid) in of_documents.iter_mut().zip(&docids[..len]) {
-        *norm = norms[docid as usize];
+    for (sum, &docid) in scores.iter_mut().zip(&docids[..len]) {
+        *sum = norms[docid as usize];
     }
-    for ((sum, &tf), &norm) in scores.iter_mut().zip(tfs).zip(&of_documents) {
-        *sum = score(weight, tf, norm);
+    for (sum, &tf) in scores[..len].iter_mut().zip(tfs) {
+        *sum = score(weight, tf, *sum);
     }
 }
 

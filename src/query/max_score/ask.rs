@@ -28,7 +28,8 @@ impl Search<'_> {
         self.candidates.docids[0][count..count + 16].fill(NO_DOCID);
         let needed = self.order.len() - self.optional;
         if needed == 1 {
-            self.asked[self.order[self.optional]].scores = self.candidates.sums;
+            let scores = &mut self.asked[self.order[self.optional]].scores;
+            scores[..count].copy_from_slice(&self.candidates.sums[..count]);
         }
         // Those that have been asked, and the needed one if it is alone.
         let with_scores = self.optional + usize::from(needed == 1);
@@ -94,7 +95,9 @@ impl Search<'_> {
             return Ok(());
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
-        scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
+        for _ in 0..=cursor.again.score {
+            scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
+        }
         for (&number, &score) in kept[..found].iter().zip(&*worth) {
             cursor.scores[number as usize] = score;
             if adds {

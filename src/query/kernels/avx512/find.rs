@@ -159,8 +159,10 @@ pub(in super::super) fn match_block(
     block: Block<'_>,
     matches: &mut Matches<'_>,
 ) {
-    if end - from <= FEW {
-        match_few(candidates, (from, end), block, matches);
+    if end - from <= FEW && block.len <= 128 {
+        match_few::<false>(candidates, (from, end), block, matches);
+    } else if end - from <= FEW {
+        match_few::<true>(candidates, (from, end), block, matches);
     } else if *INTERSECTS {
         match_many::<true>(candidates, (from, end), block, matches);
     } else {
@@ -169,10 +171,11 @@ pub(in super::super) fn match_block(
 }
 
 /// Compares each candidate with the quarter of the block in which it must be, four candidates
-/// without a branch.
+/// without a branch. A long block is more than 128 docids, of which those 128 are looked at first in
+/// which the candidate must be.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn match_few(
+fn match_few<const IS_LONG: bool>(
     candidates: &Room,
     (from, end): (usize, usize),
     block: Block<'_>,
@@ -180,10 +183,18 @@ fn match_few(
 ) {
     let docids = block.docids;
     let ends = [docids[31], docids[63], docids[95]];
+    let parts = block.len.div_ceil(128);
     let mut found = matches.found;
     for four in (from..end).step_by(4) {
         for (candidate, &wanted) in (four..).zip(&candidates[four..four + 4]) {
+            let (mut first, mut ends) = (0, ends);
+            if IS_LONG {
+                let before = |part: &usize| wanted > docids[128 * part - 1];
+                first = 128 * (1..parts).take_while(before).count();
+                ends = [31, 63, 95].map(|end| docids[first + end]);
+            }
             let quarter: usize = ends.iter().map(|&end| usize::from(wanted > end)).sum();
+            let quarter = quarter + first / 32;
             let sought = _mm512_set1_epi32(wanted as i32);
             let low = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter), sought);
             let high = _mm512_cmpeq_epi32_mask(load(docids, 32 * quarter + 16), sought);

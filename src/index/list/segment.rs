@@ -1,0 +1,234 @@
+//! How do the blocks lie whose codec shares something among them (`rice`, `pfor`)? In *segments* of
+//! 65,536 postings, each of which begins with what its blocks share.
+//!
+//! The papers choose one parameter for a whole list. Here it is one for each segment, so that a list
+//! of any length is written in one pass and read with bounded memory: an encoder holds the postings
+//! of a segment, 8 bytes each, and a reader what one segment shares, opened. Few lists are longer.
+//!
+//! A segment is what is shared of the gaps, what is shared of the term frequencies, and then of each
+//! block the body of the gaps and that of the term frequencies, which have the same sizes in all
+//! blocks of the segment; zero bytes fill it up to a multiple of 4.
+
+use super::form::{Form, NOTHING};
+use super::{ListError, ListView, PackedBlock};
+use crate::codec::{Encoder, List, Opened};
+
+/// Postings of a segment: a multiple of every block.
+pub const SEGMENT_POSTINGS: usize = 1 << 16;
+
+/// Bytes that a list notes of each segment.
+pub(crate) const RECORD_BYTES: usize = 16;
+
+/// More bytes are shared by no segment: 24 for each posting, as if everything were an exception of
+/// an exception.
+pub(crate) const MOST_SHARED_BYTES: u64 = 24 * SEGMENT_POSTINGS as u64 + 64;
+
+/// What a list notes of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where it begins, in bytes from the list's first.
+    pub offset: u64,
+    /// Bytes that the blocks share of the gaps and of the term frequencies.
+    pub shared: [u32; 2],
+    /// Bytes of the bodies of each block.
+    pub bodies: [u16; 2],
+}
+
+impl Segment {
+    /// Reads what is noted of a segment.
+    pub fn parse(form: Form, record: &[[u8; 4]; 4]) -> Self {
+        let [place, gaps, tfs, [a, b, c, d]] = *record;
+        Self {
+            offset: u64::from(u32::from_le_bytes(place)) * form.place_unit(),
+            shared: [u32::from_le_bytes(gaps), u32::from_le_bytes(tfs)],
+            bodies: [u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])],
+        }
+    }
+
+    /// What is noted of it.
+    pub(super) fn record(&self, form: Form) -> [[u8; 4]; 4] {
+        let [gaps, tfs] = self.bodies.map(u16::to_le_bytes);
+        [
+            form.place_of(self.offset).to_le_bytes(),
+            self.shared[0].to_le_bytes(),
+            self.shared[1].to_le_bytes(),
+            [gaps[0], gaps[1], tfs[0], tfs[1]],
+        ]
+    }
+
+    /// Bytes that its blocks share.
+    pub fn shared_bytes(&self) -> u64 {
+        u64::from(self.shared[0]) + u64::from(self.shared[1])
+    }
+
+    /// Bytes of a block.
+    pub(super) fn block_bytes(&self) -> u64 {
+        u64::from(self.bodies[0]) + u64::from(self.bodies[1])
+    }
+
+    /// Bytes of the segment, if it has so many blocks.
+    pub fn bytes(&self, blocks: usize) -> u64 {
+        (self.shared_bytes() + blocks as u64 * self.block_bytes()).next_multiple_of(4)
+    }
+}
+
+/// Writes a segment of `gap_minus_one` and tf - 1, whole blocks, to the end of `out`. It begins
+/// `offset` bytes behind the first of its list.
+pub(super) fn write(
+    (form, offset): (Form, u64),
+    encoder: &mut dyn Encoder,
+    columns: [&[u32]; 2],
+    out: &mut Vec<u8>,
+) -> Segment {
+    let begin = out.len();
+    let block_len = form.block_len();
+    let mut segment = Segment { offset, shared: [0; 2], bodies: [0; 2] };
+    let mut bodies = [Vec::new(), Vec::new()];
+    for (number, values) in columns.into_iter().enumerate() {
+        encoder.survey(values);
+        for block in values.chunks(block_len) {
+            // One width for all blocks: the heads are 0.
+            encoder.block(block, &mut bodies[number]);
+        }
+        let before = out.len();
+        encoder.finish(out);
+        // `MOST_SHARED_BYTES` and 512 values of 4 bytes.
+        segment.shared[number] = (out.len() - before) as u32;
+        segment.bodies[number] = (bodies[number].len() / (values.len() / block_len)) as u16;
+    }
+    let [gap_bytes, tf_bytes] = segment.bodies.map(usize::from);
+    for block in 0..columns[0].len() / block_len {
+        out.extend_from_slice(&bodies[0][block * gap_bytes..][..gap_bytes]);
+        out.extend_from_slice(&bodies[1][block * tf_bytes..][..tf_bytes]);
+    }
+    out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
+    segment
+}
+
+/// What the blocks of one segment of a list share, made ready for reading. It is used again for
+/// other segments and lists, so that nothing is allocated once it has grown; lists without segments
+/// leave it alone.
+#[derive(Clone, Debug, Default)]
+pub struct Columns {
+    opened: [Opened; 2],
+    segment: Option<usize>,
+}
+
+impl Columns {
+    /// Forgets the list: must be called before another is read.
+    pub fn close(&mut self) {
+        self.segment = None;
+    }
+
+    /// Makes ready what the blocks of segment `number`, `blocks` of them, share.
+    ///
+    /// # Errors
+    ///
+    /// If that is damaged.
+    pub fn open(
+        &mut self,
+        (form, number, blocks): (Form, usize, usize),
+        segment: &Segment,
+        shared: [&[u8]; 2],
+    ) -> Result<(), ListError> {
+        self.segment = None;
+        let count = blocks * form.block_len();
+        let mut offset = segment.offset;
+        for (opened, shared) in self.opened.iter_mut().zip(shared) {
+            form.codec()
+                .open(shared, count, form.block_len(), opened)
+                .map_err(|source| ListError::Body { offset, source })?;
+            offset += shared.len() as u64;
+        }
+        self.segment = Some(number);
+        Ok(())
+    }
+
+    /// What the codec asks for, of both columns. `shared` is what was opened.
+    pub fn lists<'a>(&'a self, shared: [&'a [u8]; 2]) -> [List<'a>; 2] {
+        let [gaps, tfs] = &self.opened;
+        [List { shared: shared[0], opened: gaps }, List { shared: shared[1], opened: tfs }]
+    }
+}
+
+/// Where a block is read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// From its first byte on; longer than the block if there was more.
+    pub bytes: &'a [u8],
+    /// What it shares with its neighbours.
+    pub columns: [List<'a>; 2],
+}
+
+impl<'a> Source<'a> {
+    /// Where a block is read from that shares nothing.
+    #[inline(always)]
+    pub fn alone(bytes: &'a [u8]) -> Self {
+        const NONE: List<'static> = List { shared: &[], opened: &NOTHING };
+        Source { bytes, columns: [NONE; 2] }
+    }
+}
+
+impl<'a> ListView<'a> {
+    /// What the list notes of the segment with this number.
+    pub(super) fn segment(&self, number: usize) -> Segment {
+        let record = &self.places[4 * number..][..4];
+        Segment::parse(self.form, record.first_chunk().expect("a record has four words"))
+    }
+
+    /// Blocks of the segment with this number.
+    pub(super) fn blocks_of_segment(&self, number: usize) -> usize {
+        let most = self.form.segment_blocks();
+        (self.whole_blocks as usize - number * most).min(most)
+    }
+
+    /// The line of block `number` of the whole list.
+    #[inline(never)]
+    pub(super) fn line_of_segment(&self, number: usize, previous: u32, last: u32) -> PackedBlock {
+        let blocks = self.form.segment_blocks();
+        let segment = self.segment(number / blocks);
+        PackedBlock::of_segment(self.form, &segment, number, previous, last)
+    }
+
+    /// Where the block of a line, which is one of this list, is read from. `columns` is opened if it
+    /// has to be, and is that of this list or closed.
+    ///
+    /// # Errors
+    ///
+    /// If what the block shares with others is damaged.
+    #[inline(always)]
+    pub fn source<'c>(
+        &'c self,
+        line: &PackedBlock,
+        columns: &'c mut Columns,
+    ) -> Result<Source<'c>, ListError> {
+        let bytes = self.bytes_of(line);
+        if !self.form.has_segments() {
+            return Ok(Source::alone(bytes));
+        }
+        let columns = self.open(line.number as usize / self.form.segment_blocks(), columns)?;
+        Ok(Source { bytes, columns })
+    }
+
+    /// Opens a segment unless it is open.
+    #[inline(never)]
+    fn open<'c>(
+        &'c self,
+        number: usize,
+        columns: &'c mut Columns,
+    ) -> Result<[List<'c>; 2], ListError> {
+        let segment = self.segment(number);
+        let (offset, expected) = (segment.offset, segment.shared_bytes());
+        let found = (self.arrays as u64).saturating_sub(offset);
+        if expected > found {
+            return Err(ListError::CutShort { offset, expected, found });
+        }
+        // The end has been compared with that of the payload, which lies in memory.
+        let (gaps, rest) = self.data[offset as usize..].split_at(segment.shared[0] as usize);
+        let shared = [gaps, &rest[..segment.shared[1] as usize]];
+        if columns.segment != Some(number) {
+            columns.open((self.form, number, self.blocks_of_segment(number)), &segment, shared)?;
+        }
+        Ok(columns.lists(shared))
+    }
+}
