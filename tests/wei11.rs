@@ -222,7 +222,7 @@ fn bench_measures_the_pipeline() {
     let scratch = Scratch::new();
     scratch.write("in/a.jsonl.gz", gzip(&Collection::new(18, 700, 60).jsonl(), 1));
     scratch.write("in/b.jsonl", Collection::new(19, 700, 60).jsonl());
-    let bench = args!["bench", "pipeline", "-w", "2", "--options", "--gpus none"];
+    let bench = args!["bench", "pipeline", "-w", "2"];
     let outcome = millrace(bench).arg(scratch.path("in")).ok();
     let rows = outcome.json_lines();
     let of = |figure: &str| -> Vec<&serde_json::Value> {
