@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use millrace::dataflow::build::{Build, Done, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
-use millrace::dataflow::index_tokens::IndexerWork;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
 use millrace::gpu::discover::Gpus;
@@ -373,26 +372,28 @@ fn splits(build: &Build) -> Vec<serde_json::Value> {
     if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
 }
 
-/// What each indexer of tokens has done.
+/// What each owner of trie collections has done; of those that take postings, what was encoded.
 fn indexers(build: &Build) -> Vec<serde_json::Value> {
-    let mut work = build.done.lock().expect("no worker panicked").indexers.clone();
-    work.sort_by_key(|work| work.owner);
-    let row = |work: &IndexerWork| {
-        let encoded = &build.encoded[work.owner as usize];
-        json!({
-            "indexer": work.owner,
-            "worker": build.owners.worker(work.owner),
-            "blocks": work.blocks,
-            "tokens": work.tokens,
-            "characters": work.characters,
+    let done = build.done.lock().expect("no worker panicked");
+    let row = |owner: u32| {
+        let encoded = &build.encoded[owner as usize];
+        let mut row = json!({
+            "indexer": owner,
+            "worker": build.owners.worker(owner),
             "terms": encoded.terms.load(Relaxed),
             "postings": encoded.postings.load(Relaxed),
-            "busy_s": work.busy,
-            "worked_s": work.worked,
-            "waited_s": work.waited,
-        })
+        });
+        if let Some(work) = done.indexers.iter().find(|work| work.owner == owner) {
+            row["blocks"] = json!(work.blocks);
+            row["tokens"] = json!(work.tokens);
+            row["characters"] = json!(work.characters);
+            row["busy_s"] = json!(work.busy);
+            row["worked_s"] = json!(work.worked);
+            row["waited_s"] = json!(work.waited);
+        }
+        row
     };
-    work.iter().map(row).collect()
+    (0..build.owners.len() as u32).map(row).collect()
 }
 
 /// Prints and reports what this process has built: everything, or the `shard` of so many.

@@ -39,6 +39,10 @@ pub(crate) struct PipelineArgs {
     /// them out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     pub(crate) sample: u64,
+    /// How fast indexers are taken to be when work is placed, in millions of tokens a second: one on
+    /// the CPU, one on a GPU, and a GPU on one trie collection.
+    #[arg(long, value_name = "PARSER,CPU,GPU,TREE")]
+    pub(crate) rates: Option<Rates>,
     /// Indexers throw away what they get: for the bench of parsers.
     #[arg(skip)]
     pub(crate) parse_only: bool,
@@ -137,7 +141,7 @@ pub(super) fn place(args: &Args, input: &Prepared) -> Placing {
         let report = json!({"by": "turn", "indexers": roles.indexers()});
         return Placing { owners: Arc::new(in_turn(roles)), report };
     };
-    let placed = by_weight(&sample.weights, roles, &Rates::default());
+    let placed = by_weight(&sample.weights, roles, &args.pipeline.rates.unwrap_or_default());
     if indexing == Indexing::Tokens && !args.workers.common.quiet {
         eprintln!("millrace: {}", describe(&placed, &sample, roles));
     }

@@ -27,6 +27,7 @@ use crate::dictionary::owners::Owners;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::str::FromStr;
 
 /// How fast indexers are, in tokens a second. Only their ratios matter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,10 +42,32 @@ pub struct Rates {
     pub gpu_tree: f64,
 }
 
+impl FromStr for Rates {
+    type Err = String;
+
+    /// Reads the four rates in millions of tokens a second: `10,10,300,1`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rates: Option<Vec<f64>> = text
+            .split(',')
+            .map(|rate| rate.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite()))
+            .collect();
+        match rates.as_deref() {
+            Some(&[parser, cpu, gpu, tree]) => Ok(Self {
+                parser: parser * 1e6,
+                cpu: cpu * 1e6,
+                gpu: gpu * 1e6,
+                gpu_tree: tree * 1e6,
+            }),
+            _ => Err("give PARSER,CPU,GPU,TREE in millions of tokens a second, above 0".into()),
+        }
+    }
+}
+
 impl Default for Rates {
-    /// A core of a server of today, and an H200 (`millrace bench btree`).
+    /// What is expected of a core of a server and of an H200; the last is the latency of a tree's
+    /// levels for one warp (`docs/gpu-btree.md`).
     fn default() -> Self {
-        Self { parser: 15e6, cpu: 20e6, gpu: 300e6, gpu_tree: 1e6 }
+        Self { parser: 10e6, cpu: 10e6, gpu: 300e6, gpu_tree: 1e6 }
     }
 }
 
@@ -157,6 +180,15 @@ mod tests {
             weights[(rank * 7919 + 13) % TRIE_COLLECTIONS] = (1_000_000 / (rank + 1)) as u64;
         }
         weights
+    }
+
+    #[test]
+    fn rates_are_read() {
+        let rates: Rates = "10,10,300,1".parse().unwrap();
+        assert_eq!(rates, Rates::default());
+        for wrong in ["", "1,2,3", "1,2,3,4,5", "1,0,3,4", "1,-2,3,4", "1,inf,3,4", "a,b,c,d"] {
+            assert!(wrong.parse::<Rates>().unwrap_err().contains("millions"), "{wrong}");
+        }
     }
 
     #[test]
