@@ -6,10 +6,10 @@
 //! term with one counting sort, for the number of each term's postings is known.
 
 use super::group::{Group, GroupTerm};
-use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM};
 use super::short;
 use crate::codec::folded;
+use crate::codec::prefetch::prefetch;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;

@@ -9,6 +9,7 @@ use super::kernels::{
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use crate::codec::level::{Level, level};
+use crate::codec::prefetch::prefetch_bytes;
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
 use crate::score::bounds::BoundNorms;
 
@@ -147,6 +148,9 @@ const NONE: usize = usize::MAX;
 /// about five alone.
 const FEW_TFS: usize = 5;
 
+/// Of a block in which few documents are looked for, so many bytes are fetched ahead.
+const FETCHED: usize = 128;
+
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
 #[derive(Clone, Debug)]
@@ -159,6 +163,8 @@ pub(super) struct Cursor {
     tfs: [u32; BLOCK],
     tail_tfs: [u32; BLOCK],
     shares: Shares,
+    /// The lines of their blocks.
+    lines: [PackedBlock; BLOCK + 16],
     /// What each posting of the block adds to the score of its document.
     pub(super) scores: [f32; BLOCK],
     /// How many docids the block has.
@@ -182,6 +188,7 @@ impl Default for Cursor {
             tfs: [0; BLOCK],
             tail_tfs: [0; BLOCK],
             shares: Shares::NONE,
+            lines: [line; BLOCK + 16],
             scores: [0.0; BLOCK],
             len: 0,
             at: 0,
@@ -205,22 +212,52 @@ impl Cursor {
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
-        let (docids, _) = self.docids.split_first_chunk_mut().expect("a block has room");
         if block < list.full_blocks() {
-            self.line = list.block(block)?;
-            self.line.docids(list.bytes_of(&self.line), documents, docids)?;
-            self.len = BLOCK;
-        } else {
-            self.len = list.decode_tail(documents, docids, &mut self.tail_tfs)?;
-            docids[self.len..].fill(NO_DOCID);
+            let line = list.block(block)?;
+            return self.load_line(list, (block, line), documents);
         }
+        let (docids, _) = self.docids.split_first_chunk_mut().expect("a block has room");
+        self.len = list.decode_tail(documents, docids, &mut self.tail_tfs)?;
+        docids[self.len..].fill(NO_DOCID);
+        self.begin_block(list, block);
+        Ok(())
+    }
+
+    /// Decodes a full block with this line.
+    #[inline]
+    fn load_line(
+        &mut self,
+        list: &ListView<'_>,
+        (block, line): (usize, PackedBlock),
+        documents: u32,
+    ) -> Result<(), ListError> {
+        let (docids, _) = self.docids.split_first_chunk_mut().expect("a block has room");
+        self.line = line;
+        line.docids(list.bytes_of(&line), documents, docids)?;
+        self.len = BLOCK;
+        self.begin_block(list, block);
+        Ok(())
+    }
+
+    /// Sets which block was decoded, and drops what is not wanted of it.
+    #[inline]
+    fn begin_block(&mut self, list: &ListView<'_>, block: usize) {
         self.block = block;
         if let Some(&last) = self.docids[..self.len].last()
             && last >= list.wanted().end
         {
             self.cut_back(list.wanted().end);
         }
-        Ok(())
+    }
+
+    /// Begins to fetch a block that may be decoded next.
+    #[inline]
+    pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
+        if block < list.full_blocks()
+            && let Ok(line) = list.block(block)
+        {
+            prefetch_bytes(list.bytes_of(&line), line.bytes());
+        }
     }
 
     /// Drops the postings of the block from docid `end` on.
@@ -274,6 +311,7 @@ impl Cursor {
             return Ok(false);
         }
         self.at = 0;
+        Self::prefetch(list, block + 1);
         self.load(list, block, documents)?;
         let start = list.wanted().start;
         if self.docids[0] < start {
@@ -349,6 +387,14 @@ impl Cursor {
         let from = if self.block == NONE { 0 } else { self.block };
         let wanted = (candidates, count);
         share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        // All blocks are fetched before the first is decoded.
+        let blocks = &self.shares.blocks[..self.shares.len];
+        for (line, &block) in self.lines.iter_mut().zip(blocks) {
+            if (block as usize) < list.full_blocks() {
+                *line = list.block(block as usize)?;
+                prefetch_bytes(list.bytes_of(line), FETCHED);
+            }
+        }
         let (mut found, mut next) = (0, 0);
         for share in 0..self.shares.len {
             let block = self.shares.blocks[share] as usize;
@@ -357,7 +403,10 @@ impl Cursor {
                 // Only damage makes last docids fall; what was looked for is not looked for again.
                 continue;
             }
-            if block != self.block {
+            if block == self.block {
+            } else if block < list.full_blocks() {
+                self.load_line(list, (block, self.lines[share]), documents)?;
+            } else {
                 self.load(list, block, documents)?;
             }
             if self.len > 0 {
