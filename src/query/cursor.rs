@@ -2,12 +2,13 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::daat::Most;
 use super::kernels::{
-    Block, Matches, NO_DOCID, Room, Shares, first_block, match_block, scores, share_out,
+    Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
+    share_out,
 };
 use super::ranges::Ranges;
 use super::top_k::TopK;
+use super::wand::Stand;
 use crate::codec::level::{Level, level};
 use crate::codec::prefetch::prefetch_bytes;
 use crate::index::list::{BLOCK, ListError, ListView, PackedBlock};
@@ -44,8 +45,10 @@ pub struct Scratch {
     pub(super) candidates: Candidates,
     /// Weights of terms, summed up.
     pub(super) bounds: Vec<f64>,
-    /// What the lists may be worth.
-    pub(super) mosts: Vec<Most>,
+    /// Where the lists stand.
+    pub(super) stands: Vec<Stand>,
+    /// What a document is worth in each list.
+    pub(super) worths: Vec<f32>,
     /// What the blocks of a list may be worth.
     pub(super) of_blocks: Vec<f32>,
     /// Documents with sums of scores.
@@ -116,7 +119,8 @@ impl Scratch {
             windows: WindowMemory::default(),
             candidates,
             bounds: Vec::new(),
-            mosts: Vec::new(),
+            stands: Vec::new(),
+            worths: Vec::new(),
             of_blocks: Vec::new(),
             found: Vec::new(),
             ranges: Ranges::default(),
@@ -327,13 +331,26 @@ impl Cursor {
         list: &ListView<'_>,
         documents: u32,
         docid: u32,
+        level: Level,
     ) -> Result<(), ListError> {
-        if self.docids[..self.len].last() < Some(&docid) {
+        if !self.reaches(docid) {
             self.skip_to(first_block(list.last_docids(), self.next_block(), docid));
             self.load_next(list, documents)?;
         }
-        self.at += self.docids[self.at..self.len].partition_point(|&other| other < docid);
+        self.seek_in_block(docid, level);
         Ok(())
+    }
+
+    /// Whether the decoded block has a posting from `docid` on.
+    #[inline]
+    pub(super) fn reaches(&self, docid: u32) -> bool {
+        self.len > 0 && self.docids[self.len - 1] >= docid
+    }
+
+    /// Goes to the first posting of the decoded block from `docid` on, or behind its last.
+    #[inline]
+    pub(super) fn seek_in_block(&mut self, docid: u32, level: Level) {
+        self.at = first_posting(level, &self.docids, self.at, docid).min(self.len);
     }
 
     /// The term frequency of the posting that the cursor stands at.

@@ -10,7 +10,7 @@ pub use tasks::{Begun, Combined, Cut, Cutting};
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::share::Share;
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive, max_score, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
@@ -445,7 +445,8 @@ impl Searcher {
             (_, Algorithm::Exhaustive) => exhaustive::search,
             (_, Algorithm::Wand) => wand::search,
             (_, Algorithm::Bmw) => wand::search_block_max,
-            _ => max_score::search,
+            (_, Algorithm::MaxScore) => max_score::search,
+            _ => auto::search,
         };
         let searched = search(&terms, first, documents, norms, top, scratch);
         self.run_terms = recycle(terms);
