@@ -12,9 +12,12 @@
 #![allow(missing_docs)]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use millrace::dictionary::closed::ClosedTerms;
 use millrace::dictionary::group::Group;
-use millrace::dictionary::run::RunDictionary;
-use millrace::dictionary::tally::{Owners, Tally};
+use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::run::{RunDictionary, SortedRun};
+use millrace::dictionary::tally::Tally;
 use millrace::input::document::{Document, Piece, Sink, Skip};
 use millrace::input::jsonl::JsonlParser;
 use millrace::text::analysis::Analysis;
@@ -130,7 +133,11 @@ fn steps(criterion: &mut Criterion) {
     let groups = parse(&mut tally, &mut jsonl, &pieces);
     group.bench_function("append", |b| b.iter(|| run(&groups).terms()));
     group.bench_function("sort", |b| {
-        b.iter_batched(|| run(&groups), |mut run| (run.sort(), run), BatchSize::PerIteration);
+        let sort = |run| {
+            let mut run = SortedRun::from(run);
+            (run.advance(&mut Vec::new()).is_ok(), run)
+        };
+        b.iter_batched(|| run(&groups), sort, BatchSize::PerIteration);
     });
     group.finish();
 }

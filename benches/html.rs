@@ -11,7 +11,9 @@
 //! `documents`, and at least 100 MB/s for all of it.
 
 use criterion::{Criterion, Throughput};
-use millrace::dictionary::tally::{Owners, Tally};
+use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::tally::Tally;
 use millrace::input::cutter::Cutter;
 use millrace::input::decoder::Decoder;
 use millrace::input::document::{self, Document, Sink, Skip};

@@ -1,6 +1,7 @@
 //! `millrace bench`: measurements, each as one JSON line on standard output.
 
 mod bounds;
+mod btree;
 mod codecs;
 mod parallelism;
 
@@ -27,6 +28,8 @@ enum Experiment {
     Queries(Queries),
     /// How tight the bounds of the blocks are.
     Bounds(bounds::Args),
+    /// Tokens a second of the paper's B-trees, on one core and on a device.
+    Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
@@ -52,6 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.experiment {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
+        Experiment::Btree(args) => btree::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Generate(args) => generate::run(args),

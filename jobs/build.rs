@@ -2,14 +2,15 @@
 
 use crate::args::{Workers, command, resident_memory, show_bytes, show_count, size};
 use crate::progress::Progress;
-use crate::{Usage, heap, report, signals};
+use crate::{Usage, gpus, heap, report, signals};
 use anyhow::{Context, bail};
-use millrace::dataflow::build::{Build, InputRead, assemble};
+use millrace::dataflow::build::{Build, Done, InputRead, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
+use millrace::dataflow::index_tokens::IndexerWork;
 use millrace::dataflow::read::Claims;
 use millrace::dictionary::names::Duplicates;
-use millrace::dictionary::tally::Owners;
+use millrace::gpu::discover::Gpus;
 use millrace::index::format::VERSION;
 use millrace::index::list::Form;
 use millrace::index::manifest::{self, Manifest};
@@ -19,6 +20,7 @@ use millrace::index::run::sync_run;
 use millrace::input::Format;
 use millrace::input::splits::Plan;
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
+use millrace::schedule::roles::Roles;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
@@ -26,10 +28,15 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 mod names;
+mod pipeline;
 mod shard;
+
+pub(crate) use pipeline::PipelineArgs;
+use pipeline::Placing;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -41,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     pub(crate) format: AutoFormat,
     /// Who finds terms and postings.
-    #[arg(long, default_value = "fast", value_parser = ["fast"])]
+    #[arg(long, default_value = "fast", value_parser = ["fast", "wei11"])]
     pub(crate) indexer: String,
     /// english, porter, none, or another language by name.
     #[arg(long, default_value = "english")]
@@ -67,9 +74,11 @@ pub(crate) struct Args {
     /// Refuse duplicate names and everything that would be skipped.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// GPUs: auto, none, or how many; this version uses none.
+    /// GPUs: auto (those that `millrace devices` finds), none, or how many.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
-    pub(crate) gpus: String,
+    pub(crate) gpus: Gpus,
+    #[command(flatten)]
+    pub(crate) pipeline: PipelineArgs,
     #[command(flatten)]
     pub(crate) workers: Workers,
     /// Files, folders, or - for standard input.
@@ -91,7 +100,7 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 /// Runs the job; returns the manifest of the new generation, or of this process's shard of it.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     let start = Instant::now();
-    check_gpus(&args.gpus)?;
+    gpus::for_indexer(args.gpus, &args.indexer, args.workers.common.quiet)?;
     let hosts = args.workers.hosts()?;
     if let Some(hosts) = hosts {
         return shard::run(args, &hosts, start);
@@ -119,6 +128,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
 /// What a build reads and how, checked before anything is written.
 struct Prepared {
     workers: usize,
+    roles: Roles,
     budget: Budget,
     analysis: Analysis,
     plan: Plan,
@@ -134,10 +144,17 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     if args.max_document >= 4 << 30 {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
+    let roles = args.pipeline.roles(pipeline::indexing(args), workers)?;
+    if let Some(readers) = args.pipeline.readers {
+        if readers == 0 {
+            return Err(Usage("--readers 0: nobody would read".into()).into());
+        }
+        budget.open_files = budget.open_files.min(readers);
+    }
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { workers, budget, analysis, plan, whole: true })
+    Ok(Prepared { workers, roles, budget, analysis, plan, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -161,7 +178,8 @@ fn build_generation(
     directory: PathBuf,
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
-    let Prepared { workers, budget, analysis, plan, whole } = input;
+    let Placing { owners, report: placement } = pipeline::place(args, &input);
+    let Prepared { workers, roles, budget, analysis, plan, whole } = input;
     let build = Arc::new(Build {
         plan,
         analysis,
@@ -170,13 +188,17 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
-        owners: Arc::new(Owners::in_turn(workers)),
+        make_indexer: pipeline::make_indexer(),
+        indexing: pipeline::indexing(args),
+        placement,
+        parse_block: args.pipeline.parse_block,
+        owners: owners.clone(),
         directory,
         control: control.clone(),
         claims: Claims::default(),
-        flow: Flow::new(budget.under_way() as usize * workers, workers),
+        flow: Flow::new(budget.under_way() as usize * workers, roles.parsing()),
         lengths: Default::default(),
-        written_chunks: (0..workers).map(|_| Default::default()).collect(),
+        encoded: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),
     });
@@ -192,19 +214,11 @@ fn build_generation(
     Ok((build, manifest))
 }
 
-fn check_gpus(gpus: &str) -> Result<(), Usage> {
-    match gpus {
-        "auto" | "none" | "0" => Ok(()),
-        n if n.parse::<u32>().is_ok() => {
-            Err(Usage(format!("--gpus {n}: this version uses no GPU; give auto or none")))
-        }
-        other => Err(Usage(format!("--gpus {other}: give auto, none, or a number"))),
-    }
-}
-
 /// Merges the runs and describes the generation.
 fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Result<Manifest> {
-    let mut done = std::mem::take(&mut *build.done.lock().expect("no worker panicked"));
+    let mut done = build.done.lock().expect("no worker panicked");
+    let indexers = std::mem::take(&mut done.indexers);
+    let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
     let documents = done.documents.take().context("the dataflow left no documents' table")?;
     let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
     if whole && documents.documents == 0 && read > 0 {
@@ -327,6 +341,28 @@ fn absolute(path: &str) -> String {
     std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }
 
+/// What each indexer of tokens has done.
+fn indexers(build: &Build) -> Vec<serde_json::Value> {
+    let mut work = build.done.lock().expect("no worker panicked").indexers.clone();
+    work.sort_by_key(|work| work.owner);
+    let row = |work: &IndexerWork| {
+        let encoded = &build.encoded[work.owner as usize];
+        json!({
+            "indexer": work.owner,
+            "worker": build.owners.worker(work.owner),
+            "blocks": work.blocks,
+            "tokens": work.tokens,
+            "characters": work.characters,
+            "terms": encoded.terms.load(Relaxed),
+            "postings": encoded.postings.load(Relaxed),
+            "busy_s": work.busy,
+            "worked_s": work.worked,
+            "waited_s": work.waited,
+        })
+    };
+    work.iter().map(row).collect()
+}
+
 /// Prints and reports what this process has built: everything, or the `shard` of so many.
 fn totals(
     args: &Args,
@@ -336,7 +372,7 @@ fn totals(
     start: Instant,
 ) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
-    let load = |n: &std::sync::atomic::AtomicU64| n.load(std::sync::atomic::Ordering::Relaxed);
+    let load = |n: &std::sync::atomic::AtomicU64| n.load(Relaxed);
     let (read, parsed) = (load(&build.progress.read_bytes), load(&build.progress.parsed_bytes));
     let s = &manifest.statistics;
     let index_bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -395,6 +431,8 @@ fn totals(
         "index_bytes": index_bytes,
         "files": manifest.files,
         "memory_bytes": args.memory,
+        "placement": build.placement,
+        "indexers": indexers(build),
     });
     let shares = build.control.shares();
     report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;

@@ -11,7 +11,9 @@ mod build;
 mod check;
 mod cluster;
 mod demo;
+mod devices;
 mod generate;
+mod gpus;
 mod heap;
 mod info;
 mod merge;
@@ -45,6 +47,8 @@ enum Job {
     Info(info::Args),
     /// Print a document: its record, and its text from where it lies in the input.
     Show(show::Args),
+    /// Tell which GPUs can be used, or why none.
+    Devices(devices::Args),
     /// Measure.
     Bench(bench::Args),
 }
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),
         Job::Show(args) => show::run(&args),
+        Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),
     };
     millrace::fault::report();

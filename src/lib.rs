@@ -20,9 +20,11 @@
 //! | [`index`] | how a generation lies on disk, is read, checked, merged and published |
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
+//! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`generate`] | how a collection of any size is made up |
+//! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
 pub mod cluster;
@@ -31,9 +33,11 @@ pub mod dataflow;
 pub mod dictionary;
 pub mod fault;
 pub mod generate;
+pub mod gpu;
 pub mod index;
 pub mod input;
 pub mod order;
 pub mod query;
+pub mod schedule;
 pub mod score;
 pub mod text;

@@ -85,7 +85,7 @@ const SKETCH_BITS: u32 = 12;
 ///
 /// The union is the greatest of each register, so that it does not matter in which order, how
 /// often, or in how many parts members are added.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sketch {
     registers: Box<[u8; 1 << SKETCH_BITS]>,
 }
@@ -163,7 +163,7 @@ fn linear_count(zeros: u64) -> u64 {
 pub const SKETCH_UNIT_BYTES: usize = 24;
 
 /// What parsing a piece counts, whoever parses it.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceCounts {
     /// Documents in the piece.
     pub documents: u32,

@@ -5,7 +5,8 @@ use crate::util::*;
 use serde_json::Value;
 use std::path::Path;
 
-const JOBS: [&str; 8] = ["build", "query", "demo", "merge", "check", "info", "show", "bench"];
+const JOBS: [&str; 9] =
+    ["build", "query", "demo", "merge", "check", "info", "show", "devices", "bench"];
 
 fn build_job(index: &Path) -> Job {
     millrace(args!["build", "--index", index])

@@ -93,7 +93,7 @@ fn outcome(mut child: Child, command: String) -> Outcome {
 
 /// Runs all processes of a job, which have to succeed; returns what process 0 wrote.
 #[track_caller]
-fn together(scratch: &Scratch, n: usize, args: &[OsString]) -> Vec<u8> {
+pub(crate) fn together(scratch: &Scratch, n: usize, args: &[OsString]) -> Vec<u8> {
     let hosts = Hosts::new(scratch, n);
     let outcomes = Running::start((0..n).map(|process| hosts.job(process, args))).end();
     let mut results: Vec<_> = outcomes.into_iter().map(|o| o.expect_status(0).stdout).collect();
@@ -461,7 +461,7 @@ fn input_that_cannot_be_shared_or_read_ends_all() {
 }
 
 /// All files below a folder but locks, with their bytes.
-fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn files_below(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().map(Result::unwrap);
     entries
         .filter(|entry| entry.file_type().is_file() && entry.file_name() != "LOCK")

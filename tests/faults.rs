@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 const OF_BUILD: [&str; 7] =
     ["Read", "Decompress", "Parse", "Index", "Documents", "Encode", "Flush"];
+/// With an indexer that takes tokens.
+const OF_WEI11: [&str; 3] = ["Parse", "IndexTokens", "Encode"];
 const OF_QUERY: [&str; 3] = ["Batch", "Answer", "Collect"];
 
 #[test]
@@ -18,10 +20,13 @@ fn an_operator_that_fails_ends_the_build_and_leaves_the_live_generation() {
     let old = set.answers();
     let live = std::fs::read(set.index().join("CURRENT")).unwrap();
     for workers in ["1", "2", "4"] {
-        for operator in OF_BUILD {
+        let fast = OF_BUILD.iter().map(|operator| ("fast", operator));
+        let wei11 = OF_WEI11.iter().map(|operator| ("wei11", operator));
+        for (indexer, operator) in fast.chain(wei11) {
             for kind in ["panic", "error"] {
                 let fault = format!("{kind}:{operator}");
                 let build = set.build_with(workers, &set.index(), &set.new);
+                let build = build.args(["--indexer", indexer]);
                 let build = build.env("MILLRACE_RUN_LIMIT", "1").env("MILLRACE_FAULT", &fault);
                 let outcome = fails_soon(build).says(format!("injected {kind} in {operator}"));
                 match kind {

@@ -12,7 +12,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 5] = [
     &["cluster", "fault", "order"],
     &["codec", "score"],
-    &["dictionary", "generate", "index", "input", "query", "text"],
+    &["dictionary", "generate", "gpu", "index", "input", "query", "schedule", "text"],
     &["dataflow"],
     &["jobs"],
 ];
@@ -281,6 +281,20 @@ fn only_dataflow_and_jobs_name_timely() {
             continue;
         }
         for token in tokens(&text).iter().filter(|token| token.text == "timely") {
+            wrong.push(format!("{path}:{}", token.line));
+        }
+    }
+    assert_none(&wrong);
+}
+
+#[test]
+fn only_gpu_names_cudarc() {
+    let mut wrong = Vec::new();
+    for Source { path, text } in sources(&["src", "jobs"]) {
+        if path.starts_with("src/gpu/") {
+            continue;
+        }
+        for token in tokens(&text).iter().filter(|token| token.text == "cudarc") {
             wrong.push(format!("{path}:{}", token.line));
         }
     }

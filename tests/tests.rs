@@ -2,20 +2,24 @@
 
 mod util;
 
+mod btree;
 mod cli;
 mod cluster;
 mod codecs;
 mod effectiveness;
+mod emulation;
 mod engines;
 mod equality;
 mod formats;
 mod forms;
 mod generate;
+mod gpu;
 mod layers;
 mod parallel;
 mod queries;
 mod records;
 mod streaming;
+mod wei11;
 
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]

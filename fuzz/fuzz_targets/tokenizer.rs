@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::dictionary::tally::{Owners, Tally};
+use millrace::dictionary::owners::Owners;
+use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::tally::Tally;
 use millrace::text::analysis::{Analysis, MAX_TERM_BYTES};
 use millrace::text::scan::{KEY_BYTES, Key, Scanner, Stretches, key_bytes, key_of};
 use millrace::text::stemmer::Stemmer;

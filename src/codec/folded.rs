@@ -22,6 +22,13 @@ pub fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// Bytes that [`put`] appends.
+#[inline]
+pub fn bytes(gap_minus_one: u32, tf: u32) -> usize {
+    let more = if tf > 1 { vbyte::bytes(u64::from(tf - 2)) } else { 0 };
+    vbyte::bytes(u64::from(gap_minus_one) << 1) + more
+}
+
 /// Reads the posting that begins at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it.
 /// `None` when it is cut short or holds a value that no posting has.
 #[inline]
@@ -48,6 +55,7 @@ mod tests {
                 let before = bytes.len();
                 put(gap, tf, &mut bytes);
                 prop_assert!(bytes.len() - before <= MAX_BYTES);
+                prop_assert_eq!(bytes.len() - before, super::bytes(gap, tf));
             }
             let mut at = 0;
             for &posting in &postings {

@@ -32,6 +32,12 @@ pub fn put(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
+/// Bytes that [`put`] appends.
+#[inline]
+pub const fn bytes(value: u64) -> usize {
+    (70 - (value | 1).leading_zeros() as usize) / 7
+}
+
 /// Reads the value that begins at `bytes[*at]` and moves `at` behind it.
 ///
 /// `None`, with `at` unmoved, when the value is cut short, needs more than 64 bits or is not in its

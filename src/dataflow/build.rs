@@ -1,8 +1,11 @@
 //! What do the operators of the build job share, and how are they joined?
 
-use super::control::Control;
+use super::control::{Cause, Control};
+use crate::dictionary::indexer::TokenIndexer;
 use crate::dictionary::lengths::RunLengths;
-use crate::dictionary::tally::Owners;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::regroup::TokenTally;
+use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
@@ -19,6 +22,7 @@ use super::encode::{CHUNK_BYTES, Encode};
 use super::flow::Flow;
 use super::flush::{Flush, RunDone};
 use super::index::Index;
+use super::index_tokens::{IndexTokens, IndexerWork};
 use super::parse::Parse;
 use super::read::{Claims, read};
 use timely::dataflow::ProbeHandle;
@@ -27,6 +31,18 @@ use timely::worker::Worker;
 
 /// Blocks that wait for a decompressor, for each worker that is to be fed.
 const BLOCKS_BY_WORKER: usize = 8;
+
+/// What indexers get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Postings: the counts of each piece.
+    Postings,
+    /// Tokens, one by one, as in the paper `wei11`.
+    Tokens,
+}
+
+/// Makes the indexer with a number.
+pub type MakeIndexer = Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
 /// Everything that the operators of one build job share.
 pub struct Build {
@@ -44,7 +60,15 @@ pub struct Build {
     pub strict: bool,
     /// Worker threads.
     pub workers: usize,
-    /// Which worker owns which trie collection.
+    /// Makes an indexer that takes tokens, by its number.
+    pub make_indexer: MakeIndexer,
+    /// How the placement of trie collections came about, for the report.
+    pub placement: serde_json::Value,
+    /// How indexers get what is parsed.
+    pub indexing: Indexing,
+    /// Bytes of text that an indexer of tokens takes together, if memory allows it.
+    pub parse_block: u64,
+    /// Who owns which trie collection.
     pub owners: Arc<Owners>,
     /// The generation's folder.
     pub directory: PathBuf,
@@ -56,12 +80,23 @@ pub struct Build {
     pub flow: Flow,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
-    /// Encoded chunks of each worker that are written.
-    pub written_chunks: Vec<AtomicU64>,
+    /// What of each owner is encoded.
+    pub encoded: Vec<Encoded>,
     /// What a progress display shows.
     pub progress: Progress,
     /// What came out.
     pub done: Mutex<Done>,
+}
+
+/// What of one owner is encoded.
+#[derive(Default)]
+pub struct Encoded {
+    /// Chunks that are written.
+    pub written_chunks: AtomicU64,
+    /// Terms of all runs.
+    pub terms: AtomicU64,
+    /// Their postings.
+    pub postings: AtomicU64,
 }
 
 /// Counters that grow while the job runs.
@@ -86,6 +121,8 @@ pub struct Done {
     pub documents: Option<DocumentsDone>,
     /// The inputs that were read.
     pub inputs: Vec<InputRead>,
+    /// What the indexers of tokens have done.
+    pub indexers: Vec<IndexerWork>,
 }
 
 /// An input that was read to its end.
@@ -117,7 +154,7 @@ impl Build {
         share.clamp(2, BLOCKS_BY_WORKER * self.workers)
     }
 
-    /// Encoded chunks of one worker that the writer has not written, at most.
+    /// Encoded chunks of one owner that the writer has not written, at most.
     pub(super) fn unwritten_chunks(&self) -> u64 {
         (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
     }
@@ -126,15 +163,26 @@ impl Build {
 /// Joins the operators on one worker:
 ///
 /// ```text
-/// read -> decompress -> parse -> (exchange by owner) -> index -> encode -> (exchange) -> flush
+/// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens -> encode -> (exchange) -> flush
 ///                         `----> (exchange) -> documents
 /// ```
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
-        let (groups, batches) = blocks.decompress(build, feed, absorbed.clone()).parse(build);
-        let (runs, indexed) = groups.index(build);
+        let pieces = blocks.decompress(build, feed, absorbed.clone());
+        let (runs, indexed, batches) = match build.indexing {
+            Indexing::Postings => {
+                let (groups, batches) = pieces.parse::<Tally>(build);
+                let (runs, indexed) = groups.index(build);
+                (runs, indexed, batches)
+            }
+            Indexing::Tokens => {
+                let (groups, batches) = pieces.parse::<TokenTally>(build);
+                let (runs, indexed) = groups.index_tokens(build);
+                (runs, indexed, batches)
+            }
+        };
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);
         runs.encode(build).flush(build);

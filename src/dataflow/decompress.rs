@@ -13,6 +13,7 @@ use super::build::Build;
 use super::control::{Cause, Guard};
 use super::read::{Block, Feed};
 use crate::dictionary::group::Local;
+use crate::input::Format;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::piece::Piece;
@@ -80,8 +81,12 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         return activator.activate_after(PAUSE);
                     }
                     let step = guard.work(|| {
-                        let stream = stream.get_or_insert_with(|| SplitStream::new(&build, block));
-                        stream.step(&build, block)
+                        let stream = stream.get_or_insert_with(|| {
+                            let format = build.plan.splits[block.split].format;
+                            let window_log = build.budget.window_log();
+                            SplitStream::new(format, build.max_document, window_log)
+                        });
+                        stream.step(block)
                     });
                     let Some((piece, done)) = step else { return };
                     let mut busy = false;
@@ -121,8 +126,10 @@ fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
 }
 
 /// The stream of one split.
-struct SplitStream {
+pub(super) struct SplitStream {
     cutter: Cutter,
+    /// See [`Budget::window_log`](crate::order::Budget::window_log).
+    window_log: u32,
     decoder: Option<Decoder>,
     /// Bytes of the current block that are decoded.
     at: usize,
@@ -136,11 +143,10 @@ struct SplitStream {
 }
 
 impl SplitStream {
-    fn new(build: &Build, block: &Block) -> Self {
-        let format = build.plan.splits[block.split].format;
-        let cutter = Cutter::new(format, build.max_document);
+    pub(super) fn new(format: Format, max_document: u64, window_log: u32) -> Self {
         Self {
-            cutter,
+            cutter: Cutter::new(format, max_document),
+            window_log,
             decoder: None,
             at: 0,
             input: None,
@@ -151,10 +157,10 @@ impl SplitStream {
     }
 
     /// Decodes until a piece is whole or the block is done with; tells which.
-    fn step(&mut self, build: &Build, block: &Block) -> Result<(Option<Piece>, bool), Cause> {
+    pub(super) fn step(&mut self, block: &Block) -> Result<(Option<Piece>, bool), Cause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
-            self.decoder = Some(Decoder::new(block.compression, build.budget.window_log())?);
+            self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
             self.broken = false;
             self.finished = false;
             self.cutter.begin(block.input);

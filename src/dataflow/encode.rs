@@ -1,21 +1,21 @@
 //! Encodes the postings lists of a closed run, in the order of the lexicon.
 //!
-//! - In: this worker's part of a run. Out: chunks of encoded lists for the one writer, at the same
+//! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each worker are under way.
-//!   Of many owners it often needs the chunks of one, so that a few would make it wait.
+//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way.
+//!   Of many owners it often needs the chunks of one, so that a few would make it wait. The owners of
+//!   one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
-//!   workers share.
+//!   owners share.
 //! - Work per activation: as many chunks as may be under way.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
 use super::index::ClosedRun;
 use crate::codec::folded;
+use crate::dictionary::closed::Advance;
 use crate::dictionary::group::Local;
-use crate::dictionary::run::SortedTerms;
 use crate::index::list::ListEncoder;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Chunk {
     /// The run's documents.
     pub documents: u32,
     /// The owner.
-    pub worker: usize,
+    pub owner: usize,
     /// The lists, or parts of lists.
     pub lists: Vec<ChunkList>,
     /// Suffixes of the terms whose lists end here, end to end.
@@ -80,35 +80,35 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
         self.unary(Pipeline, "Encode", move |_, info| {
             let guard = Guard::new(&build.control, "Encode", worker);
             let activator = scope.activator_for(info.address);
-            let mut closed: VecDeque<(Capability<u64>, ClosedRun)> = VecDeque::new();
-            let mut open: Option<(Capability<u64>, Encoding)> = None;
-            let mut sent = 0u64;
+            // Each owner of this worker has one run here at most.
+            let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
+            let mut sent = vec![0u64; build.owners.len()];
             move |input, output| {
                 input.for_each(|cap, data| {
                     for run in data.drain(..) {
-                        closed.push_back((cap.retain(0), run));
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
+                        open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                     }
                 });
-                while open.is_some() || !closed.is_empty() {
-                    if sent - build.written_chunks[worker].load(Ordering::Acquire)
-                        >= build.unwritten_chunks()
+                open.retain_mut(|(cap, encoding)| {
+                    let owner = encoding.run.owner;
+                    while sent[owner] - build.encoded[owner].written_chunks.load(Ordering::Acquire)
+                        < build.unwritten_chunks()
                     {
-                        return activator.activate_after(PAUSE);
+                        let chunk = guard.work(|| encoding.chunk());
+                        let Some(Some(chunk)) = chunk else { return chunk.is_some() };
+                        let ends_run = chunk.ends_run;
+                        encoding.count(&chunk, &build);
+                        sent[owner] += 1;
+                        output.session(&*cap).give(Local(chunk));
+                        if ends_run {
+                            return false;
+                        }
                     }
-                    if open.is_none()
-                        && let Some((cap, run)) = closed.pop_front()
-                    {
-                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
-                        open = encoding.map(|encoding| (cap, encoding));
-                    }
-                    let Some((cap, encoding)) = open.as_mut() else { return };
-                    let Some(chunk) = guard.work(|| encoding.chunk(worker)) else { return };
-                    let ends_run = chunk.ends_run;
-                    sent += 1;
-                    output.session(&*cap).give(Local(chunk));
-                    if ends_run {
-                        open = None;
-                    }
+                    true
+                });
+                if !open.is_empty() {
+                    activator.activate_after(PAUSE);
                 }
             }
         })
@@ -118,9 +118,8 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
 /// A run on its way out.
 struct Encoding {
     run: ClosedRun,
-    sorted: SortedTerms,
-    /// Terms that are done.
-    next: usize,
+    /// The list of the term that `run.terms` stands at is not encoded to its end.
+    in_list: bool,
     encoder: ListEncoder,
     /// The codes of the documents' lengths.
     lengths: Arc<Vec<u8>>,
@@ -132,32 +131,44 @@ struct Encoding {
 
 impl Encoding {
     fn new(mut run: ClosedRun, build: &Build) -> Self {
-        let sorted = run.dictionary.sort();
-        let lengths = build.lengths.of_run(run.run, run.dictionary.take_lengths());
+        let lengths = build.lengths.of_run(run.run, std::mem::take(&mut run.lengths));
         let (encoder, bytes) = (ListEncoder::of_form(build.form), Vec::new());
-        Self { run, sorted, next: 0, encoder, lengths, bytes, at: 0, expected: 0 }
+        Self { run, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 
-    fn chunk(&mut self, worker: usize) -> Result<Chunk, Cause> {
+    /// Counts the lists that end in a chunk.
+    fn count(&self, chunk: &Chunk, build: &Build) {
+        let encoded = &build.encoded[chunk.owner];
+        let ended = || chunk.lists.iter().filter(|list| list.ends);
+        encoded.terms.fetch_add(ended().count() as u64, Ordering::Relaxed);
+        let postings = ended().map(|list| u64::from(list.df)).sum();
+        encoded.postings.fetch_add(postings, Ordering::Relaxed);
+    }
+
+    /// The next chunk; `None` while the dictionary has not even a part of one.
+    fn chunk(&mut self) -> Result<Option<Chunk>, Cause> {
         let mut chunk = Chunk {
             run: self.run.run,
             first_docid: self.run.first_docid,
             documents: self.run.documents,
-            worker,
+            owner: self.run.owner,
             ..Chunk::default()
         };
         std::mem::swap(self.encoder.payload(), &mut chunk.payload);
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
-        loop {
-            let dictionary = &self.run.dictionary;
-            let Some((collection, suffix)) = dictionary.sorted_term(&self.sorted, self.next) else {
-                chunk.ends_run = true;
-                self.run.busy.set(false);
-                break;
-            };
-            if self.at == 0 {
-                dictionary.postings(&self.sorted, self.next, &mut self.bytes);
+        while self.encoder.payload().len() < CHUNK_BYTES {
+            if !self.in_list {
+                match self.run.terms.advance(&mut self.bytes)? {
+                    Advance::Term => (self.at, self.expected, self.in_list) = (0, 0, true),
+                    Advance::Later => break,
+                    Advance::End => {
+                        chunk.ends_run = true;
+                        self.run.busy.set(false);
+                        break;
+                    }
+                }
             }
+            let (collection, suffix) = self.run.terms.term();
             let before = self.encoder.payload().len();
             let mut list = ChunkList {
                 collection,
@@ -181,16 +192,12 @@ impl Encoding {
             if list.ends {
                 (list.df, list.bytes) = self.encoder.finish();
                 chunk.suffixes.extend_from_slice(suffix);
-                self.next += 1;
-                (self.at, self.expected) = (0, 0);
+                self.in_list = false;
             }
             list.here = self.encoder.payload().len() - before;
             chunk.lists.push(list);
-            if self.encoder.payload().len() >= CHUNK_BYTES {
-                break;
-            }
         }
         std::mem::swap(self.encoder.payload(), &mut chunk.payload);
-        Ok(chunk)
+        Ok((chunk.ends_run || !chunk.lists.is_empty()).then_some(chunk))
     }
 }

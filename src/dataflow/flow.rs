@@ -7,6 +7,7 @@
 //! for which all others wait, may use all of the room; the others leave it a quarter.
 
 use crate::order::PIECE_BYTES;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A parser with so many bytes to do needs no more now.
@@ -19,7 +20,9 @@ const SWELL_AT_FIRST: usize = 8 << 8;
 pub struct Flow {
     /// Bytes that may be under way.
     limit: usize,
-    /// Bytes of pieces that are not parsed, for each parser.
+    /// The workers that parse.
+    parsers: Range<usize>,
+    /// Bytes of pieces that are not parsed, for each worker.
     loads: Vec<AtomicUsize>,
     /// Bytes of groups and batches that are not absorbed.
     parsed: AtomicUsize,
@@ -28,11 +31,12 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Lets `limit` bytes be under way to as many parsers as there are `workers`.
-    pub fn new(limit: usize, workers: usize) -> Self {
+    /// Lets `limit` bytes be under way to the workers that are `parsers`.
+    pub fn new(limit: usize, parsers: Range<usize>) -> Self {
         Self {
             limit,
-            loads: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            loads: (0..parsers.end).map(|_| AtomicUsize::new(0)).collect(),
+            parsers,
             parsed: AtomicUsize::new(0),
             swell: AtomicUsize::new(SWELL_AT_FIRST),
         }
@@ -51,10 +55,10 @@ impl Flow {
     /// have enough now. Of equals the next behind `own` comes first and `own` last: it parses
     /// between two looks at the loads and so seems to have little to do.
     pub fn assign(&self, own: usize, bytes: usize) -> (usize, bool) {
-        let workers = self.loads.len();
         let load = |w: usize| self.loads[w].load(Relaxed);
-        let parser = (1..=workers).map(|i| (own + i) % workers).min_by_key(|&w| load(w));
-        let parser = parser.unwrap_or(own);
+        let behind = (own + 1).clamp(self.parsers.start, self.parsers.end);
+        let others = (behind..self.parsers.end).chain(self.parsers.start..behind);
+        let parser = others.min_by_key(|&w| load(w)).unwrap_or(own);
         (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= ENOUGH_BYTES)
     }
 
@@ -82,7 +86,7 @@ mod tests {
 
     #[test]
     fn room_follows_what_pieces_become() {
-        let flow = Flow::new(100 * PIECE_BYTES, 2);
+        let flow = Flow::new(100 * PIECE_BYTES, 0..2);
         // Before anything is known a piece counts eight times.
         let mut parsers = Vec::new();
         for _ in 0..12 {
@@ -113,12 +117,15 @@ mod tests {
 
     #[test]
     fn pieces_are_dealt_to_the_least_loaded() {
-        let flow = Flow::new(usize::MAX, 3);
+        let flow = Flow::new(usize::MAX, 0..3);
         let parsers: Vec<usize> = (0..6).map(|_| flow.assign(1, 10).0).collect();
         assert_eq!(parsers, [2, 0, 1, 2, 0, 1]);
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (1, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (2, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (0, false));
         assert_eq!(flow.assign(0, 1), (1, true), "all have enough");
+        let flow = Flow::new(usize::MAX, 2..4);
+        let parsers: Vec<usize> = [0, 1, 2, 3, 3].map(|own| flow.assign(own, 10).0).into();
+        assert_eq!(parsers, [2, 3, 3, 2, 2], "only these parse");
     }
 }

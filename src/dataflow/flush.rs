@@ -42,10 +42,10 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<Chunk>> {
             move |input, _output| {
                 input.for_each(|_, data| {
                     for Local(chunk) in data.drain(..) {
-                        let workers = build.workers;
+                        let owners = build.owners.len();
                         let run =
-                            runs.entry(chunk.run).or_insert_with(|| Joining::new(workers, &chunk));
-                        run.owners[chunk.worker].chunks.push_back(Open {
+                            runs.entry(chunk.run).or_insert_with(|| Joining::new(owners, &chunk));
+                        run.owners[chunk.owner].chunks.push_back(Open {
                             chunk,
                             next: 0,
                             suffix: 0,
@@ -99,8 +99,8 @@ struct Joining {
 }
 
 impl Joining {
-    fn new(workers: usize, chunk: &Chunk) -> Self {
-        let owners = (0..workers).map(|_| Owner::default()).collect();
+    fn new(owners: usize, chunk: &Chunk) -> Self {
+        let owners = (0..owners).map(|_| Owner::default()).collect();
         let &Chunk { run, first_docid, documents, .. } = chunk;
         Self { owners, writer: None, run, first_docid, documents }
     }
@@ -115,7 +115,7 @@ impl Joining {
                 {
                     owner.ended = open.chunk.ends_run;
                     owner.chunks.pop_front();
-                    build.written_chunks[number].fetch_add(1, Ordering::Release);
+                    build.encoded[number].written_chunks.fetch_add(1, Ordering::Release);
                 }
                 match owner.chunks.front() {
                     Some(open) => {

@@ -11,8 +11,10 @@
 
 use super::build::Build;
 use super::control::Guard;
+use crate::dictionary::closed::ClosedTerms;
 use crate::dictionary::group::{Group, Local};
-use crate::dictionary::run::RunDictionary;
+use crate::dictionary::parsed::PieceGroup;
+use crate::dictionary::run::{RunDictionary, SortedRun};
 use crate::order::{Placement, Sequencer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,6 +28,8 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
 /// One owner's part of a run that is complete.
 pub struct ClosedRun {
+    /// The owner.
+    pub owner: usize,
     /// Number of the run.
     pub run: u32,
     /// Docid of its first document.
@@ -33,7 +37,9 @@ pub struct ClosedRun {
     /// Its documents.
     pub documents: u32,
     /// Terms and postings.
-    pub dictionary: RunDictionary,
+    pub terms: Box<dyn ClosedTerms>,
+    /// The codes of the documents' lengths, piece by piece.
+    pub lengths: Vec<Arc<[u8]>>,
     /// Set while the run is not encoded.
     pub busy: Rc<Cell<bool>>,
 }
@@ -74,6 +80,7 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                 BTreeMap::new();
             let mut sequencer = Sequencer::new(build.budget.run_limit);
             let mut dictionary = RunDictionary::default();
+            let mut lengths = Vec::new();
             // The capability of the last piece, with which the last run goes out.
             let mut last: Option<Capability<u64>> = None;
             let busy = Rc::new(Cell::new(false));
@@ -90,13 +97,16 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                 }
                 let mut close = |placement: Placement,
                                  dictionary: &mut RunDictionary,
+                                 lengths: &mut Vec<Arc<[u8]>>,
                                  cap: &Capability<u64>| {
                     busy.set(true);
                     let run = ClosedRun {
+                        owner: worker,
                         run: placement.run,
                         first_docid: placement.run_first,
                         documents: placement.run_documents,
-                        dictionary: std::mem::take(dictionary),
+                        terms: Box::new(SortedRun::from(std::mem::take(dictionary))),
+                        lengths: std::mem::take(lengths),
                         busy: busy.clone(),
                     };
                     runs_out.activate().session(cap).give(run);
@@ -108,13 +118,14 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                         break;
                     }
                     let (runs_cap, _absorbed_cap, group) = entry.remove();
-                    bytes += group.bytes();
-                    build.flow.absorbed(group.bytes());
+                    bytes += group.memory_bytes();
+                    build.flow.absorbed(group.memory_bytes());
                     guard.work(|| {
                         let placement = sequencer.place(&group.counts)?;
                         dictionary.append(&group, placement.first);
+                        lengths.push(group.lengths);
                         if placement.closes {
-                            close(placement, &mut dictionary, &runs_cap);
+                            close(placement, &mut dictionary, &mut lengths, &runs_cap);
                         }
                         Ok(())
                     });
@@ -132,7 +143,7 @@ impl<'scope> Index<'scope> for StreamVec<'scope, u64, Local<Group>> {
                         let placement =
                             Placement { run, run_first, first, run_documents, closes: true };
                         guard.work(|| {
-                            close(placement, &mut dictionary, &cap);
+                            close(placement, &mut dictionary, &mut lengths, &cap);
                             Ok(())
                         });
                     }

@@ -1,8 +1,8 @@
-//! Parses pieces: finds documents, tokens and terms, counts postings, and regroups them by owner
-//! and trie collection.
+//! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens, by
+//! owner and trie collection.
 //!
-//! - In: pieces, each at the worker that it was assigned to. Out: one group for each worker, for
-//!   the owner's index operator, and the piece's documents; both at the piece's position, at once.
+//! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
+//!   its index operator, and the piece's documents; both at the piece's position, at once.
 //! - Memory: the memo's bound, and scratch in the size of a piece.
 //! - Work per activation: one piece.
 
@@ -10,17 +10,20 @@ use super::build::{Build, Progress};
 use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
-use crate::dictionary::group::{Group, Local};
-use crate::dictionary::tally::Tally;
+use crate::dictionary::group::Local;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::input::document::{self, Document, Name, Sink, Skip};
 use crate::input::html::HtmlParser;
 use crate::input::jsonl::JsonlParser;
 use crate::input::piece::{Piece, Skipped};
+use crate::input::splits::Plan;
 use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
 use crate::input::warc::WarcParser;
 use crate::input::{Format, plain};
+use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
@@ -28,20 +31,18 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
+/// Groups by owner, and batches of documents.
+pub type Parsed<'scope, G> =
+    (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<Batch>>);
+
 /// See the [module](self).
 pub trait Parse<'scope> {
-    /// Parses; returns groups by owner, and batches of documents.
-    fn parse(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>);
+    /// Parses; groups are as `R` makes them.
+    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group>;
 }
 
 impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
-    fn parse(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, Local<Group>>, StreamVec<'scope, u64, Local<Batch>>) {
+    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group> {
         let build = build.clone();
         let scope = self.scope();
         let worker = scope.index();
@@ -56,7 +57,11 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
         builder.build(move |_| {
             let guard = Guard::new(&build.control, "Parse", worker);
             let mut waiting = VecDeque::new();
-            let mut parser = Parser::new(&build);
+            let mut parser = {
+                let memo_bytes = build.budget.memo() as usize;
+                let analysis = build.analysis.clone();
+                Parser::<R>::new(analysis, build.owners.clone(), memo_bytes, build.max_document)
+            };
             move |_frontiers| {
                 input.for_each(|cap, data| {
                     for Local((_, piece)) in data.drain(..) {
@@ -65,9 +70,10 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
                 let bytes = piece.bytes.len();
-                let parsed = guard.work(|| Ok(parser.parse(&build, piece)));
+                let parsed = guard.work(|| Ok(parser.parse(&build.plan, piece)));
                 let Some((groups, batch)) = parsed else { return };
-                let parsed = groups.iter().map(Group::bytes).sum::<usize>() + batch.bytes();
+                let parsed =
+                    groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
                 build.flow.parsed(worker, bytes, parsed);
                 Progress::add(&build.progress.parsed_bytes, bytes as u64);
                 Progress::add(&build.progress.documents, u64::from(batch.documents()));
@@ -85,8 +91,9 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
 }
 
 /// What one worker needs to parse pieces of any format.
-struct Parser {
-    tally: Tally,
+pub(super) struct Parser<R> {
+    max_document: u64,
+    regroup: R,
     jsonl: JsonlParser,
     tsv: TsvParser,
     html: HtmlParser,
@@ -94,27 +101,31 @@ struct Parser {
     trec: TrecParser,
 }
 
-impl Parser {
-    fn new(build: &Build) -> Self {
-        let tally =
-            Tally::new(build.analysis.clone(), build.owners.clone(), build.budget.memo() as usize);
+impl<R: Regroup> Parser<R> {
+    pub(super) fn new(
+        analysis: Analysis,
+        owners: Arc<Owners>,
+        memo_bytes: usize,
+        max_document: u64,
+    ) -> Self {
         Self {
-            tally,
+            max_document,
+            regroup: R::new(analysis, owners, memo_bytes),
             jsonl: JsonlParser::new(),
             tsv: TsvParser::new(),
             html: HtmlParser::new(),
-            warc: WarcParser::new(build.max_document),
+            warc: WarcParser::new(max_document),
             trec: TrecParser::new(),
         }
     }
 
-    fn parse(&mut self, build: &Build, piece: Piece) -> (Vec<Group>, Batch) {
+    pub(super) fn parse(&mut self, plan: &Plan, piece: Piece) -> (Vec<R::Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
-            tally: &mut self.tally,
+            regroup: &mut self.regroup,
             batch: &mut batch,
             offset: piece.offset,
-            max_document: build.max_document,
+            max_document: self.max_document,
         };
         let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
@@ -135,7 +146,7 @@ impl Parser {
                 let mut start = 0;
                 for &(input, end) in &piece.files {
                     sink.batch.input = input;
-                    let name = &build.plan.inputs[input as usize].name;
+                    let name = &plan.inputs[input as usize].name;
                     let file = &piece.bytes[start..end];
                     match piece.format {
                         Format::Html => self.html.parse(name, file, &mut sink),
@@ -145,19 +156,19 @@ impl Parser {
                 }
             }
         }
-        (self.tally.finish(), batch)
+        (self.regroup.finish(), batch)
     }
 }
 
-/// Hands documents to the tally and notes them for the documents' table.
-struct PieceSink<'a> {
-    tally: &'a mut Tally,
+/// Hands documents on to be regrouped and notes them for the documents' table.
+struct PieceSink<'a, R> {
+    regroup: &'a mut R,
     batch: &'a mut Batch,
     offset: u64,
     max_document: u64,
 }
 
-impl Sink for PieceSink<'_> {
+impl<R: Regroup> Sink for PieceSink<'_, R> {
     #[inline]
     fn document(&mut self, document: Document<'_>) {
         if document.bytes as u64 > self.max_document {
@@ -172,7 +183,7 @@ impl Sink for PieceSink<'_> {
             });
             return;
         }
-        let length = self.tally.document(document.text);
+        let length = self.regroup.document(document.text);
         let location = Location {
             offset: self.offset + document.offset as u64,
             bytes: document.bytes as u32,

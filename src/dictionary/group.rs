@@ -32,7 +32,7 @@ pub struct GroupTerm {
 /// A term's string travels with every piece that has it. Sending it once for each parser would save
 /// a fifth of these bytes, and needs tables that follow runs, parsers and the order of pieces.
 pub struct Group {
-    /// The owner: a worker.
+    /// The owner.
     pub owner: u32,
     /// The piece's counts, for the owner's sequencer.
     pub counts: Arc<PieceCounts>,
@@ -44,15 +44,6 @@ pub struct Group {
     pub suffixes: Vec<u8>,
     /// Their postings behind the first, end to end, as in a run's tail: `docs/FORMAT.md`.
     pub lists: Vec<u8>,
-}
-
-impl Group {
-    /// Bytes of memory, without the counts, which all groups of a piece share.
-    pub fn bytes(&self) -> usize {
-        self.terms.capacity() * size_of::<GroupTerm>()
-            + self.suffixes.capacity()
-            + self.lists.capacity()
-    }
 }
 
 /// A record that goes from worker to worker of one process, and never further.

@@ -66,6 +66,13 @@ impl HashTable {
         }
     }
 
+    /// The number that a search for `hash` compares first, most often the one that it finds.
+    #[inline]
+    pub fn guess(&self, hash: u64) -> Option<u32> {
+        let slot = *self.slots.get(self.home(hash))?;
+        (slot != 0).then(|| slot as u32 - 1)
+    }
+
     /// Finds the number with this hash for which `same` holds, or inserts `number`.
     #[inline]
     pub fn find_or_insert(

@@ -87,6 +87,14 @@ impl Memo {
         &self.strings[start + implied_prefix_len(term.collection)..start + usize::from(term.len)]
     }
 
+    /// Brings the suffix of a term into the cache.
+    #[inline]
+    pub fn prefetch_suffix(&self, term: &Term) {
+        if let Some(byte) = self.strings.get(term.start as usize) {
+            prefetch(byte);
+        }
+    }
+
     /// Forgets all forms and terms if they take too much memory. Numbers start again from 1.
     /// Returns whether it did.
     pub fn forget_if_full(&mut self) -> bool {

@@ -1,15 +1,26 @@
 //! How are terms and their postings kept while a run is built?
 //!
-//! A parser turns each piece into [`group::Group`]s, one for each owner: the [`memo`] gives a
-//! surface form its term, the [`tally`] counts postings and lays them out by trie collection. An
-//! owner keeps its part of the run in a [`run::RunDictionary`], until the run is encoded.
+//! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
+//! [`memo`] gives a surface form its term, the `counter` counts, and what was counted is laid out as
+//! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
+//! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
+//! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
+//! run is encoded as [`closed::ClosedTerms`].
 
+pub mod btree;
+pub mod closed;
+mod counter;
 pub mod group;
 pub mod hash;
+pub mod indexer;
 pub mod lengths;
 pub mod memo;
 pub mod names;
+pub mod owners;
+pub mod parsed;
+pub mod regroup;
 pub mod run;
 pub mod short;
 pub mod slices;
+pub mod stream;
 pub mod tally;

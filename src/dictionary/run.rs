@@ -1,12 +1,13 @@
 //! What does one owner know of the run that is open? Its terms in a hash table, the postings of
 //! each as bytes in slices; taken out in the order of the lexicon when the run closes.
 
-use super::group::Group;
+use super::closed::{Advance, ClosedError, ClosedTerms};
+use super::group::{Group, GroupTerm};
 use super::hash::{Found, HashTable};
 use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
-use std::sync::Arc;
+use crate::codec::prefetch::prefetch;
 
 /// A term and its postings so far.
 #[derive(Clone, Copy)]
@@ -28,14 +29,10 @@ pub struct RunDictionary {
     suffixes: Vec<u8>,
     slices: Slices,
     postings: u64,
-    /// The codes of the documents' lengths, piece by piece.
-    lengths: Vec<Arc<[u8]>>,
 }
 
-/// A closed run's terms in the order of the lexicon, with what [`RunDictionary::postings`] needs.
-pub struct SortedTerms {
-    order: Vec<(u64, u32)>,
-}
+/// Terms whose slots are fetched ahead of their use.
+const AHEAD: usize = 24;
 
 impl RunDictionary {
     /// Terms so far.
@@ -51,18 +48,13 @@ impl RunDictionary {
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
     /// the run's first. Pieces come in the order of their docids.
     pub fn append(&mut self, group: &Group, first: u32) {
-        self.lengths.push(group.lengths.clone());
-        // Look-ups miss the cache; the slots of a dozen terms are fetched ahead of their use.
-        const AHEAD: usize = 12;
         for term in group.terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);
         }
         let (mut suffixes, mut lists) = (&group.suffixes[..], &group.lists[..]);
         let mut head = Vec::with_capacity(folded::MAX_BYTES);
         for (i, term) in group.terms.iter().enumerate() {
-            if let Some(ahead) = group.terms.get(i + AHEAD) {
-                self.table.prefetch(ahead.hash);
-            }
+            self.prefetch(&group.terms[i..]);
             let (suffix, rest) = suffixes.split_at(usize::from(term.suffix_bytes));
             suffixes = rest;
             let (list, rest) = lists.split_at(term.list_bytes as usize);
@@ -111,18 +103,35 @@ impl RunDictionary {
         }
     }
 
-    /// The codes of the lengths of all documents, piece by piece. They are forgotten here.
-    pub fn take_lengths(&mut self) -> Vec<Arc<[u8]>> {
-        std::mem::take(&mut self.lengths)
+    /// Appending to a list needs its slot, then its entry, then its string and its slice, all of
+    /// them out of the cache. Each is fetched when what leads to it has arrived.
+    #[inline(always)]
+    fn prefetch(&self, terms: &[GroupTerm]) {
+        let entry = |ahead: usize| {
+            let number = self.table.guess(terms.get(ahead)?.hash)?;
+            self.entries.get(number as usize)
+        };
+        if let Some(term) = terms.get(AHEAD) {
+            self.table.prefetch(term.hash);
+        }
+        if let Some(entry) = entry(AHEAD * 2 / 3) {
+            prefetch(entry);
+        }
+        if let Some(entry) = entry(AHEAD / 3) {
+            if let Some(byte) = self.suffixes.get(entry.suffix as usize) {
+                prefetch(byte);
+            }
+            self.slices.prefetch(&entry.chain);
+        }
     }
 
     fn suffix(&self, entry: &Entry) -> &[u8] {
         &self.suffixes[entry.suffix as usize..][..usize::from(entry.suffix_bytes)]
     }
 
-    /// Sorts the terms by (trie collection, suffix). The hash table is of no use any more and is
+    /// The terms' numbers by (trie collection, suffix). The hash table is of no use any more and is
     /// freed first.
-    pub fn sort(&mut self) -> SortedTerms {
+    fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = Vec::with_capacity(self.entries.len());
         for (number, entry) in (0u32..).zip(&self.entries) {
@@ -138,33 +147,53 @@ impl RunDictionary {
             let suffix = |number: u32| self.suffix(&self.entries[number as usize]);
             a.0.cmp(&b.0).then_with(|| suffix(a.1).cmp(suffix(b.1)))
         });
-        SortedTerms { order }
+        order
+    }
+}
+
+/// A closed run, which is sorted when its first term is asked for.
+pub struct SortedRun {
+    dictionary: RunDictionary,
+    order: Option<Vec<(u64, u32)>>,
+    /// Terms that were given.
+    given: usize,
+}
+
+impl From<RunDictionary> for SortedRun {
+    fn from(dictionary: RunDictionary) -> Self {
+        Self { dictionary, order: None, given: 0 }
+    }
+}
+
+impl ClosedTerms for SortedRun {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        postings.clear();
+        let order = self.order.get_or_insert_with(|| self.dictionary.sort());
+        let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
+        self.given += 1;
+        let entry = &self.dictionary.entries[number as usize];
+        self.dictionary.slices.read(&entry.chain, |slice| postings.extend_from_slice(slice));
+        Ok(Advance::Term)
     }
 
-    /// The `i`-th term in order, as (trie collection, suffix).
-    pub fn sorted_term(&self, sorted: &SortedTerms, i: usize) -> Option<(u16, &[u8])> {
-        let entry = &self.entries[sorted.order.get(i)?.1 as usize];
-        Some((entry.collection, self.suffix(entry)))
-    }
-
-    /// The postings of the `i`-th term in order, in the form of [`folded`], into `bytes`, which is
-    /// emptied first.
-    pub fn postings(&self, sorted: &SortedTerms, i: usize, bytes: &mut Vec<u8>) {
-        bytes.clear();
-        let entry = &self.entries[sorted.order[i].1 as usize];
-        self.slices.read(&entry.chain, |slice| bytes.extend_from_slice(slice));
+    fn term(&self) -> (u16, &[u8]) {
+        let order = self.order.as_ref().expect("a term was asked for");
+        let entry = &self.dictionary.entries[order[self.given - 1].1 as usize];
+        (entry.collection, self.dictionary.suffix(entry))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::tally::{Owners, Tally};
-    use crate::score::bounds::code_below;
+    use crate::dictionary::owners::Owners;
+    use crate::dictionary::parsed::Regroup;
+    use crate::dictionary::tally::Tally;
     use crate::text::analysis::Analysis;
     use crate::text::trie_collection::trie_collection;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
+    use std::sync::Arc;
 
     /// Postings by trie collection and suffix.
     type Lists = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
@@ -176,12 +205,11 @@ mod tests {
             let mut tally = Tally::new(Analysis::default(), owners, 1 << 20);
             let mut run = RunDictionary::default();
             let mut expected: Lists = BTreeMap::new();
-            let mut expected_lengths = Vec::new();
             let mut docid = 0u32;
             for texts in &pieces {
                 let first = docid;
                 for text in texts {
-                    expected_lengths.push(code_below(tally.document(text.as_bytes())));
+                    tally.document(text.as_bytes());
                     Analysis::default().terms(text.as_bytes(), |term| {
                         let collection = trie_collection(term);
                         let prefix = crate::text::trie_collection::implied_prefix_len(collection);
@@ -196,13 +224,11 @@ mod tests {
                 }
                 run.append(&tally.finish()[0], first);
             }
-            let lengths: Vec<u8> = run.take_lengths().iter().flat_map(|l| l.iter().copied()).collect();
-            prop_assert_eq!(lengths, expected_lengths);
-            let sorted = run.sort();
-            let mut bytes = Vec::new();
-            for (i, ((collection, suffix), list)) in expected.iter().enumerate() {
-                prop_assert_eq!(run.sorted_term(&sorted, i), Some((*collection, &suffix[..])));
-                run.postings(&sorted, i, &mut bytes);
+            let mut run = SortedRun::from(run);
+            let mut bytes = vec![1];
+            for ((collection, suffix), list) in &expected {
+                prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::Term);
+                prop_assert_eq!(run.term(), (*collection, &suffix[..]));
                 let (mut at, mut next, mut got) = (0, 0, Vec::new());
                 while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
                     got.push((next + gap, tf));
@@ -210,7 +236,7 @@ mod tests {
                 }
                 prop_assert_eq!(&got, list);
             }
-            prop_assert_eq!(run.sorted_term(&sorted, expected.len()), None);
+            prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::End);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! list each and double in size, so that a list of any length wastes less than it uses.
 
 use super::short;
+use crate::codec::prefetch::prefetch;
 
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =
@@ -45,6 +46,14 @@ impl Slices {
     pub fn begin(&mut self) -> Chain {
         let head = self.slice(0);
         Chain { head, write: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
+    }
+
+    /// Brings the place where a list goes on into the cache.
+    #[inline]
+    pub fn prefetch(&self, chain: &Chain) {
+        if let Some(byte) = self.bytes.get(chain.write as usize) {
+            prefetch(byte);
+        }
     }
 
     /// Appends bytes to a list.

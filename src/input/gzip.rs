@@ -1,6 +1,7 @@
 //! How is a gzip stream of any number of members (RFC 1952) inflated, as its bytes come in?
 
 use super::decoder::DecodeError;
+use super::whole::Whole;
 use flate2::{Decompress, FlushDecompress, Status};
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -11,10 +12,16 @@ const FLAG_COMMENT: u8 = 16;
 /// A header longer than this is taken for damage.
 const MOST_HEADER_BYTES: usize = 1 << 17;
 const TRAILER_BYTES: usize = 8;
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole: it would
+/// most likely be inflated twice.
+const SMALL_MEMBER: u64 = 128 << 10;
 
 enum State {
     /// Between members; the header's bytes so far.
     Header,
+    /// At the beginning of a member's data.
+    Data,
+    /// Inside of it.
     Body,
     Trailer,
     /// Behind the last member: zero padding, which is ignored.
@@ -25,6 +32,10 @@ enum State {
 pub struct Gzip {
     state: State,
     inflate: Decompress,
+    /// Inflates small members, if it could be made.
+    whole: Option<Whole>,
+    /// Compressed bytes of the last member's data.
+    last_member: u64,
     /// Bytes of a header or trailer that the last block cut.
     held: Vec<u8>,
     members: u64,
@@ -37,6 +48,8 @@ impl Default for Gzip {
         Self {
             state: State::Header,
             inflate: Decompress::new(false),
+            whole: Whole::new(),
+            last_member: 0,
             held: Vec::new(),
             members: 0,
             crc: crc32fast::Hasher::new(),
@@ -49,6 +62,7 @@ impl Gzip {
     /// Begins a new stream.
     pub(super) fn reset(&mut self) {
         self.state = State::Header;
+        self.last_member = 0;
         self.held.clear();
         self.members = 0;
     }
@@ -63,10 +77,9 @@ impl Gzip {
         while at < input.len() {
             match self.state {
                 State::Header => at += self.header(&input[at..])?,
+                State::Data | State::Body if out.len() == out.capacity() => break,
+                State::Data => at += self.data(&input[at..], out),
                 State::Body => {
-                    if out.len() == out.capacity() {
-                        break;
-                    }
                     at += self.body(&input[at..], out)?;
                 }
                 State::Trailer => at += self.trailer(&input[at..])?,
@@ -109,8 +122,7 @@ impl Gzip {
         match header_len(&self.held) {
             Some(len) => {
                 self.held.clear();
-                self.state = State::Body;
-                self.inflate.reset(false);
+                self.state = State::Data;
                 self.crc.reset();
                 self.length = 0;
                 Ok(len - before)
@@ -122,6 +134,29 @@ impl Gzip {
         }
     }
 
+    /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
+    /// done with it yet: it is inflated step by step, and that finds what is wrong.
+    fn data(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+        let before = out.len();
+        if self.last_member <= SMALL_MEMBER
+            && let Some(whole) = &mut self.whole
+            && let Some(taken) = whole.inflate(input, out)
+        {
+            self.made(&out[before..]);
+            self.last_member = taken as u64;
+            self.state = State::Trailer;
+            return taken;
+        }
+        self.inflate.reset(false);
+        self.state = State::Body;
+        0
+    }
+
+    fn made(&mut self, bytes: &[u8]) {
+        self.crc.update(bytes);
+        self.length = self.length.wrapping_add(bytes.len() as u32);
+    }
+
     fn body(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         let (in_before, out_before) = (self.inflate.total_in(), out.len());
         let status = self
@@ -129,10 +164,10 @@ impl Gzip {
             .decompress_vec(input, out, FlushDecompress::None)
             .map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
         let made = &out[out_before..];
-        self.crc.update(made);
-        self.length = self.length.wrapping_add(made.len() as u32);
+        self.made(made);
         if status == Status::StreamEnd {
             self.state = State::Trailer;
+            self.last_member = self.inflate.total_in();
         }
         let taken = (self.inflate.total_in() - in_before) as usize;
         if taken == 0 && made.is_empty() && status != Status::StreamEnd {

@@ -28,6 +28,7 @@ pub mod splits;
 pub mod trec;
 pub mod tsv;
 pub mod warc;
+mod whole;
 pub mod zstd;
 
 /// How documents lie in a file.

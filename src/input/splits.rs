@@ -3,7 +3,7 @@
 use super::{Compression, Format, Unknown};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
-use std::io::{self, Cursor, ErrorKind, Read};
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -308,6 +308,22 @@ impl Plan {
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+    }
+
+    /// Reads up to `bytes` bytes of an input that is a plain file, from `offset` on.
+    ///
+    /// # Errors
+    /// When it cannot be read, or can be read only once.
+    pub fn peek(&self, input: u32, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
+        let path = self.inputs[input as usize].path.as_ref().ok_or(ErrorKind::NotSeekable)?;
+        if !path.metadata()?.is_file() {
+            return Err(ErrorKind::NotSeekable.into());
+        }
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut read = Vec::new();
+        file.take(bytes).read_to_end(&mut read)?;
+        Ok(read)
     }
 
     /// [`open`](Self::open) for what is no file of a known length.

@@ -1,0 +1,244 @@
+//! What is in the input, judged by a small part of it (wei11, section III.E: 1 MB out of every 1 GB)?
+//!
+//! The sample is taken in equal parts from places that are evenly spread over all inputs, before the
+//! dataflow begins and by one thread. A compressed file is sampled at its beginning, since the rest
+//! cannot be read without it; its text is taken to be [`SWELL`] times its bytes. Standard input and
+//! pipes, which can be read once, give no sample. A place in the middle of a file begins in the middle
+//! of a record, which the parsers pass over.
+//!
+//! Nothing that is wrong with the input matters here: the job itself will find it.
+
+use super::build::Indexing;
+use super::decompress::SplitStream;
+use super::parse::Parser;
+use super::read::Block;
+use crate::dictionary::group::Group;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::parsed::Regroup;
+use crate::dictionary::regroup::TokenTally;
+use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::tally::Tally;
+use crate::input::Compression;
+use crate::input::splits::Plan;
+use crate::text::analysis::Analysis;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Bytes of text in a byte of a compressed file, about.
+pub const SWELL: u64 = 4;
+/// Bytes that are read at one place, about.
+const PLACE_BYTES: u64 = 128 << 10;
+/// The sample of a gigabyte when nothing else is asked for.
+pub const SAMPLE_BYTES: u64 = 1 << 20;
+/// A larger sample tells nothing more.
+const MOST_BYTES: u64 = 64 << 20;
+/// The sample is at most this part of the input, so that it costs little where there is little.
+const PART: u64 = 64;
+/// What the memo of the sample's parser may take, in bytes.
+const MEMO_BYTES: usize = 1 << 20;
+
+/// What a sample has shown.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The work that each trie collection makes: tokens, or, where postings are indexed, units of an
+    /// appended posting.
+    pub weights: Vec<u64>,
+    /// Bytes of uncompressed input in the sample.
+    pub bytes: u64,
+    /// Places that it was taken from.
+    pub places: usize,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// A place of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    input: u32,
+    /// Where it begins in the file, in bytes.
+    offset: u64,
+    /// Bytes of uncompressed input.
+    bytes: u64,
+}
+
+/// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input. `None` when nothing
+/// can be read twice.
+pub fn sample(
+    plan: &Plan,
+    analysis: &Analysis,
+    max_document: u64,
+    indexing: Indexing,
+    per_gigabyte: u64,
+) -> Option<Sample> {
+    match indexing {
+        Indexing::Postings => {
+            take::<Tally>(plan, analysis, max_document, per_gigabyte, weigh_postings)
+        }
+        Indexing::Tokens => {
+            take::<TokenTally>(plan, analysis, max_document, per_gigabyte, weigh_tokens)
+        }
+    }
+}
+
+/// A term of a piece costs its owner a look-up that misses the cache, and most terms are encoded as
+/// lists of their own: as much as so many postings.
+const TERM_WEIGHT: u64 = 12;
+
+fn weigh_postings(group: &Group, weights: &mut [u64]) {
+    for term in &group.terms {
+        weights[usize::from(term.collection)] += TERM_WEIGHT + u64::from(term.postings);
+    }
+}
+
+fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
+    for (collection, stream) in group.streams() {
+        weights[usize::from(collection)] += Tokens::new(stream).count() as u64;
+    }
+}
+
+fn take<R: Regroup>(
+    plan: &Plan,
+    analysis: &Analysis,
+    max_document: u64,
+    per_gigabyte: u64,
+    weigh: fn(&R::Group, &mut [u64]),
+) -> Option<Sample> {
+    let start = Instant::now();
+    let places = places(plan, per_gigabyte);
+    let owners = Arc::new(Owners::in_turn(1));
+    let mut parser = Parser::<R>::new(analysis.clone(), owners, MEMO_BYTES, max_document);
+    let mut sample =
+        Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
+    for place in places {
+        let Some(block) = read(plan, place) else { continue };
+        let format = plan.inputs[place.input as usize].format;
+        // A window that is larger is met by the job itself.
+        let mut stream = SplitStream::new(format, max_document, 23);
+        loop {
+            let Ok((piece, done)) = stream.step(&block) else { break };
+            if let Some(piece) = piece {
+                sample.bytes += piece.bytes.len() as u64;
+                let (groups, _) = parser.parse(plan, piece);
+                groups.iter().for_each(|group| weigh(group, &mut sample.weights));
+            }
+            if done {
+                break;
+            }
+        }
+        sample.places += 1;
+    }
+    sample.seconds = start.elapsed().as_secs_f64();
+    (sample.bytes > 0).then_some(sample)
+}
+
+/// Reads a place as a block that ends its split; `None` if that is not possible.
+fn read(plan: &Plan, place: Place) -> Option<Block> {
+    let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
+    let mut head = read(0, 4)?;
+    let compression = Compression::by_content(&head);
+    let bytes = match compression {
+        Compression::None => read(place.offset, place.bytes)?,
+        _ => {
+            head.extend(plan.peek(place.input, 4, place.bytes / SWELL).ok()?);
+            head
+        }
+    };
+    Some(Block {
+        split: 0,
+        block: 0,
+        input: place.input,
+        compression,
+        bytes,
+        ends_input: true,
+        ends_split: true,
+    })
+}
+
+/// Where samples are taken.
+fn places(plan: &Plan, per_gigabyte: u64) -> Vec<Place> {
+    let text = |bytes: u64, compressed: bool| if compressed { bytes * SWELL } else { bytes };
+    let sizes: Vec<(u64, bool)> = (0..plan.inputs.len())
+        .map(|i| {
+            let input = &plan.inputs[i];
+            let ending = input.path.as_ref().and_then(|path| path.extension());
+            let compressed = ending.is_some_and(|e| e == "gz" || e == "zst" || e == "zstd");
+            (text(input.bytes, compressed), compressed)
+        })
+        .collect();
+    let total: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
+    let wanted = ((u128::from(total) * u128::from(per_gigabyte)) >> 30) as u64;
+    let bytes = wanted.max(per_gigabyte).min(total / PART).min(MOST_BYTES);
+    let number = bytes.div_ceil(PLACE_BYTES);
+    let mut places: Vec<Place> = Vec::new();
+    let (mut input, mut before) = (0, 0);
+    for i in 0..number {
+        let at = (u128::from(total) * u128::from(2 * i + 1) / u128::from(2 * number)) as u64;
+        while before + sizes[input].0 <= at {
+            before += sizes[input].0;
+            input += 1;
+        }
+        let place = Place { input: input as u32, offset: at - before, bytes: bytes / number };
+        match places.last_mut() {
+            // A compressed file has one place, its beginning.
+            Some(last) if last.input == place.input && sizes[input].1 => last.bytes += place.bytes,
+            _ => places.push(place),
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::trie_collection::trie_collection;
+
+    fn lines(n: usize, word: &str) -> String {
+        format!("{{\"text\": \"{word} common {word}\"}}\n").repeat(n)
+    }
+
+    fn gzip(text: &str) -> Vec<u8> {
+        use std::io::Write as _;
+        let mut writer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn places_are_spread_over_all_inputs() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a.jsonl", "b.jsonl", "c.jsonl.gz"] {
+            std::fs::write(dir.path().join(name), lines(100_000, "mill")).unwrap();
+        }
+        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+        let found = places(&plan, SAMPLE_BYTES);
+        let total: u64 = plan.inputs.iter().map(|i| i.bytes).sum::<u64>() * 2;
+        let bytes: u64 = found.iter().map(|place| place.bytes).sum();
+        assert!(bytes <= total / PART && bytes + 10 > total / PART, "{bytes} of {total}");
+        let mut inputs: Vec<u32> = found.iter().map(|place| place.input).collect();
+        inputs.dedup();
+        // The file that says that it is compressed weighs four times.
+        assert!(inputs.len() > 1 && inputs.last() == Some(&2), "{found:?}");
+        assert!(places(&Plan::new(&[], None).unwrap(), SAMPLE_BYTES).is_empty());
+    }
+
+    #[test]
+    fn weighs_collections_of_raw_and_compressed_files() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a.jsonl"), lines(60_000, "miller")).unwrap();
+        std::fs::write(dir.path().join("b.jsonl.gz"), gzip(&lines(900_000, "races"))).unwrap();
+        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
+        let take = |indexing| sample(&plan, &Analysis::default(), 1 << 20, indexing, SAMPLE_BYTES);
+        let tokens = take(Indexing::Tokens).unwrap();
+        let weight = |sample: &Sample, term| sample.weights[usize::from(trie_collection(term))];
+        let (mill, race, common) =
+            (weight(&tokens, "miller"), weight(&tokens, "race"), weight(&tokens, "common"));
+        assert!(mill > 100 && race > 100, "{mill} {race}");
+        assert!((mill + race).abs_diff(2 * common) <= 4, "{mill} {race} {common}");
+        assert_eq!(tokens.weights.iter().sum::<u64>(), mill + race + common);
+        let postings = take(Indexing::Postings).unwrap();
+        // Twice in a document is one posting.
+        let postings = [weight(&postings, "miller"), weight(&postings, "race")];
+        assert!(postings[0] < mill && postings[1] < race, "{postings:?}");
+    }
+}

@@ -1,0 +1,38 @@
+//! How does the paper's CPU indexer take parsed blocks?
+
+use super::run::{BTreeRun, WalkedRun};
+use crate::dictionary::closed::{ClosedError, ClosedTerms};
+use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use crate::dictionary::stream::TokenGroup;
+
+/// Inserts the tokens of a block when it is asked to do a part of its work.
+#[derive(Default)]
+pub struct CpuIndexer {
+    run: BTreeRun,
+    block: Option<ParsedBlock>,
+}
+
+impl TokenIndexer for CpuIndexer {
+    fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError> {
+        debug_assert!(self.block.is_none());
+        self.block = Some(block);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        if let Some(block) = self.block.take() {
+            let block: Vec<(&TokenGroup, u32)> =
+                block.iter().map(|(group, first)| (group, *first)).collect();
+            self.run.append(&block);
+        }
+        Ok(0)
+    }
+
+    fn most_blocks(&self) -> usize {
+        1
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        Ok(Box::new(WalkedRun::from(std::mem::take(&mut self.run))))
+    }
+}

@@ -1,0 +1,175 @@
+//! The paper's CPU indexer: what does one owner know of the run that is open, if it gets tokens?
+//! Every token is searched in the B-tree of its trie collection, and postings are appended as they
+//! come (section III.D.1).
+//!
+//! The last posting of a term is *open*, for the next token may belong to it too; the others lie in
+//! [`Slices`] in the form of [`folded`].
+
+use super::forest::Forest;
+use super::walk::Walk;
+use crate::codec::folded;
+use crate::codec::level::{Level, level};
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::slices::{Chain, Slices};
+use crate::dictionary::stream::{TokenGroup, Tokens};
+
+/// A term's postings so far.
+#[derive(Clone, Copy)]
+struct Record {
+    /// Where those are that are not open; begins with the second posting.
+    chain: Chain,
+    df: u32,
+    /// Docid of the open posting, counted from the run's first document.
+    last: u32,
+    /// Documents between it and the posting before.
+    gap: u32,
+    /// Its frequency.
+    tf: u32,
+}
+
+/// The part of an open run that one indexer owns.
+#[derive(Default)]
+pub struct BTreeRun {
+    forest: Forest,
+    records: Vec<Record>,
+    slices: Slices,
+    postings: u64,
+    /// Scratch: a posting.
+    bytes: Vec<u8>,
+}
+
+/// The streams of one collection in a block: the number of the piece, and the place in its group.
+type Streams = [(u16, u32, u32)];
+
+impl BTreeRun {
+    /// Terms so far.
+    pub fn terms(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Postings so far.
+    pub fn postings_len(&self) -> u64 {
+        self.postings
+    }
+
+    /// The trees.
+    pub fn forest(&self) -> &Forest {
+        &self.forest
+    }
+
+    /// Appends the tokens of a parsed block: consecutive pieces, in the order of their docids, each
+    /// with the docid of its first document, counted from the run's first. All tokens of a trie
+    /// collection are taken together, so that its tree stays in the cache.
+    pub fn append(&mut self, block: &[(&TokenGroup, u32)]) {
+        let mut streams: Vec<(u16, u32, u32)> =
+            Vec::with_capacity(block.iter().map(|(group, _)| group.collections.len()).sum());
+        for (piece, (group, _)) in (0u32..).zip(block) {
+            let places = (0u32..).zip(&group.collections);
+            streams.extend(places.map(|(place, &(collection, _))| (collection, piece, place)));
+        }
+        // The sort is stable and finds the ascending stretch of each piece.
+        streams.sort_by_key(|&(collection, ..)| collection);
+        match level() {
+            // SAFETY: the machine has the instructions of this level.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.append_avx512(block, &streams) },
+            // SAFETY: the machine has the instructions of this level.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.append_avx2(block, &streams) },
+            Level::Portable => self.append_streams(block, &streams),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn append_avx512(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
+        self.append_streams(block, streams);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn append_avx2(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
+        self.append_streams(block, streams);
+    }
+
+    #[inline(always)]
+    fn append_streams(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
+        for &(collection, piece, place) in streams {
+            let (group, first) = block[piece as usize];
+            let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
+            for (document, suffix) in Tokens::new(stream) {
+                let (term, new) = self.forest.find_or_insert(collection, suffix);
+                self.count(term, new, first + document);
+            }
+        }
+    }
+
+    /// Counts a token of a term.
+    #[inline(always)]
+    fn count(&mut self, term: u32, new: bool, docid: u32) {
+        if new {
+            self.postings += 1;
+            let chain = Chain::default();
+            return self.records.push(Record { chain, df: 1, last: docid, gap: docid, tf: 1 });
+        }
+        let record = &mut self.records[term as usize];
+        if record.last == docid {
+            record.tf += 1;
+            return;
+        }
+        if record.df == 1 {
+            record.chain = self.slices.begin();
+        }
+        self.bytes.clear();
+        folded::put(record.gap, record.tf, &mut self.bytes);
+        self.slices.append(&mut record.chain, &self.bytes);
+        self.postings += 1;
+        record.df += 1;
+        record.gap = docid - record.last - 1;
+        record.last = docid;
+        record.tf = 1;
+    }
+
+    /// Puts the postings of a term, in the form of [`folded`], in the place of what `bytes` holds.
+    fn postings(&self, term: u32, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        let record = &self.records[term as usize];
+        if record.df > 1 {
+            self.slices.read(&record.chain, |slice| bytes.extend_from_slice(slice));
+        }
+        folded::put(record.gap, record.tf, bytes);
+    }
+}
+
+/// The terms of a closed run.
+pub struct WalkedRun {
+    run: BTreeRun,
+    walk: Walk,
+    collection: u16,
+    suffix: Vec<u8>,
+}
+
+impl From<BTreeRun> for WalkedRun {
+    fn from(run: BTreeRun) -> Self {
+        Self { run, walk: Walk::default(), collection: 0, suffix: Vec::new() }
+    }
+}
+
+impl ClosedTerms for WalkedRun {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        postings.clear();
+        let Some((collection, term)) = self.walk.next(&self.run.forest, &mut self.suffix) else {
+            return Ok(Advance::End);
+        };
+        self.collection = collection;
+        self.run.postings(term, postings);
+        Ok(Advance::Term)
+    }
+
+    fn term(&self) -> (u16, &[u8]) {
+        (self.collection, &self.suffix)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,56 @@
+//! In which order do the terms of a [`Forest`] come out? By trie collection, then by suffix: the
+//! order of the lexicon, by going through the trees, so that nothing is sorted.
+
+use super::NONE;
+use super::forest::Forest;
+
+/// A place between two terms of a forest.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// The trie collection that comes next.
+    collection: u16,
+    /// From the root down: a node and the next of its terms.
+    path: Vec<(u32, u32)>,
+}
+
+impl Walk {
+    /// Moves behind the next term; returns its trie collection and its number, and puts its suffix in
+    /// the place of what `suffix` holds. `None` behind the last term.
+    pub fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {
+        loop {
+            let Some((at, i)) = self.path.last_mut() else {
+                if usize::from(self.collection) >= crate::text::trie_collection::TRIE_COLLECTIONS {
+                    return None;
+                }
+                let root = forest.root(self.collection);
+                self.collection += 1;
+                self.descend(forest, root);
+                continue;
+            };
+            let node = forest.node(*at);
+            if *i == node.count {
+                self.path.pop();
+                continue;
+            }
+            let term = *i as usize;
+            *i += 1;
+            suffix.clear();
+            let cache = node.caches[term].to_be_bytes();
+            let cached = cache.iter().position(|&byte| byte == 0).unwrap_or(cache.len());
+            suffix.extend_from_slice(&cache[..cached]);
+            if node.strings[term] != NONE {
+                forest.strings().append(node.strings[term], suffix);
+            }
+            self.descend(forest, node.children[term + 1]);
+            return Some((self.collection - 1, node.postings[term]));
+        }
+    }
+
+    /// Goes from a node down to the first leaf.
+    fn descend(&mut self, forest: &Forest, mut at: u32) {
+        while at != NONE {
+            self.path.push((at, 0));
+            at = forest.node(at).children[0];
+        }
+    }
+}

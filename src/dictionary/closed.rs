@@ -1,0 +1,37 @@
+//! In which form does a closed run leave its dictionary? Term after term in the order of the
+//! lexicon, with the postings of each; some of them only when a device has sent them.
+
+use std::error::Error;
+
+/// Where [`ClosedTerms::advance`] has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advance {
+    /// At a term.
+    Term,
+    /// The next term is not there yet: ask again later. Nothing has moved.
+    Later,
+    /// Behind the last term.
+    End,
+}
+
+/// Any error of a dictionary.
+pub type ClosedError = Box<dyn Error + Send + Sync>;
+
+/// One owner's terms of a closed run, in the order of the lexicon: by trie collection, then by
+/// suffix.
+pub trait ClosedTerms {
+    /// Moves on to the next term and puts its postings in the place of what `postings` holds: docids
+    /// counted from the run's first document, in the form of [`folded`](crate::codec::folded), a
+    /// list's first gap counted from -1. Never waits.
+    ///
+    /// # Errors
+    /// Of a device.
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError>;
+
+    /// The term that it stands at, as (trie collection, suffix).
+    ///
+    /// # Panics
+    /// If the last answer of [`advance`](Self::advance) that was not [`Advance::Later`] was not
+    /// [`Advance::Term`].
+    fn term(&self) -> (u16, &[u8]);
+}

@@ -1,0 +1,36 @@
+//! What does an indexer that takes tokens have to do? The same on the CPU and on a device, so that
+//! the operator which feeds it knows neither: blocks of consecutive pieces go in, runs come out.
+
+use super::closed::{ClosedError, ClosedTerms};
+use super::stream::TokenGroup;
+
+/// Consecutive pieces of one run that an indexer takes together, collection by collection over all
+/// of them: each with the docid of its first document, counted from the run's first.
+pub type ParsedBlock = Vec<(TokenGroup, u32)>;
+
+/// One indexer: it owns some trie collections for the life of the job, and has one run open.
+///
+/// None of its functions waits for a device.
+pub trait TokenIndexer {
+    /// Takes the next block of the open run. The indexer may be done with it later.
+    ///
+    /// # Errors
+    /// Of a device.
+    fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError>;
+
+    /// Does, or looks after, a part of the work that was taken; returns how many blocks are not done.
+    ///
+    /// # Errors
+    /// Of a device.
+    fn advance(&mut self) -> Result<usize, ClosedError>;
+
+    /// Blocks that it takes at a time; the operator keeps others back.
+    fn most_blocks(&self) -> usize;
+
+    /// Closes the run, all blocks of which are done, and opens the next. The next run gets no block
+    /// before the closed one has given its last term and is dropped.
+    ///
+    /// # Errors
+    /// Of a device.
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError>;
+}

@@ -1,0 +1,100 @@
+//! Which indexer owns which trie collection, and which worker runs it?
+
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+
+/// The owner of every trie collection for the life of a job, and the order in which a piece is laid
+/// out: by owner, then by collection. Nothing in an index depends on it.
+#[derive(Debug)]
+pub struct Owners {
+    owner: Box<[u32]>,
+    order: Box<[u16]>,
+    /// The place of each collection in that order.
+    rank: Box<[u16]>,
+    /// The worker of each owner.
+    workers: Box<[usize]>,
+}
+
+impl Owners {
+    /// Gives each collection the owner that `owner` says; owner `i` runs on worker `workers[i]`.
+    ///
+    /// # Panics
+    /// If an owner has no worker.
+    pub fn new(owner: impl Fn(u16) -> u32, workers: impl Into<Box<[usize]>>) -> Self {
+        let workers = workers.into();
+        let owner: Box<[u32]> = (0..TRIE_COLLECTIONS as u16).map(owner).collect();
+        assert!(owner.iter().all(|&o| (o as usize) < workers.len()), "every owner has a worker");
+        let mut order: Box<[u16]> = (0..TRIE_COLLECTIONS as u16).collect();
+        order.sort_by_key(|&c| owner[usize::from(c)]);
+        let mut rank = vec![0; TRIE_COLLECTIONS].into_boxed_slice();
+        for (place, &collection) in order.iter().enumerate() {
+            rank[usize::from(collection)] = place as u16;
+        }
+        Self { owner, order, rank, workers }
+    }
+
+    /// Deals the collections out to one owner on each of `workers` in turn: neighbours, which have
+    /// like numbers of tokens, go to different workers.
+    pub fn in_turn(workers: usize) -> Self {
+        Self::new(|collection| u32::from(collection) % workers as u32, Vec::from_iter(0..workers))
+    }
+
+    /// The number of owners.
+    pub fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Whether there is none, which cannot be: every collection has one.
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// The owner of a collection.
+    #[inline]
+    pub fn of(&self, collection: u16) -> u32 {
+        self.owner[usize::from(collection)]
+    }
+
+    /// The place of a collection in the layout of a piece.
+    #[inline]
+    pub fn rank(&self, collection: u16) -> u16 {
+        self.rank[usize::from(collection)]
+    }
+
+    /// All collections in the order of their ranks.
+    pub fn in_order(&self) -> impl Iterator<Item = u16> {
+        self.order.iter().copied()
+    }
+
+    /// The worker that runs an owner.
+    #[inline]
+    pub fn worker(&self, owner: u32) -> usize {
+        self.workers[owner as usize]
+    }
+
+    /// The owners that a worker runs.
+    pub fn on_worker(&self, worker: usize) -> impl Iterator<Item = u32> {
+        (0u32..).zip(&self.workers).filter(move |&(_, &w)| w == worker).map(|(owner, _)| owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn law_ranks_follow_owner_then_collection(owners in 1u32..9, workers in 1usize..5, seed in 0u32..1000) {
+            let owner = |c: u16| (u32::from(c) * 7 + seed) / 5 % owners;
+            let places: Vec<usize> = (0..owners as usize).map(|o| o % workers).collect();
+            let map = Owners::new(owner, places);
+            let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
+            order.sort_by_key(|&c| map.rank(c));
+            prop_assert!(order.windows(2).all(|w| (map.of(w[0]), w[0]) < (map.of(w[1]), w[1])));
+            let mut all: Vec<u32> = (0..workers).flat_map(|w| map.on_worker(w)).collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, Vec::from_iter(0..owners));
+            prop_assert!((0..owners).all(|o| map.worker(o) == o as usize % workers));
+        }
+    }
+}

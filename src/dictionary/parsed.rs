@@ -1,0 +1,81 @@
+//! What does a parser make of a piece, and what do all forms of it have in common? Postings for
+//! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the piece.
+
+use super::group::{Group, GroupTerm};
+use super::owners::Owners;
+use super::stream::TokenGroup;
+use crate::order::PieceCounts;
+use crate::text::analysis::Analysis;
+use std::sync::Arc;
+
+/// Turns the documents of a piece into groups by owner and trie collection.
+pub trait Regroup {
+    /// What one owner gets of a piece.
+    type Group: PieceGroup;
+
+    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
+    fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self;
+
+    /// Takes the next document of the piece; returns its length: its indexed tokens.
+    fn document(&mut self, text: &[u8]) -> u32;
+
+    /// Documents of the piece so far.
+    fn documents(&self) -> u32;
+
+    /// Ends the piece: one group for each owner, all of them with the same counts. The next piece
+    /// can begin.
+    fn finish(&mut self) -> Vec<Self::Group>;
+}
+
+/// What one owner gets of a piece.
+pub trait PieceGroup: Send + 'static {
+    /// The owner.
+    fn owner(&self) -> u32;
+
+    /// The piece's counts, for the owner's sequencer.
+    fn counts(&self) -> &PieceCounts;
+
+    /// The codes of its documents' lengths (`score::bounds`).
+    fn lengths(&self) -> &Arc<[u8]>;
+
+    /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
+    fn memory_bytes(&self) -> usize;
+}
+
+impl PieceGroup for Group {
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn counts(&self) -> &PieceCounts {
+        &self.counts
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.terms.capacity() * size_of::<GroupTerm>()
+            + self.suffixes.capacity()
+            + self.lists.capacity()
+    }
+}
+
+impl PieceGroup for TokenGroup {
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn counts(&self) -> &PieceCounts {
+        &self.counts
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
+    }
+}

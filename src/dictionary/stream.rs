@@ -1,0 +1,220 @@
+//! What does a parser send to one indexer that takes tokens? The paper's regrouped stream (wei11,
+//! section III.C, step 5): the tokens of a piece by trie collection, in document order, without the
+//! prefix that the collection implies.
+//!
+//! ```text
+//! stream of a collection:  token, token, ...
+//! token:                   gap, length, that many bytes of the suffix    (figure 6)
+//! gap:                     documents since the token before, of the first one since the piece's
+//!                          first document: one byte; 255 adds 255 and another gap byte follows
+//! length:                  one byte
+//! ```
+//!
+//! The paper writes each document's id once in front of its tokens. A gap for each token takes about
+//! as many bytes, for most documents have one or two tokens of a collection, and a stream can be
+//! taken up at any token whose document is known.
+
+use super::short;
+use crate::order::PieceCounts;
+use std::sync::Arc;
+
+/// The gap byte that says that the gap goes on.
+pub const MORE: u8 = 255;
+
+/// The tokens of one piece that belong to one indexer, and what every indexer must know of the piece.
+#[derive(Default)]
+pub struct TokenGroup {
+    /// The indexer.
+    pub owner: u32,
+    /// The piece's counts, for the indexer's sequencer.
+    pub counts: Arc<PieceCounts>,
+    /// The codes of its documents' lengths (`score::bounds`).
+    pub lengths: Arc<[u8]>,
+    /// Bytes of text that all groups of the piece were made of.
+    pub text_bytes: u64,
+    /// Tokens in all streams of the group.
+    pub tokens: u32,
+    /// Trie collections that have tokens, ascending, and where each one's stream ends in `bytes`.
+    pub collections: Vec<(u16, u32)>,
+    /// The streams, end to end.
+    pub bytes: Vec<u8>,
+}
+
+impl TokenGroup {
+    /// The `i`-th collection and its stream.
+    #[inline]
+    pub fn stream(&self, i: usize) -> Option<(u16, &[u8])> {
+        let &(collection, end) = self.collections.get(i)?;
+        let start = i.checked_sub(1).map_or(0, |before| self.collections[before].1);
+        Some((collection, &self.bytes[start as usize..end as usize]))
+    }
+
+    /// All collections and their streams, ascending.
+    pub fn streams(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        (0..self.collections.len()).filter_map(|i| self.stream(i))
+    }
+}
+
+/// Writes the streams of one group, one after the other.
+#[derive(Default)]
+pub struct StreamWriter {
+    group: TokenGroup,
+    /// The document of the token before.
+    document: u32,
+}
+
+impl StreamWriter {
+    /// Begins the group of an indexer that is expected to take so many bytes.
+    pub fn new(owner: u32, bytes: usize) -> Self {
+        let bytes = Vec::with_capacity(bytes);
+        Self { group: TokenGroup { owner, bytes, ..TokenGroup::default() }, document: 0 }
+    }
+
+    /// Appends a token to the stream of its collection. Collections come in ascending order, and the
+    /// documents of one collection, counted from the piece's first, in document order.
+    ///
+    /// # Panics
+    /// When the suffix has more than 255 bytes, which the analysis rules out, or the streams reach
+    /// 4 GiB, which the bound on a document rules out.
+    #[inline]
+    pub fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
+        let group = &mut self.group;
+        match group.collections.last() {
+            Some(&(last, _)) if last == collection => {}
+            last => {
+                debug_assert!(last.is_none_or(|&(last, _)| last < collection));
+                group.collections.push((collection, 0));
+                self.document = 0;
+            }
+        }
+        debug_assert!(document >= self.document);
+        let mut gap = document - self.document;
+        self.document = document;
+        while gap >= u32::from(MORE) {
+            group.bytes.push(MORE);
+            gap -= u32::from(MORE);
+        }
+        let length = u8::try_from(suffix.len()).expect("the analysis cuts terms at 255 bytes");
+        group.bytes.extend_from_slice(&[gap as u8, length]);
+        short::push(suffix, &mut group.bytes);
+        group.tokens += 1;
+        let end = u32::try_from(group.bytes.len()).expect("a piece's tokens stay below 4 GiB");
+        group.collections.last_mut().expect("the collection was pushed").1 = end;
+    }
+
+    /// Ends the group.
+    pub fn finish(self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
+        TokenGroup { counts, lengths, ..self.group }
+    }
+}
+
+/// The tokens of a stream as (document counted from the piece's first, suffix).
+#[derive(Clone, Debug)]
+pub struct Tokens<'a> {
+    bytes: &'a [u8],
+    document: u32,
+}
+
+impl<'a> Tokens<'a> {
+    /// Reads a stream from its beginning.
+    pub fn new(stream: &'a [u8]) -> Self {
+        Self { bytes: stream, document: 0 }
+    }
+
+    /// Bytes that are not read.
+    pub fn rest(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = (u32, &'a [u8]);
+
+    /// The next token; `None` at the end, and where a token is cut short, which leaves a
+    /// [`rest`](Self::rest).
+    #[inline]
+    fn next(&mut self) -> Option<(u32, &'a [u8])> {
+        let (mut document, mut at) = (self.document, 0);
+        let length = loop {
+            let &[gap, next, ..] = self.bytes.get(at..)? else { return None };
+            document = document.checked_add(u32::from(gap))?;
+            at += 1;
+            if gap < MORE {
+                break usize::from(next);
+            }
+        };
+        let suffix = self.bytes.get(at + 1..at + 1 + length)?;
+        self.document = document;
+        self.bytes = &self.bytes[at + 1 + length..];
+        Some((document, suffix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Tokens of one collection: documents as gaps, and suffixes.
+    fn stream() -> impl Strategy<Value = Vec<(u32, Vec<u8>)>> {
+        let gap = prop_oneof![4 => 0u32..3, 1 => 250u32..260, 1 => 505u32..515, 1 => 0u32..5000];
+        let suffix = prop_oneof![
+            4 => prop::collection::vec(any::<u8>(), 0..20),
+            1 => prop::collection::vec(any::<u8>(), 250..256),
+        ];
+        prop::collection::vec((gap, suffix), 1..40)
+    }
+
+    proptest! {
+        #[test]
+        fn law_reads_what_it_wrote(streams in prop::collection::btree_map(0u16..17_613, stream(), 0..8)) {
+            let mut writer = StreamWriter::new(3, 0);
+            let mut expected = BTreeMap::new();
+            for (&collection, tokens) in &streams {
+                let mut document = 0;
+                let mut list = Vec::new();
+                for (gap, suffix) in tokens {
+                    document += gap;
+                    writer.token(collection, document, suffix);
+                    list.push((document, &suffix[..]));
+                }
+                expected.insert(collection, list);
+            }
+            let lengths: Arc<[u8]> = Arc::from(&[1u8, 2][..]);
+            let group = writer.finish(Arc::default(), lengths);
+            prop_assert_eq!((group.owner, &group.lengths[..]), (3, &[1u8, 2][..]));
+            prop_assert_eq!(group.tokens as usize, streams.values().map(Vec::len).sum::<usize>());
+            let got: BTreeMap<u16, Vec<(u32, &[u8])>> =
+                group.streams().map(|(c, bytes)| (c, Tokens::new(bytes).collect())).collect();
+            prop_assert_eq!(group.collections.len(), got.len());
+            prop_assert_eq!(got, expected);
+        }
+
+        /// Any bytes are read without a panic, and what is read lies in them.
+        #[test]
+        fn law_bad_bytes_end_the_stream(bytes in prop::collection::vec(prop_oneof![Just(255u8), 0u8..6, any::<u8>()], 0..300)) {
+            let mut tokens = Tokens::new(&bytes);
+            let read: usize = tokens.by_ref().map(|(_, suffix)| suffix.len() + 2).sum();
+            prop_assert!(read + tokens.rest() <= bytes.len());
+        }
+
+        /// A stream that is cut anywhere gives a prefix of its tokens.
+        #[test]
+        fn law_a_cut_stream_is_a_prefix(tokens in stream(), cut in 0usize..10_000) {
+            let mut writer = StreamWriter::new(0, 0);
+            let mut document = 0;
+            for (gap, suffix) in &tokens {
+                document += gap;
+                writer.token(7, document, suffix);
+            }
+            let group = writer.finish(Arc::default(), Arc::default());
+            let (_, bytes) = group.stream(0).unwrap();
+            let whole: Vec<_> = Tokens::new(bytes).collect();
+            let cut = &bytes[..cut % (bytes.len() + 1)];
+            let part: Vec<_> = Tokens::new(cut).collect();
+            prop_assert_eq!(&whole[..part.len()], &part[..]);
+            prop_assert_eq!(part.len() == whole.len(), cut.len() == bytes.len());
+        }
+    }
+}

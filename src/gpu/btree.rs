@@ -1,0 +1,455 @@
+//! How does a device index a run? Its dictionary is [`Trees`], a B-tree for each trie collection;
+//! [`Kernels::insert`] adds the tokens of a parsed block, [`Kernels::measure`] and
+//! [`Kernels::collect`] give terms and postings back in the order of the lexicon (Wei and JaJa, *A fast
+//! algorithm for constructing inverted files on heterogeneous platforms*, IPDPS 2011, sections III.B
+//! and III.D.2).
+//!
+//! `kernels/btree.cu` has the steps, the arrays and their sizes. The twin is
+//! [`dictionary::btree`](crate::dictionary::btree): the same tokens in a
+//! [`BTreeRun`](crate::dictionary::btree::run::BTreeRun) give the same terms with the same bytes.
+//! Everything is enqueued on the streams of the [`Device`]; nothing waits. The paper's order of work
+//! for a block: [`Staged::fill`], [`Staged::upload`], [`Kernels::insert`].
+
+pub mod block;
+pub mod room;
+pub mod terms;
+
+use super::device::{Device, Kernel, Ticket};
+use super::error::{Geometry, GpuError, Launched, Work};
+use super::memory::DeviceBuffer;
+use super::modules::Toolchain;
+use super::nvrtc::Source;
+use super::pinned::Pinned;
+use crate::dictionary::stream::TokenGroup;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use block::{Block, Row};
+use cudarc::driver::PushKernelArg;
+use room::{COUNTERS, Room};
+use std::ops::Range;
+use terms::Sums;
+
+/// How many threads search, and what they keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Warps of a thread block, each with a collection of its own: 1 in the paper.
+    pub warps: u32,
+    /// Nodes that a warp keeps in shared memory.
+    pub slots: u32,
+    /// Thread blocks that are to fit a multiprocessor, which bounds their registers.
+    pub blocks_per_sm: u32,
+    /// Thread blocks: 480 in the paper.
+    pub blocks: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { warps: 1, slots: 8, blocks_per_sm: 32, blocks: 132 * 32 }
+    }
+}
+
+impl Tuning {
+    /// The source with these sizes.
+    pub fn source(&self) -> Source {
+        let sizes =
+            [("WARPS", self.warps), ("SLOTS", self.slots), ("BLOCKS_PER_SM", self.blocks_per_sm)];
+        Source { name: "btree", text: include_str!("../../kernels/btree.cu"), sizes: sizes.into() }
+    }
+
+    /// All warps.
+    pub fn all_warps(&self) -> u32 {
+        self.warps * self.blocks
+    }
+}
+
+/// The arenas of one run on a device, and what stands beside them.
+#[derive(Debug)]
+pub struct Trees {
+    roots: DeviceBuffer<u32>,
+    nodes: DeviceBuffer<u32>,
+    strings: DeviceBuffer<u64>,
+    records: DeviceBuffer<u32>,
+    slices: DeviceBuffer<u8>,
+    counters: DeviceBuffer<u64>,
+    spares: DeviceBuffer<u32>,
+    room: Room,
+}
+
+impl Trees {
+    /// Empty trees with this room, for launches with this tuning.
+    ///
+    /// # Errors
+    /// The device has not so much memory.
+    pub fn new(device: &Device, room: Room, tuning: &Tuning) -> Result<Self, GpuError> {
+        let mut trees = Self {
+            roots: device.alloc("roots of trees", TRIE_COLLECTIONS)?,
+            nodes: device.alloc("nodes of trees", room.nodes as usize * 128)?,
+            strings: device.alloc("strings of terms", room.string_words as usize)?,
+            records: device.alloc("records of terms", room.records as usize * 8)?,
+            slices: device.alloc("slices of postings", room.slice_units as usize * 8)?,
+            counters: device.alloc("counters", COUNTERS)?,
+            spares: device.alloc("chunks of arenas", tuning.all_warps() as usize * 8)?,
+            room,
+        };
+        trees.clear(device)?;
+        Ok(trees)
+    }
+
+    /// Units of its arenas.
+    pub fn room(&self) -> Room {
+        self.room
+    }
+
+    /// The run's counters: what [`Usage`](room::Usage) is made from.
+    pub fn counters(&self) -> &DeviceBuffer<u64> {
+        &self.counters
+    }
+
+    /// Enqueues the end of the run: all trees are empty then.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn clear(&mut self, device: &Device) -> Result<(), GpuError> {
+        let failed = |source| device.call("clear the trees", source);
+        // A tree without a root has the number of none. There is no call that sets all bits.
+        let none = [u32::MAX; TRIE_COLLECTIONS];
+        let stream = device.compute();
+        stream.memcpy_htod(&none, self.roots.slice_mut()).map_err(failed)?;
+        stream.memset_zeros(self.counters.slice_mut()).map_err(failed)?;
+        stream.memset_zeros(self.spares.slice_mut()).map_err(failed)
+    }
+}
+
+/// The most that blocks of one owner have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Most {
+    /// Bytes of the streams of all pieces.
+    pub bytes: usize,
+    /// Segments: collections of all pieces.
+    pub segments: usize,
+}
+
+/// A parsed block on a device.
+#[derive(Debug)]
+pub struct Staged {
+    input: DeviceBuffer<u8>,
+    streams: DeviceBuffer<u8>,
+    segments: DeviceBuffer<u32>,
+    work: DeviceBuffer<u32>,
+    /// Segments and collections of the block that is there.
+    rows: (u32, u32),
+}
+
+impl Most {
+    /// Bytes of pinned memory that such a block takes.
+    pub fn pinned_bytes(&self) -> usize {
+        let rows = self.segments + block::PADDING + TRIE_COLLECTIONS;
+        self.bytes.next_multiple_of(size_of::<Row>()) + rows * size_of::<Row>()
+    }
+
+    /// Whether a block has no more than this.
+    pub fn holds(&self, block: &Block) -> bool {
+        block.input_bytes as usize <= self.bytes && block.segments_len() as usize <= self.segments
+    }
+}
+
+impl Staged {
+    /// Makes room for a block.
+    ///
+    /// # Errors
+    /// The device has not so much memory.
+    pub fn new(device: &Device, most: &Most) -> Result<Self, GpuError> {
+        let streams = most.bytes + TRIE_COLLECTIONS * size_of::<Row>();
+        Ok(Self {
+            input: device.alloc("pieces", most.bytes)?,
+            streams: device.alloc("streams", streams)?,
+            segments: device.alloc("segments", (most.segments + block::PADDING) * 4)?,
+            work: device.alloc("work list", TRIE_COLLECTIONS * 4)?,
+            rows: (0, 0),
+        })
+    }
+
+    /// Writes a block to pinned memory of at least [`Most::pinned_bytes`]; `pieces` are those that
+    /// `block` was made from.
+    ///
+    /// # Errors
+    /// The memory's last copy is under way.
+    ///
+    /// # Panics
+    /// If it is too small.
+    pub fn fill(
+        block: &Block,
+        pieces: &[(&TokenGroup, u32)],
+        to: &mut Pinned,
+    ) -> Result<(), GpuError> {
+        let mut rest = to.bytes_mut()?;
+        let mut put = |bytes: &[u8]| {
+            let (here, behind) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+            here.copy_from_slice(bytes);
+            rest = behind;
+        };
+        for (group, _) in pieces {
+            put(&group.bytes);
+        }
+        let tables = Self::tables_at(block);
+        put(&[0; size_of::<Row>()][..tables - block.input_bytes as usize]);
+        put(bytemuck::cast_slice(&block.segments));
+        put(bytemuck::cast_slice(&block.work));
+        Ok(())
+    }
+
+    /// Where the tables begin in pinned memory.
+    fn tables_at(block: &Block) -> usize {
+        (block.input_bytes as usize).next_multiple_of(size_of::<Row>())
+    }
+
+    /// Enqueues the copy of a block that [`fill`](Self::fill) wrote. Its ticket is that of the copy.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no room for the block.
+    pub fn upload(
+        &mut self,
+        device: &Device,
+        block: &Block,
+        from: &Pinned,
+    ) -> Result<Ticket, GpuError> {
+        assert!(block.input_bytes as usize <= self.input.len(), "a block has too many bytes");
+        assert!(block.segments.len() * 4 <= self.segments.len(), "a block has too many segments");
+        let tables = Self::tables_at(block);
+        let work = tables + block.segments.len() * size_of::<Row>();
+        let end = work + block.work.len() * size_of::<Row>();
+        self.rows = (block.segments_len(), block.work.len() as u32);
+        if block.input_bytes == 0 {
+            return device.ticket(device.upload(), Work::Upload(0));
+        }
+        device.copy_up::<u8>(from, 0..block.input_bytes as usize, self.input.slice_mut())?;
+        device.copy_up::<u32>(from, tables..work, self.segments.slice_mut())?;
+        device.copy_up::<u32>(from, work..end, self.work.slice_mut())
+    }
+}
+
+/// Where terms are written on the device before they are copied back.
+#[derive(Debug)]
+pub struct Output {
+    /// Bytes of each suffix.
+    pub lengths: DeviceBuffer<u8>,
+    /// Postings of each term.
+    pub dfs: DeviceBuffer<u32>,
+    /// Docid of its last posting.
+    pub lasts: DeviceBuffer<u32>,
+    /// Bytes of its postings.
+    pub list_bytes: DeviceBuffer<u32>,
+    /// Suffixes.
+    pub suffixes: DeviceBuffer<u8>,
+    /// Postings.
+    pub lists: DeviceBuffer<u8>,
+}
+
+impl Output {
+    /// Makes room for so many terms, bytes of suffixes and bytes of lists.
+    ///
+    /// # Errors
+    /// The device has not so much memory.
+    pub fn new(device: &Device, [terms, suffix_bytes, list_bytes]: Sums) -> Result<Self, GpuError> {
+        Ok(Self {
+            lengths: device.alloc("lengths of suffixes", terms as usize)?,
+            dfs: device.alloc("document frequencies", terms as usize)?,
+            lasts: device.alloc("last docids", terms as usize)?,
+            list_bytes: device.alloc("lengths of lists", terms as usize)?,
+            suffixes: device.alloc("suffixes", suffix_bytes as usize)?,
+            lists: device.alloc("lists", list_bytes as usize)?,
+        })
+    }
+}
+
+/// The kernels of `btree.cu`.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    regroup: Kernel,
+    insert: Kernel,
+    measure: Kernel,
+    collect: Kernel,
+    tuning: Tuning,
+}
+
+impl Kernels {
+    /// Loads them.
+    ///
+    /// # Errors
+    /// They do not compile, or the driver refuses them.
+    pub fn load(toolchain: &Toolchain, device: &Device, tuning: Tuning) -> Result<Self, GpuError> {
+        let module = toolchain.load(device, &tuning.source())?;
+        let kernel = |name| module.kernel(device, name);
+        Ok(Self {
+            regroup: kernel("btree_regroup")?,
+            insert: kernel("btree_insert")?,
+            measure: kernel("btree_measure")?,
+            collect: kernel("btree_collect")?,
+            tuning,
+        })
+    }
+
+    /// What they were compiled with.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// The kernel that searches, to be asked for its registers and how many blocks of it fit.
+    pub fn insert_kernel(&self) -> &Kernel {
+        &self.insert
+    }
+
+    fn geometry(&self, blocks: u32) -> Geometry {
+        Geometry { blocks, threads: 32 * self.tuning.warps, shared_bytes: 0 }
+    }
+
+    /// Enqueues steps 1 of a block: its streams are laid end to end.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn regroup(
+        &self,
+        device: &Device,
+        trees: &mut Trees,
+        staged: &mut Staged,
+    ) -> Result<Launched, GpuError> {
+        let geometry = Geometry { blocks: 132 * 8, threads: 256, shared_bytes: 0 };
+        let (segments, _) = staged.rows;
+        // SAFETY: the segments are those of a block that fits the buffers, which `upload` checked;
+        // their tables come from `Block::of`, so that each lies in the pieces and in the streams.
+        unsafe {
+            self.regroup.launch(device, geometry, |arguments| {
+                arguments
+                    .arg(staged.input.slice())
+                    .arg(staged.segments.slice())
+                    .arg(&segments)
+                    .arg(staged.streams.slice_mut())
+                    .arg(trees.counters.slice_mut());
+            })
+        }
+    }
+
+    /// Enqueues the insertion of a block that was uploaded, behind all blocks before it.
+    ///
+    /// # Errors
+    /// The driver refuses. A full arena is no error here: the counters tell.
+    pub fn insert(
+        &self,
+        device: &Device,
+        trees: &mut Trees,
+        staged: &mut Staged,
+    ) -> Result<Launched, GpuError> {
+        self.regroup(device, trees, staged)?;
+        let (_, collections) = staged.rows;
+        let [nodes, strings, records, slices] = trees.room.units();
+        assert!(
+            self.tuning.all_warps() as usize * 8 <= trees.spares.len(),
+            "trees for fewer warps"
+        );
+        let geometry = self.geometry(self.tuning.blocks);
+        // SAFETY: streams and tables as above. The arenas have the units that are passed, beyond
+        // which the kernel takes nothing; every number in them was taken; each warp has its spares.
+        unsafe {
+            self.insert.launch(device, geometry, |arguments| {
+                arguments
+                    .arg(staged.streams.slice())
+                    .arg(staged.work.slice())
+                    .arg(&collections)
+                    .arg(staged.segments.slice())
+                    .arg(trees.roots.slice_mut())
+                    .arg(trees.nodes.slice_mut())
+                    .arg(trees.strings.slice_mut())
+                    .arg(trees.records.slice_mut())
+                    .arg(trees.slices.slice_mut())
+                    .arg(trees.counters.slice_mut())
+                    .arg(trees.spares.slice_mut())
+                    .arg(&nodes)
+                    .arg(&strings)
+                    .arg(&records)
+                    .arg(&slices);
+            })
+        }
+    }
+
+    /// Enqueues the count of what each collection of a range holds.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there are not so many collections, or `sums` has not three places for each.
+    pub fn measure(
+        &self,
+        device: &Device,
+        trees: &Trees,
+        collections: Range<u32>,
+        sums: &mut DeviceBuffer<u64>,
+    ) -> Result<Launched, GpuError> {
+        let (first, count) = (collections.start, collections.len() as u32);
+        assert!(collections.end as usize <= TRIE_COLLECTIONS, "no such collections");
+        assert!(count as usize * 3 <= sums.len(), "no place for the sums");
+        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1));
+        // SAFETY: roots, nodes and numbers in them are those of the trees; `sums` was checked.
+        unsafe {
+            self.measure.launch(device, geometry, |arguments| {
+                arguments
+                    .arg(trees.roots.slice())
+                    .arg(trees.nodes.slice())
+                    .arg(trees.strings.slice())
+                    .arg(trees.records.slice())
+                    .arg(&first)
+                    .arg(&count)
+                    .arg(sums.slice_mut());
+            })
+        }
+    }
+
+    /// Enqueues the output of a range of collections. `starts` are where each of them begins in the
+    /// output, and `all` their sums: what [`terms::starts`] gives for what [`measure`](Self::measure)
+    /// counted.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there are not so many collections, or the output is too small.
+    pub fn collect(
+        &self,
+        device: &Device,
+        trees: &Trees,
+        collections: Range<u32>,
+        (starts, all): (&DeviceBuffer<u64>, Sums),
+        output: &mut Output,
+    ) -> Result<Launched, GpuError> {
+        let (first, count) = (collections.start, collections.len() as u32);
+        assert!(collections.end as usize <= TRIE_COLLECTIONS, "no such collections");
+        assert!(count as usize * 3 <= starts.len(), "no starts of collections");
+        let room = [output.lengths.len(), output.suffixes.len(), output.lists.len()];
+        assert!(room.iter().zip(all).all(|(&room, sum)| room as u64 >= sum), "no room for terms");
+        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1));
+        // SAFETY: roots, nodes and numbers in them are those of the trees. The sums are those of
+        // the trees, so that every collection ends where the next one starts, and all that is
+        // written lies in the output.
+        unsafe {
+            self.collect.launch(device, geometry, |arguments| {
+                arguments
+                    .arg(trees.roots.slice())
+                    .arg(trees.nodes.slice())
+                    .arg(trees.strings.slice())
+                    .arg(trees.records.slice())
+                    .arg(trees.slices.slice())
+                    .arg(&first)
+                    .arg(&count)
+                    .arg(starts.slice())
+                    .arg(output.lengths.slice_mut())
+                    .arg(output.dfs.slice_mut())
+                    .arg(output.lasts.slice_mut())
+                    .arg(output.list_bytes.slice_mut())
+                    .arg(output.suffixes.slice_mut())
+                    .arg(output.lists.slice_mut());
+            })
+        }
+    }
+}

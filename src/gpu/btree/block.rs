@@ -1,0 +1,154 @@
+//! In which form does a parsed block come to the device? The bytes of its pieces end to end as they
+//! are, and two tables: where each stretch of a stream lies and goes, and which collections there are.
+//! `kernels/btree.cu` names the columns.
+
+use crate::dictionary::stream::TokenGroup;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::cmp::Reverse;
+
+/// A row of a table, as the kernels read it: 16 bytes.
+pub type Row = [u32; 4];
+
+/// Most bytes of the streams of one block: places in it have 32 bits.
+pub const MOST_BLOCK_BYTES: u64 = u32::MAX as u64 - STREAM_ALIGN as u64 * TRIE_COLLECTIONS as u64;
+
+/// Every collection's stream begins at a multiple of this.
+const STREAM_ALIGN: u32 = 16;
+
+/// Rows that are read behind the last segment.
+pub(super) const PADDING: usize = 32;
+
+/// The tables of a parsed block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// Segments by collection, then by docid: first byte in the block, first byte in the streams of
+    /// all collections, bytes, docid of the piece's first document; and rows of zeros behind them.
+    pub segments: Vec<Row>,
+    /// Collections by falling bytes: collection, first byte of its stream / 16, bytes, first segment.
+    pub work: Vec<Row>,
+    /// Bytes of all pieces.
+    pub input_bytes: u32,
+    /// Bytes that the streams of all collections take.
+    pub stream_bytes: u32,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+/// What a collection has in a block.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    bytes: u32,
+    segments: u32,
+    /// Where its stream goes on.
+    place: u32,
+    /// Where its next segment goes.
+    next: u32,
+}
+
+impl Block {
+    /// The tables of consecutive pieces, each with the docid of its first document, counted from the
+    /// run's first; the pieces' bytes lie end to end.
+    ///
+    /// # Panics
+    /// If the block has more than [`MOST_BLOCK_BYTES`].
+    pub fn of(block: &[(&TokenGroup, u32)]) -> Self {
+        let bytes: u64 = block.iter().map(|(group, _)| group.bytes.len() as u64).sum();
+        assert!(bytes <= MOST_BLOCK_BYTES, "a block has {bytes} bytes");
+        let mut shares = vec![Share::default(); TRIE_COLLECTIONS];
+        for (group, _) in block {
+            let mut start = 0;
+            for &(collection, end) in &group.collections {
+                let share = &mut shares[usize::from(collection)];
+                share.bytes += end - start;
+                share.segments += u32::from(end > start);
+                start = end;
+            }
+        }
+        let (mut work, mut place, mut next) = (Vec::new(), 0, 0);
+        for (collection, share) in (0u32..).zip(&mut shares).filter(|(_, share)| share.bytes > 0) {
+            (share.place, share.next) = (place, next);
+            work.push([collection, place / STREAM_ALIGN, share.bytes, next]);
+            place += share.bytes.next_multiple_of(STREAM_ALIGN);
+            next += share.segments;
+        }
+        // The longest first: one that comes last would run alone.
+        work.sort_unstable_by_key(|&[collection, _, bytes, _]| (Reverse(bytes), collection));
+        let mut segments = vec![[0; 4]; next as usize + PADDING];
+        let mut base = 0;
+        for &(group, first) in block {
+            let mut start = 0;
+            for &(collection, end) in &group.collections {
+                let share = &mut shares[usize::from(collection)];
+                let bytes = end - start;
+                if bytes > 0 {
+                    segments[share.next as usize] = [base + start, share.place, bytes, first];
+                    share.next += 1;
+                    share.place += bytes;
+                }
+                start = end;
+            }
+            base += group.bytes.len() as u32;
+        }
+        let tokens = block.iter().map(|(group, _)| u64::from(group.tokens)).sum();
+        Self { segments, work, input_bytes: base, stream_bytes: place, tokens }
+    }
+
+    /// Segments, without the padding.
+    pub fn segments_len(&self) -> u32 {
+        (self.segments.len() - PADDING.min(self.segments.len())) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::stream::StreamWriter;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    proptest! {
+        /// Following the tables gives the stream of each collection.
+        #[test]
+        fn law_segments_are_the_streams(
+            pieces in prop::collection::vec(prop::collection::btree_map(0u16..50, 1usize..70, 0..20), 0..6),
+        ) {
+            let groups: Vec<TokenGroup> = pieces
+                .iter()
+                .map(|piece| {
+                    let mut writer = StreamWriter::new(0, 0);
+                    for (&collection, &bytes) in piece {
+                        writer.token(collection, 0, &vec![b'a' + (bytes % 26) as u8; bytes]);
+                    }
+                    writer.finish(Arc::default(), Arc::default())
+                })
+                .collect();
+            let pieces: Vec<(&TokenGroup, u32)> = groups.iter().zip((0u32..).map(|p| p * 10)).collect();
+            let block = Block::of(&pieces);
+            let input: Vec<u8> = groups.iter().flat_map(|group| group.bytes.iter().copied()).collect();
+            prop_assert_eq!(block.input_bytes as usize, input.len());
+            prop_assert!(block.work.is_sorted_by_key(|row| Reverse(row[2])));
+            let mut collections = 0;
+            for &[collection, place, bytes, mut segment] in &block.work {
+                let mut stream: Vec<(u32, u8)> = Vec::new();
+                while stream.len() < bytes as usize {
+                    let [from, to, bytes, first] = block.segments[segment as usize];
+                    prop_assert_eq!(to as usize, place as usize * 16 + stream.len());
+                    stream.extend(input[from as usize..][..bytes as usize].iter().map(|&b| (first, b)));
+                    segment += 1;
+                }
+                let expected: Vec<(u32, u8)> = pieces
+                    .iter()
+                    .flat_map(|&(group, first)| group.streams().map(move |s| (first, s)))
+                    .filter(|&(_, (c, _))| u32::from(c) == collection)
+                    .flat_map(|(first, (_, stream))| stream.iter().map(move |&b| (first, b)))
+                    .collect();
+                prop_assert_eq!(stream, expected);
+                collections += 1;
+            }
+            let expected: std::collections::BTreeSet<u16> =
+                groups.iter().flat_map(|g| g.collections.iter().map(|&(c, _)| c)).collect();
+            prop_assert_eq!(collections, expected.len());
+            prop_assert_eq!(block.segments_len() as usize, groups.iter().map(|g| g.collections.len()).sum::<usize>());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How much of the arenas of a device can a block take at most? The host asks before it launches, so
+//! that no arena is full in the middle of a block.
+//!
+//! The trees have at least 15 terms in every node but the root. A list of `b` bytes takes slices of at
+//! most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and the
+//! last one is no longer than the others together. A warp takes arenas by chunks, of which it leaves
+//! less than an eighth, and one chunk of each arena when it ends. The constants are those of
+//! `kernels/btree.cu`.
+
+use crate::codec::vbyte;
+use crate::dictionary::btree::node::DEGREE;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+
+/// Units of each arena that a warp takes at once.
+const CHUNK: Room = Room { nodes: 8, string_words: 256, records: 64, slice_units: 1024 };
+/// Bytes of a unit of each.
+const UNIT_BYTES: Room = Room { nodes: 512, string_words: 8, records: 32, slice_units: 8 };
+
+/// Counters that a run has on the device.
+pub const COUNTERS: usize = 9;
+
+/// Units of the four arenas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Nodes of 512 bytes.
+    pub nodes: u64,
+    /// Words of strings, 8 bytes each.
+    pub string_words: u64,
+    /// Records of 32 bytes.
+    pub records: u64,
+    /// Units of slices, 8 bytes each.
+    pub slice_units: u64,
+}
+
+impl Room {
+    fn each(self, other: Self, f: impl Fn(u64, u64) -> u64) -> Self {
+        Self {
+            nodes: f(self.nodes, other.nodes),
+            string_words: f(self.string_words, other.string_words),
+            records: f(self.records, other.records),
+            slice_units: f(self.slice_units, other.slice_units),
+        }
+    }
+
+    fn all(self) -> [u64; 4] {
+        [self.nodes, self.string_words, self.records, self.slice_units]
+    }
+
+    /// The units of each, as the kernels take them.
+    pub(super) fn units(self) -> [u32; 4] {
+        // None of them has more numbers than that: the rest is never taken.
+        self.all().map(|units| units.min(u64::from(u32::MAX) - 1) as u32)
+    }
+
+    /// Bytes of all arenas.
+    pub fn bytes(self) -> u64 {
+        self.each(UNIT_BYTES, |units, bytes| units * bytes).all().iter().sum()
+    }
+
+    /// Arenas of together at most `bytes`, in the proportion in which English text fills them. Units
+    /// are numbered with 32 bits.
+    pub fn of_bytes(bytes: u64) -> Self {
+        let share =
+            |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
+        Self {
+            nodes: share(30, UNIT_BYTES.nodes),
+            string_words: share(15, UNIT_BYTES.string_words),
+            records: share(30, UNIT_BYTES.records),
+            slice_units: share(25, UNIT_BYTES.slice_units),
+        }
+    }
+
+    /// Whether arenas of this size have room for `other`.
+    pub fn holds(self, other: Self) -> bool {
+        self.all().iter().zip(other.all()).all(|(&have, need)| have >= need)
+    }
+}
+
+/// What a run has taken and counted on a device: its counters, once a launch is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Units that were taken of the arenas.
+    pub taken: Room,
+    /// Arenas that were full, a count in 16 bits each: the run is lost.
+    pub full: u64,
+    /// Terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// Bytes of all postings but the last one of each term.
+    pub list_bytes: u64,
+}
+
+impl From<[u64; COUNTERS]> for Usage {
+    fn from(
+        [nodes, string_words, records, slice_units, _, full, terms, postings, list_bytes]: [u64; COUNTERS],
+    ) -> Self {
+        let taken = Room { nodes, string_words, records, slice_units };
+        Self { taken, full, terms, postings, list_bytes }
+    }
+}
+
+/// Tokens that are still to be indexed, or are on their way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coming {
+    /// Tokens.
+    pub tokens: u64,
+    /// Bytes of their streams.
+    pub bytes: u64,
+    /// Documents of the run, these tokens' included.
+    pub documents: u32,
+}
+
+impl Usage {
+    /// The most that arenas are filled to once what comes is indexed by `warps` warps.
+    pub fn with(&self, coming: &Coming, warps: u32) -> Room {
+        let terms = self.terms + coming.tokens;
+        let roots = terms.min(TRIE_COLLECTIONS as u64);
+        // A gap below the number of documents; a second byte of a tf stands for 128 tokens.
+        let posting_bytes = vbyte::len(2 * u64::from(coming.documents) + 1) as u64 + 1;
+        let list_bytes = self.list_bytes + coming.tokens * posting_bytes;
+        let words = (coming.bytes + 2 * coming.tokens) / 8;
+        let chunked = |units: u64| units + units / 7 + 1;
+        let needed = Room {
+            nodes: roots + terms / (DEGREE as u64 - 1),
+            string_words: self.taken.string_words + chunked(words),
+            records: terms,
+            slice_units: chunked(2 * terms.min(list_bytes) + list_bytes / 3 + 1),
+        };
+        needed.each(CHUNK, |units, chunk| units + chunk * u64::from(warps))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arenas_are_as_large_as_they_were_asked_for() {
+        for bytes in [0, 1 << 20, 100 << 30, 1 << 60] {
+            let room = Room::of_bytes(bytes);
+            assert!(
+                room.bytes() <= bytes
+                    && room.all().iter().all(|&units| units < u64::from(u32::MAX))
+            );
+        }
+        assert!(Room::of_bytes(1 << 30).bytes() > (1 << 30) / 100 * 99);
+        let small = Room { records: 1, ..Room::default() };
+        assert!(small.holds(Room::default()) && !Room::default().holds(small));
+    }
+
+    #[test]
+    fn what_comes_is_never_less_than_what_is_there() {
+        let usage = Usage::from([10, 20, 30, 40, 7, 0, 5, 9, 11]);
+        let none = usage.with(&Coming::default(), 0);
+        assert_eq!((none.records, none.nodes, none.string_words), (5, 5, 21));
+        let some = usage.with(&Coming { tokens: 1, bytes: 2, documents: 1 }, 3);
+        assert_eq!(some.records, 6 + 3 * 64);
+        assert!(some.holds(none));
+    }
+}

@@ -1,0 +1,121 @@
+//! What comes back from a device when a run ends? Terms in the order of the lexicon, column by column,
+//! for a range of collections at a time.
+
+use std::ops::Range;
+
+/// What collections hold: terms, bytes of their suffixes, bytes of their lists.
+pub type Sums = [u64; 3];
+
+/// Where each collection begins in what is written for all of them; and the sums of all.
+pub fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
+    let mut all = Sums::default();
+    let starts = sums
+        .iter()
+        .map(|sums| {
+            let start = all;
+            all.iter_mut().zip(sums).for_each(|(all, sum)| *all += sum);
+            start
+        })
+        .collect();
+    (starts, all)
+}
+
+/// Cuts `sums`, one for each collection, into ranges that have at most `most` each; a range of one
+/// collection may have more.
+pub fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
+    let (mut ranges, mut start, mut here) = (Vec::new(), 0, Sums::default());
+    for (i, sums) in sums.iter().enumerate() {
+        let with: Vec<u64> = here.iter().zip(sums).map(|(a, b)| a + b).collect();
+        if i > start && with.iter().zip(most).any(|(&with, most)| with > most) {
+            ranges.push(start..i);
+            (start, here) = (i, *sums);
+        } else {
+            here = [with[0], with[1], with[2]];
+        }
+    }
+    if start < sums.len() {
+        ranges.push(start..sums.len());
+    }
+    ranges
+}
+
+/// Terms as they came back: of some collections, in the order of the lexicon.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Columns<'a> {
+    /// Bytes of each suffix.
+    pub lengths: &'a [u8],
+    /// Postings of each term.
+    pub dfs: &'a [u32],
+    /// Docid of its last posting, counted from the run's first document.
+    pub lasts: &'a [u32],
+    /// Bytes of its postings.
+    pub list_bytes: &'a [u32],
+    /// Suffixes, end to end.
+    pub suffixes: &'a [u8],
+    /// Postings in the form of [`folded`](crate::codec::folded), end to end.
+    pub lists: &'a [u8],
+}
+
+/// A term of [`Columns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term<'a> {
+    /// The term without the prefix that its collection implies.
+    pub suffix: &'a [u8],
+    /// Postings.
+    pub df: u32,
+    /// Docid of the last one.
+    pub last: u32,
+    /// The postings in the form of [`folded`](crate::codec::folded).
+    pub list: &'a [u8],
+}
+
+impl<'a> Iterator for Columns<'a> {
+    type Item = Term<'a>;
+
+    fn next(&mut self) -> Option<Term<'a>> {
+        let (suffix, suffixes) =
+            self.suffixes.split_at_checked(usize::from(*self.lengths.first()?))?;
+        let (list, lists) = self.lists.split_at_checked(*self.list_bytes.first()? as usize)?;
+        let term = Term { suffix, df: *self.dfs.first()?, last: *self.lasts.first()?, list };
+        *self = Self {
+            lengths: &self.lengths[1..],
+            dfs: &self.dfs[1..],
+            lasts: &self.lasts[1..],
+            list_bytes: &self.list_bytes[1..],
+            suffixes,
+            lists,
+        };
+        Some(term)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_hold_what_fits() {
+        let sums = [[1, 5, 9], [0, 0, 0], [2, 7, 1], [9, 9, 9], [1, 1, 1]];
+        assert_eq!(starts(&sums).0[3], [3, 12, 10]);
+        assert_eq!(starts(&sums).1, [13, 22, 20]);
+        assert_eq!(ranges(&sums, [13, 22, 20]), vec![Range { start: 0, end: 5 }]);
+        assert_eq!(ranges(&sums, [3, 12, 10]), [0..3, 3..4, 4..5]);
+        assert_eq!(ranges(&sums, [0, 0, 0]), [0..1, 1..2, 2..3, 3..4, 4..5]);
+        assert!(ranges(&[], [1, 1, 1]).is_empty());
+    }
+
+    #[test]
+    fn columns_give_terms() {
+        let mut columns = Columns {
+            lengths: &[2, 0],
+            dfs: &[1, 2],
+            lasts: &[5, 6],
+            list_bytes: &[1, 2],
+            suffixes: b"ab",
+            lists: &[7, 8, 9],
+        };
+        assert_eq!(columns.next(), Some(Term { suffix: b"ab", df: 1, last: 5, list: &[7] }));
+        assert_eq!(columns.next(), Some(Term { suffix: b"", df: 2, last: 6, list: &[8, 9] }));
+        assert_eq!(columns.next(), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! Which devices can be used, and why not the others?
+//!
+//! What is found is told apart from what follows: [`Facts`] are asked of the machine, and
+//! [`Discovery::judge`] says what is missing, so that every case is tested without a machine that has
+//! it. The driver hides devices that `CUDA_VISIBLE_DEVICES` leaves out.
+
+use super::error::Cuda;
+use super::nvrtc::{Compiler, NoCompiler};
+use super::version::{Architecture, Version};
+use cudarc::driver::result;
+use cudarc::driver::sys::{self, CUdevice_attribute};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+/// The oldest driver that is used, by the CUDA that it speaks.
+pub const LEAST_DRIVER: Version = Version { major: 12, minor: 8 };
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number, from 0.
+    pub ordinal: usize,
+    /// Its name.
+    pub name: String,
+    /// Its architecture.
+    pub architecture: Architecture,
+    /// All of its memory, in bytes.
+    pub memory_bytes: u64,
+    /// Its multiprocessors.
+    pub multiprocessors: u32,
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GPU {} ({})", self.ordinal, self.name)
+    }
+}
+
+/// Why no device, or not this one, can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Missing {
+    /// There is no driver.
+    #[error("no libcuda: the NVIDIA driver is not installed, or not in LD_LIBRARY_PATH")]
+    NoDriver,
+    /// The driver does not start.
+    #[error("the NVIDIA driver does not start: {0}")]
+    Driver(Cuda),
+    /// The driver is too old.
+    #[error("the driver speaks CUDA {found}, and {LEAST_DRIVER} is the least")]
+    DriverTooOld {
+        /// What it speaks.
+        found: Version,
+    },
+    /// The driver has no device.
+    #[error("the driver has found no device")]
+    NoDevice,
+    /// There is no compiler for the kernels.
+    #[error(transparent)]
+    Compiler(#[from] NoCompiler),
+    /// The compiler's code is not for this driver.
+    #[error(
+        "NVRTC {nvrtc} makes code that a driver of CUDA {driver} does not load: bring NVRTC \
+         {}, or a newer driver",
+        .driver.major
+    )]
+    CompilerTooNew {
+        /// The compiler.
+        nvrtc: Version,
+        /// The driver.
+        driver: Version,
+    },
+    /// The device is too old.
+    #[error("its architecture is {found}, and {} is the least", Architecture::LEAST)]
+    Architecture {
+        /// The device's.
+        found: Architecture,
+    },
+    /// The compiler does not know the device's architecture.
+    #[error("NVRTC {nvrtc} does not compile for {found}")]
+    Uncompilable {
+        /// The device's.
+        found: Architecture,
+        /// The compiler.
+        nvrtc: Version,
+    },
+}
+
+/// What the machine has.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// The driver's version; none without its library, an error if it does not start.
+    pub driver: Option<Result<Version, Cuda>>,
+    /// The compiler.
+    pub compiler: Result<Compiler, NoCompiler>,
+    /// Devices, or why they cannot be asked.
+    pub devices: Result<Vec<DeviceInfo>, Cuda>,
+}
+
+/// Whether libcuda is there; the driver's functions panic without it.
+pub(super) fn has_driver() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| {
+        // SAFETY: loading libcuda runs its initialisers, which is what it is installed for.
+        unsafe { sys::is_culib_present() }
+    })
+}
+
+impl Facts {
+    /// Asks the machine. Starts the driver if there is one, and makes no context.
+    pub fn ask() -> Self {
+        let compiler = Compiler::find();
+        if !has_driver() {
+            return Self { driver: None, compiler, devices: Ok(Vec::new()) };
+        }
+        let driver = driver_version();
+        let new_enough = driver.is_ok_and(|version| version >= LEAST_DRIVER);
+        let devices = if new_enough { devices() } else { Ok(Vec::new()) };
+        Self { driver: Some(driver), compiler, devices }
+    }
+}
+
+fn driver_version() -> Result<Version, Cuda> {
+    let mut number = 0;
+    // SAFETY: the pointer leads to an integer that outlives the call.
+    unsafe { sys::cuDriverGetVersion(&mut number) }.result().map_err(Cuda)?;
+    Ok(Version::from_driver(number))
+}
+
+fn devices() -> Result<Vec<DeviceInfo>, Cuda> {
+    match result::init() {
+        Ok(()) => {}
+        Err(error) if error.0 == sys::CUresult::CUDA_ERROR_NO_DEVICE => return Ok(Vec::new()),
+        Err(error) => return Err(Cuda(error)),
+    }
+    let count = result::device::get_count().map_err(Cuda)?;
+    (0..count).map(|ordinal| device(ordinal).map_err(Cuda)).collect()
+}
+
+fn device(ordinal: i32) -> Result<DeviceInfo, cudarc::driver::DriverError> {
+    use CUdevice_attribute as A;
+    let device = result::device::get(ordinal)?;
+    let ask = |attribute| {
+        // SAFETY: the driver has just given this device.
+        let value = unsafe { result::device::get_attribute(device, attribute) }?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    };
+    let major = ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = ask(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(DeviceInfo {
+        ordinal: ordinal as usize,
+        name: result::device::get_name(device)?,
+        architecture: Architecture(major * 10 + minor),
+        // SAFETY: as above.
+        memory_bytes: unsafe { result::device::total_mem(device) }? as u64,
+        multiprocessors: ask(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+    })
+}
+
+/// A device and whether it can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The device.
+    pub info: DeviceInfo,
+    /// Why it cannot be used, if so.
+    pub unfit: Option<Missing>,
+}
+
+/// What can be used.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    /// The driver's version, if it starts.
+    pub driver: Option<Version>,
+    /// The compiler, if there is one.
+    pub compiler: Option<Compiler>,
+    /// All devices.
+    pub devices: Vec<Found>,
+    /// What no device can be used without, as far as it is missing.
+    pub missing: Vec<Missing>,
+}
+
+impl Discovery {
+    /// Looks at this machine.
+    pub fn of_machine() -> Self {
+        Self::judge(Facts::ask())
+    }
+
+    /// Says what follows from the facts.
+    pub fn judge(facts: Facts) -> Self {
+        let mut missing = Vec::new();
+        let driver = match facts.driver {
+            None => {
+                missing.push(Missing::NoDriver);
+                None
+            }
+            Some(Err(error)) => {
+                missing.push(Missing::Driver(error));
+                None
+            }
+            Some(Ok(version)) => Some(version),
+        };
+        let devices = match driver {
+            None => Vec::new(),
+            Some(found) if found < LEAST_DRIVER => {
+                missing.push(Missing::DriverTooOld { found });
+                Vec::new()
+            }
+            Some(_) => facts.devices.unwrap_or_else(|error| {
+                missing.push(Missing::Driver(error));
+                Vec::new()
+            }),
+        };
+        if missing.is_empty() && devices.is_empty() {
+            missing.push(Missing::NoDevice);
+        }
+        let compiler = facts.compiler.map_err(|error| missing.push(error.into())).ok();
+        if let (Some(driver), Some(compiler)) = (driver, &compiler)
+            && compiler.version().major > driver.major
+        {
+            missing.push(Missing::CompilerTooNew { nvrtc: compiler.version(), driver });
+        }
+        let found = devices.into_iter().map(|info| {
+            let unfit = unfit(info.architecture, compiler.as_ref());
+            Found { info, unfit }
+        });
+        Self { driver, devices: found.collect(), compiler, missing }
+    }
+
+    /// The devices that can be used.
+    pub fn usable(&self) -> Vec<DeviceInfo> {
+        if !self.missing.is_empty() {
+            return Vec::new();
+        }
+        let fit = self.devices.iter().filter(|found| found.unfit.is_none());
+        fit.map(|found| found.info.clone()).collect()
+    }
+
+    /// Everything that is missing, each with the device that it concerns.
+    pub fn reasons(&self) -> Vec<String> {
+        let unfit = self.devices.iter().filter_map(|found| {
+            found.unfit.as_ref().map(|reason| format!("{}: {reason}", found.info))
+        });
+        self.missing.iter().map(ToString::to_string).chain(unfit).collect()
+    }
+
+    /// The devices that a job works with.
+    ///
+    /// # Errors
+    /// There are fewer than it asks for.
+    pub fn choose(&self, gpus: Gpus) -> Result<Vec<DeviceInfo>, NotEnough> {
+        let mut usable = self.usable();
+        match gpus {
+            Gpus::None => usable.clear(),
+            Gpus::Auto => {}
+            Gpus::Number(n) if n as usize > usable.len() => {
+                let reasons = self.reasons();
+                return Err(NotEnough { asked: n, found: usable.len(), reasons });
+            }
+            Gpus::Number(n) => usable.truncate(n as usize),
+        }
+        Ok(usable)
+    }
+}
+
+fn unfit(found: Architecture, compiler: Option<&Compiler>) -> Option<Missing> {
+    if found < Architecture::LEAST {
+        return Some(Missing::Architecture { found });
+    }
+    let compiler = compiler?;
+    let nvrtc = compiler.version();
+    (!compiler.architectures().contains(&found)).then_some(Missing::Uncompilable { found, nvrtc })
+}
+
+/// `--gpus`: how many devices a job is to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// As many as can be used.
+    Auto,
+    /// None.
+    None,
+    /// So many, or the job fails.
+    Number(u32),
+}
+
+impl FromStr for Gpus {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Gpus::Auto),
+            "none" | "0" => Ok(Gpus::None),
+            n => n.parse().map(Gpus::Number).map_err(|_| "expected auto, none or a number"),
+        }
+    }
+}
+
+/// Fewer devices can be used than a job asks for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--gpus {asked}: {found} can be used here{}", list(.reasons))]
+pub struct NotEnough {
+    /// What was asked for.
+    pub asked: u32,
+    /// What can be used.
+    pub found: usize,
+    /// Why not more.
+    pub reasons: Vec<String>,
+}
+
+fn list(reasons: &[String]) -> String {
+    if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
+}
+
+#[cfg(test)]
+mod tests;

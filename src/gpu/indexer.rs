@@ -1,0 +1,358 @@
+//! How does a GPU indexer take its tokens and give its runs? (Wei and JaJa, *A fast algorithm for
+//! constructing inverted files on heterogeneous platforms*, IPDPS 2011, section III.D.2.)
+//!
+//! The host's side of `kernels/btree.cu`, which never waits:
+//!
+//! 1. A parsed block is laid out in a pinned buffer and goes to the device; the kernel that inserts its
+//!    tokens is launched behind the copy. Several blocks are under way, one copied while the one
+//!    before is inserted. What is too large for a buffer goes in parts ([`cut`]).
+//! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
+//!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is no
+//!    room the device is emptied: what it holds becomes a part of the run on the host, and the arenas
+//!    begin anew. Parts take less memory than the run may cost the host (`order::Budget`), for that
+//!    counts every term and posting, whoever owns it.
+//! 3. When the run closes, what the device holds is collected in the order of the lexicon and comes back
+//!    chunk by chunk, while it is encoded ([`fetch`]); parts are joined term by term ([`join`]).
+//!
+//! All that the host asks of a device is in [`TreeDevice`]: a CUDA device ([`cuda`]), or, in tests, its
+//! twin on the host that is done late and fails when told to.
+
+pub mod cuda;
+mod cut;
+mod fetch;
+mod join;
+
+pub use fetch::{Column, Stretch};
+
+use self::cut::{Piece, cut};
+use self::fetch::{Fetch, Reader};
+use self::join::{DeviceRun, Part};
+use crate::dictionary::closed::{ClosedError, ClosedTerms};
+use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use crate::dictionary::stream::TokenGroup;
+use crate::gpu::btree::Most;
+use crate::gpu::btree::block::{Block, MOST_BLOCK_BYTES};
+use crate::gpu::btree::room::{Coming, Room, Usage};
+use crate::gpu::btree::terms::Sums;
+use crate::gpu::error::GpuError;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+/// Work that a device was given, with the buffers that it uses.
+pub trait UnderWay {
+    /// Whether it is done. Never waits.
+    ///
+    /// # Errors
+    /// It failed.
+    fn is_done(&self) -> Result<bool, GpuError>;
+}
+
+/// A device that holds the trees of one indexer. No function waits, and all fail as the device does.
+pub trait TreeDevice {
+    /// An insertion.
+    type Insert: UnderWay;
+    /// A measurement.
+    type Measure: UnderWay;
+    /// A download.
+    type Download: UnderWay;
+
+    /// Units of its arenas.
+    fn room(&self) -> Room;
+
+    /// Warps that insert.
+    fn warps(&self) -> u32;
+
+    /// The most that one insertion takes.
+    fn most(&self) -> Most;
+
+    /// Bytes that one download takes: a multiple of four.
+    fn download_bytes(&self) -> usize;
+
+    /// Uploads `pieces`, whose tables are `block`, and inserts their tokens. None while no buffer is
+    /// free.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn insert(
+        &mut self,
+        pieces: &[(&TokenGroup, u32)],
+        block: &Block,
+    ) -> Result<Option<Self::Insert>, GpuError>;
+
+    /// The counters behind an insertion that is done; its buffers are free again.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn usage(&mut self, inserted: Self::Insert) -> Result<Usage, GpuError>;
+
+    /// Measures what each trie collection holds.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn measure(&mut self) -> Result<Self::Measure, GpuError>;
+
+    /// What each collection holds, once it is measured.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn sums(&mut self, measured: Self::Measure) -> Result<Vec<Sums>, GpuError>;
+
+    /// Writes all terms into columns, in the order of the lexicon; `starts` is where each collection's
+    /// begin, and `all` how many there are.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError>;
+
+    /// Downloads these parts of columns, at most [`download_bytes`](Self::download_bytes) in all. None
+    /// while no buffer is free.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn download(&mut self, stretches: &[Stretch]) -> Result<Option<Self::Download>, GpuError>;
+
+    /// Puts the bytes of a download that is done into `to`; its buffer is free again.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn fetched(&mut self, downloaded: Self::Download, to: &mut [u8]) -> Result<(), GpuError>;
+
+    /// Empties all trees, behind all that is under way.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn clear(&mut self) -> Result<(), GpuError>;
+
+    /// The error for tokens that do not fit an empty device.
+    fn too_small(&self, needed: Room) -> GpuError;
+}
+
+/// A launch under way.
+struct Launched<I> {
+    insert: I,
+    coming: Coming,
+    /// The last of its block.
+    ends_block: bool,
+}
+
+/// The part of a run that a device indexes.
+pub struct GpuIndexer<T: TreeDevice> {
+    trees: Rc<RefCell<T>>,
+    /// Blocks that are not, or not wholly, on their way.
+    waiting: VecDeque<VecDeque<Piece>>,
+    launched: VecDeque<Launched<T::Insert>>,
+    /// As of the last launch that is done.
+    usage: Usage,
+    /// Documents of the run so far.
+    documents: u32,
+    /// What was brought back of the run.
+    parts: Vec<Part>,
+    emptying: Option<(Fetch<T>, Reader)>,
+    /// The device holds a run that was closed.
+    stale: bool,
+}
+
+/// Blocks that are under way or wait: one is inserted, one copied, one laid out.
+const MOST_BLOCKS: usize = 3;
+
+impl<T: TreeDevice> GpuIndexer<T> {
+    /// An indexer on a device whose trees are empty.
+    pub fn new(trees: T) -> Self {
+        Self {
+            trees: Rc::new(RefCell::new(trees)),
+            waiting: VecDeque::new(),
+            launched: VecDeque::new(),
+            usage: Usage::default(),
+            documents: 0,
+            parts: Vec::new(),
+            emptying: None,
+            stale: false,
+        }
+    }
+
+    /// Times that the device was emptied in the open run.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Looks after the launches that are under way.
+    fn look(&mut self) -> Result<(), ClosedError> {
+        let mut trees = self.trees.borrow_mut();
+        while let Some(first) = self.launched.front()
+            && first.insert.is_done()?
+        {
+            let done = self.launched.pop_front().expect("there was one");
+            self.usage = trees.usage(done.insert)?;
+            if self.usage.full != 0 {
+                let full = self.usage.full;
+                return Err(format!(
+                    "an arena was full in the midst of a launch ({full:#x}): this is a bug"
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on emptying the device; true when that is done.
+    fn empty(&mut self) -> Result<bool, ClosedError> {
+        let Some((fetch, part)) = &mut self.emptying else { return Ok(true) };
+        let mut trees = self.trees.borrow_mut();
+        if !fetch.advance(&mut *trees, part)? {
+            return Ok(false);
+        }
+        trees.clear()?;
+        self.parts.extend(self.emptying.take().map(|(_, part)| part));
+        self.usage = Usage::default();
+        Ok(true)
+    }
+
+    /// What is under way.
+    fn coming(&self) -> Coming {
+        let mut all = Coming { documents: self.documents, ..Coming::default() };
+        for launched in &self.launched {
+            all.tokens += launched.coming.tokens;
+            all.bytes += launched.coming.bytes;
+        }
+        all
+    }
+
+    /// Launches what can be launched.
+    fn launch(&mut self) -> Result<(), ClosedError> {
+        while !self.waiting.is_empty() {
+            if std::mem::take(&mut self.stale) {
+                self.trees.borrow_mut().clear()?;
+            }
+            let Some(pieces) = self.next_pieces()? else { return Ok(()) };
+            let mut trees = self.trees.borrow_mut();
+            let waiting = self.waiting.front_mut().expect("it has these pieces");
+            let taken: Vec<(&TokenGroup, u32)> =
+                waiting.iter().take(pieces).map(|(group, first)| (group, *first)).collect();
+            let block = Block::of(&taken);
+            let coming = load(&taken);
+            let Some(insert) = trees.insert(&taken, &block)? else { return Ok(()) };
+            waiting.drain(..pieces);
+            let ends_block = waiting.is_empty();
+            if ends_block {
+                self.waiting.pop_front();
+            }
+            self.launched.push_back(Launched { insert, coming, ends_block });
+        }
+        Ok(())
+    }
+
+    /// How many pieces of the first block go into one launch. None if they have to wait, for room or
+    /// until the device is emptied.
+    fn next_pieces(&mut self) -> Result<Option<usize>, ClosedError> {
+        let mut trees = self.trees.borrow_mut();
+        let (room, warps, most) = (trees.room(), trees.warps(), trees.most());
+        let most_bytes = most.bytes.min(MOST_BLOCK_BYTES as usize);
+        let before = self.coming();
+        let waiting = self.waiting.front_mut().expect("there is a block");
+        loop {
+            let (mut taken, mut bytes, mut segments, mut coming) = (0, 0, 0, before);
+            let mut needed = Room::default();
+            for (group, _) in waiting.iter() {
+                bytes += group.bytes.len();
+                segments += group.collections.len();
+                coming.bytes += group.bytes.len() as u64;
+                coming.tokens += u64::from(group.tokens);
+                needed = self.usage.with(&coming, warps);
+                if bytes > most_bytes || segments > most.segments || !room.holds(needed) {
+                    break;
+                }
+                taken += 1;
+            }
+            if taken > 0 {
+                return Ok(Some(taken));
+            }
+            let first = &waiting[0].0;
+            let (halves, one) = (first.bytes.len() / 2, first.tokens == 1);
+            if first.bytes.len() > most_bytes && !one {
+                split(waiting, most_bytes);
+            } else if first.collections.len() > most.segments {
+                split(waiting, halves);
+            } else if !self.launched.is_empty() {
+                // What they really take is known when they are done.
+                return Ok(None);
+            } else if self.usage.terms > 0 {
+                let fetch = Fetch::begin(&mut *trees, true)?;
+                self.emptying = Some((fetch, Reader::default()));
+                return Ok(None);
+            } else if !one {
+                split(waiting, halves);
+            } else {
+                return Err(trees.too_small(needed).into());
+            }
+        }
+    }
+
+    /// Blocks that are not done.
+    fn open_blocks(&self) -> usize {
+        let launched = self.launched.iter().filter(|launched| launched.ends_block).count();
+        self.waiting.len() + launched
+    }
+}
+
+/// Cuts the first piece.
+fn split(waiting: &mut VecDeque<Piece>, most_bytes: usize) {
+    let Some(first) = waiting.pop_front() else { return };
+    for part in cut(&first, most_bytes).into_iter().rev() {
+        waiting.push_front(part);
+    }
+}
+
+/// What pieces bring.
+fn load(pieces: &[(&TokenGroup, u32)]) -> Coming {
+    Coming {
+        tokens: pieces.iter().map(|(group, _)| u64::from(group.tokens)).sum(),
+        bytes: pieces.iter().map(|(group, _)| group.bytes.len() as u64).sum(),
+        documents: 0,
+    }
+}
+
+impl<T: TreeDevice + 'static> TokenIndexer for GpuIndexer<T> {
+    fn append(&mut self, block: ParsedBlock) -> Result<(), ClosedError> {
+        for (group, first) in &block {
+            self.documents = self.documents.max(first + group.lengths.len() as u32);
+        }
+        // Pieces without tokens of this indexer have told how many documents there are.
+        let pieces: VecDeque<Piece> =
+            block.into_iter().filter(|(group, _)| group.tokens > 0).collect();
+        if !pieces.is_empty() {
+            self.waiting.push_back(pieces);
+        }
+        self.advance().map(drop)
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        self.look()?;
+        if self.empty()? {
+            self.launch()?;
+        }
+        Ok(self.open_blocks())
+    }
+
+    fn most_blocks(&self) -> usize {
+        MOST_BLOCKS
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        let parts = std::mem::take(&mut self.parts);
+        let rest = match self.usage.terms {
+            0 => None,
+            _ => {
+                let fetch = Fetch::begin(&mut *self.trees.borrow_mut(), false)?;
+                self.stale = true;
+                Some((self.trees.clone(), fetch))
+            }
+        };
+        self.usage = Usage::default();
+        self.documents = 0;
+        Ok(Box::new(DeviceRun::new(parts, rest)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+//! How does a CUDA device hold the trees of an indexer?
+//!
+//! Device memory is cut once, when the indexer begins: two blocks that are on their way (one is copied
+//! while the other is inserted), the arenas, and what is left for the columns in which a closed run is
+//! written. Arenas take three fifths of the memory. In their proportions ([`Room::of_bytes`]) they hold
+//! at most two thirds of their size in columns: 27 bytes for each record of 32, all strings and all
+//! slices. So there is always room to bring back what they hold. No more is taken than a run fills.
+
+use super::{Column, Stretch, TreeDevice, UnderWay};
+use crate::dictionary::stream::TokenGroup;
+use crate::gpu::btree::block::Block;
+use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
+use crate::gpu::btree::terms::Sums;
+use crate::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
+use crate::gpu::device::{Device, Ticket};
+use crate::gpu::discover::DeviceInfo;
+use crate::gpu::error::{GpuError, Work};
+use crate::gpu::memory::DeviceBuffer;
+use crate::gpu::modules::Toolchain;
+use crate::gpu::pinned::{Pinned, PinnedPool, Way};
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+
+/// Blocks that are on their way or being inserted.
+const SLOTS: usize = 2;
+/// Downloads under way.
+const DOWNLOADS: usize = 4;
+/// Percent of the memory behind the blocks that arenas take.
+const ARENAS_PERCENT: u64 = 60;
+/// Arenas are not made larger than this many times the cost at which a run closes.
+const ARENAS_BY_RUN: u64 = 4;
+/// Bytes of three numbers for each trie collection.
+const SUMS_BYTES: usize = TRIE_COLLECTIONS * size_of::<Sums>();
+
+/// What an indexer may take of the host, and what it will be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Pinned host memory, in bytes; no less than [`Sizes::LEAST_HOST_BYTES`] is taken.
+    pub host_bytes: usize,
+    /// The cost at which a run closes (`order::Budget`).
+    pub run_limit: u64,
+}
+
+impl Sizes {
+    /// The least pinned host memory, in bytes.
+    pub const LEAST_HOST_BYTES: usize = 4 << 20;
+
+    /// Blocks get three quarters of it, downloads the rest.
+    fn most(&self) -> Most {
+        let host = self.host_bytes.clamp(Self::LEAST_HOST_BYTES, 1 << 30);
+        let bytes = host / 4 * 3 / SLOTS;
+        // A row of 16 bytes for each segment, of which a piece may have one for each collection.
+        let bytes = bytes.saturating_sub(2 * TRIE_COLLECTIONS * 16).next_multiple_of(16);
+        Most { bytes: bytes / 5 * 4, segments: (bytes / 80).max(TRIE_COLLECTIONS) }
+    }
+
+    fn download_bytes(&self) -> usize {
+        let host = self.host_bytes.clamp(Self::LEAST_HOST_BYTES, 64 << 20);
+        (host / 4 / DOWNLOADS).next_multiple_of(4)
+    }
+}
+
+/// What goes to the device together.
+struct Slot {
+    pinned: Pinned,
+    staged: Staged,
+    counters: Pinned,
+}
+
+/// An insertion.
+pub struct Inserting {
+    slot: Slot,
+    kernel: Ticket,
+    counters: Ticket,
+}
+
+impl UnderWay for Inserting {
+    fn is_done(&self) -> Result<bool, GpuError> {
+        // The kernel is asked first, so that a failure names it.
+        Ok(self.kernel.is_done()? && self.counters.is_done()?)
+    }
+}
+
+/// A measurement.
+pub struct Measuring {
+    kernel: Ticket,
+    sums: Ticket,
+}
+
+impl UnderWay for Measuring {
+    fn is_done(&self) -> Result<bool, GpuError> {
+        Ok(self.kernel.is_done()? && self.sums.is_done()?)
+    }
+}
+
+/// A download.
+pub struct Downloading {
+    pinned: Pinned,
+    bytes: usize,
+    collected: Option<Ticket>,
+    copied: Ticket,
+}
+
+impl UnderWay for Downloading {
+    fn is_done(&self) -> Result<bool, GpuError> {
+        if let Some(collected) = &self.collected
+            && !collected.is_done()?
+        {
+            return Ok(false);
+        }
+        self.copied.is_done()
+    }
+}
+
+/// The trees of one indexer on a CUDA device.
+pub struct CudaTrees {
+    kernels: Kernels,
+    trees: Trees,
+    slots: Vec<Slot>,
+    downloads: PinnedPool,
+    sums: DeviceBuffer<u64>,
+    starts: DeviceBuffer<u64>,
+    sums_pinned: Pinned,
+    starts_pinned: Pinned,
+    /// With the terms, bytes of suffixes and bytes of lists that it holds at most.
+    output: Option<(Output, Sums)>,
+    /// The kernel that writes the columns, for the first download behind it.
+    collected: Option<Ticket>,
+    most: Most,
+    // Goes last: all the rest is of its context.
+    device: Device,
+}
+
+impl CudaTrees {
+    /// Opens `device`, which `owners` indexers share. If the device has not as much memory as it said,
+    /// smaller arenas are tried.
+    ///
+    /// # Errors
+    /// The device cannot be used or has too little memory, or its kernels do not compile.
+    pub fn open(
+        device: &DeviceInfo,
+        owners: usize,
+        toolchain: &Toolchain,
+        sizes: &Sizes,
+    ) -> Result<Self, GpuError> {
+        let tuning = Tuning { blocks: 32 * device.multiprocessors, ..Tuning::default() };
+        let device = Device::open(device, owners)?;
+        let kernels = Kernels::load(toolchain, &device, tuning)?;
+        let most = sizes.most();
+        let counters_bytes = COUNTERS * size_of::<u64>();
+        let mut uploads = PinnedPool::new(&device, Way::Upload, SLOTS, most.pinned_bytes())?;
+        let mut counters = PinnedPool::new(&device, Way::Download, SLOTS, counters_bytes)?;
+        let mut slots = Vec::new();
+        while let (Some(pinned), Some(counters)) = (uploads.take(), counters.take()) {
+            slots.push(Slot { pinned, staged: Staged::new(&device, &most)?, counters });
+        }
+        let downloads = PinnedPool::new(&device, Way::Download, DOWNLOADS, sizes.download_bytes())?;
+        let sums = device.alloc("sums of collections", TRIE_COLLECTIONS * 3)?;
+        let starts = device.alloc("starts of collections", TRIE_COLLECTIONS * 3)?;
+        let sums_pinned = Pinned::new(&device, Way::Download, SUMS_BYTES)?;
+        let starts_pinned = Pinned::new(&device, Way::Upload, SUMS_BYTES)?;
+        let trees = trees(&device, &tuning, sizes.run_limit)?;
+        Ok(Self {
+            kernels,
+            trees,
+            slots,
+            downloads,
+            sums,
+            starts,
+            sums_pinned,
+            starts_pinned,
+            output: None,
+            collected: None,
+            most,
+            device,
+        })
+    }
+
+    /// What it works with.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+}
+
+/// The least that arenas are to hold at once: a block of a few pieces.
+const LEAST: Coming = Coming { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
+
+/// The largest trees that there is memory for.
+fn trees(device: &Device, tuning: &Tuning, run_limit: u64) -> Result<Trees, GpuError> {
+    let least = Usage::default().with(&LEAST, tuning.all_warps());
+    // Room that a run needs, and chunks that warps hold.
+    let wanted = run_limit.saturating_mul(ARENAS_BY_RUN).saturating_add(4 * least.bytes());
+    let mut bytes = (device.memory().left() / 100 * ARENAS_PERCENT).min(wanted);
+    loop {
+        let room = Room::of_bytes(bytes);
+        let made = match room.holds(least) {
+            true => Trees::new(device, room, tuning),
+            false => Err(too_small(device, least)),
+        };
+        match made {
+            Err(error) if error.is_out_of_memory() && room.holds(least) => bytes /= 2,
+            made => return made,
+        }
+    }
+}
+
+fn too_small(device: &Device, needed: Room) -> GpuError {
+    GpuError::Budget {
+        device: device.info().to_string(),
+        what: "trees",
+        bytes: needed.bytes(),
+        left: device.memory().left(),
+        limit: device.memory().limit(),
+    }
+}
+
+impl TreeDevice for CudaTrees {
+    type Insert = Inserting;
+    type Measure = Measuring;
+    type Download = Downloading;
+
+    fn room(&self) -> Room {
+        self.trees.room()
+    }
+
+    fn warps(&self) -> u32 {
+        self.kernels.tuning().all_warps()
+    }
+
+    fn most(&self) -> Most {
+        self.most
+    }
+
+    fn download_bytes(&self) -> usize {
+        self.downloads.buffer_bytes()
+    }
+
+    fn insert(
+        &mut self,
+        pieces: &[(&TokenGroup, u32)],
+        block: &Block,
+    ) -> Result<Option<Inserting>, GpuError> {
+        let Some(mut slot) = self.slots.pop() else { return Ok(None) };
+        Staged::fill(block, pieces, &mut slot.pinned)?;
+        slot.staged.upload(&self.device, block, &slot.pinned)?;
+        let launched = self.kernels.insert(&self.device, &mut self.trees, &mut slot.staged)?;
+        let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
+        let counters =
+            self.device.copy_down(self.trees.counters().slice(), &mut slot.counters, 0)?;
+        Ok(Some(Inserting { slot, kernel, counters }))
+    }
+
+    fn usage(&mut self, inserted: Inserting) -> Result<Usage, GpuError> {
+        let mut counters = [0u64; COUNTERS];
+        let bytes = bytemuck::bytes_of_mut(&mut counters);
+        let from = inserted.slot.counters.bytes()?;
+        bytes.copy_from_slice(&from[..bytes.len()]);
+        self.slots.push(inserted.slot);
+        Ok(counters.into())
+    }
+
+    fn measure(&mut self) -> Result<Measuring, GpuError> {
+        let all = 0..TRIE_COLLECTIONS as u32;
+        let launched = self.kernels.measure(&self.device, &self.trees, all, &mut self.sums)?;
+        let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
+        let sums = self.device.copy_down(self.sums.slice(), &mut self.sums_pinned, 0)?;
+        Ok(Measuring { kernel, sums })
+    }
+
+    fn sums(&mut self, _: Measuring) -> Result<Vec<Sums>, GpuError> {
+        let mut sums = vec![Sums::default(); TRIE_COLLECTIONS];
+        let bytes = bytemuck::cast_slice_mut(&mut sums);
+        bytes.copy_from_slice(self.sums_pinned.bytes()?);
+        Ok(sums)
+    }
+
+    fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError> {
+        let bytes = bytemuck::cast_slice(starts);
+        self.starts_pinned.bytes_mut()?.copy_from_slice(bytes);
+        self.device.copy_up::<u64>(&self.starts_pinned, 0..SUMS_BYTES, self.starts.slice_mut())?;
+        let holds = |most: &Sums| most.iter().zip(all).all(|(&most, sum)| most >= sum);
+        let (mut output, most) = match self.output.take() {
+            Some((output, most)) if holds(&most) => (output, most),
+            old => {
+                // Its memory goes into the new one.
+                drop(old);
+                (Output::new(&self.device, all)?, all)
+            }
+        };
+        let collections = 0..TRIE_COLLECTIONS as u32;
+        let launched = self.kernels.collect(
+            &self.device,
+            &self.trees,
+            collections,
+            (&self.starts, all),
+            &mut output,
+        )?;
+        self.output = Some((output, most));
+        self.collected = Some(self.device.ticket(self.device.compute(), Work::Kernel(launched))?);
+        Ok(())
+    }
+
+    fn download(&mut self, stretches: &[Stretch]) -> Result<Option<Downloading>, GpuError> {
+        let Some(mut pinned) = self.downloads.take() else { return Ok(None) };
+        let (output, _) = self.output.as_ref().expect("columns are written before they are copied");
+        let (mut bytes, mut last) = (0, None);
+        for (column, range) in stretches {
+            let range = range.start as usize..range.end as usize;
+            let numbers = range.start / 4..range.end / 4;
+            let device = &self.device;
+            last = Some(match column {
+                Column::Dfs => {
+                    device.copy_down(&output.dfs.slice().slice(numbers), &mut pinned, bytes)
+                }
+                Column::Lasts => {
+                    device.copy_down(&output.lasts.slice().slice(numbers), &mut pinned, bytes)
+                }
+                Column::ListBytes => {
+                    device.copy_down(&output.list_bytes.slice().slice(numbers), &mut pinned, bytes)
+                }
+                Column::Lengths => device.copy_down(
+                    &output.lengths.slice().slice(range.clone()),
+                    &mut pinned,
+                    bytes,
+                ),
+                Column::Suffixes => device.copy_down(
+                    &output.suffixes.slice().slice(range.clone()),
+                    &mut pinned,
+                    bytes,
+                ),
+                Column::Lists => {
+                    device.copy_down(&output.lists.slice().slice(range.clone()), &mut pinned, bytes)
+                }
+            }?);
+            bytes += range.len();
+        }
+        let Some(copied) = last else {
+            self.downloads.give(pinned);
+            return Ok(None);
+        };
+        let collected = self.collected.take();
+        Ok(Some(Downloading { pinned, bytes, collected, copied }))
+    }
+
+    fn fetched(&mut self, downloaded: Downloading, to: &mut [u8]) -> Result<(), GpuError> {
+        to.copy_from_slice(&downloaded.pinned.bytes()?[..downloaded.bytes]);
+        self.downloads.give(downloaded.pinned);
+        Ok(())
+    }
+
+    fn clear(&mut self) -> Result<(), GpuError> {
+        self.trees.clear(&self.device)
+    }
+
+    fn too_small(&self, needed: Room) -> GpuError {
+        too_small(&self.device, needed)
+    }
+}

@@ -1,0 +1,130 @@
+//! How does a piece that is too large for a buffer, or for the room that is left, go to the device?
+//! In parts: some of its collections, or some tokens of one.
+
+use crate::dictionary::stream::{TokenGroup, Tokens};
+
+/// A group with the docid of its piece's first document, counted from the run's first.
+pub(super) type Piece = (TokenGroup, u32);
+
+/// What one part of a group holds.
+struct Part {
+    group: TokenGroup,
+    first: u32,
+}
+
+impl Part {
+    fn new(whole: &TokenGroup, first: u32) -> Self {
+        let group = TokenGroup {
+            owner: whole.owner,
+            counts: whole.counts.clone(),
+            lengths: whole.lengths.clone(),
+            ..TokenGroup::default()
+        };
+        Self { group, first }
+    }
+
+    fn push(&mut self, collection: u16, stream: &[u8], tokens: u32) {
+        self.group.bytes.extend_from_slice(stream);
+        self.group.collections.push((collection, self.group.bytes.len() as u32));
+        self.group.tokens += tokens;
+    }
+}
+
+/// Cuts a group into parts of at most `most_bytes` each, as far as tokens allow: a part has one token
+/// at least. A part that begins within a stream has the docid of the token before as its first, for
+/// that is what the gap of its first token counts from.
+pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
+    let mut parts = Vec::new();
+    let mut open = Part::new(whole, *first);
+    let mut close = |part: Part| {
+        if !part.group.bytes.is_empty() {
+            parts.push((part.group, part.first));
+        }
+    };
+    for (collection, stream) in whole.streams() {
+        if open.group.bytes.len() + stream.len() <= most_bytes {
+            let tokens = Tokens::new(stream).count() as u32;
+            open.push(collection, stream, tokens);
+            continue;
+        }
+        close(std::mem::replace(&mut open, Part::new(whole, *first)));
+        // Stretches of this stream, each a part of its own; the last one may take more collections
+        // only if it begins where the stream does.
+        let (mut tokens, mut from, mut base) = (Tokens::new(stream), 0, *first);
+        let (mut end, mut last, mut count) = (0, base, 0);
+        while let Some((document, _)) = tokens.next() {
+            let behind = stream.len() - tokens.rest();
+            if behind - from > most_bytes && count > 0 {
+                let mut part = Part::new(whole, base);
+                part.push(collection, &stream[from..end], count);
+                close(part);
+                (from, base, count) = (end, last, 0);
+            }
+            (end, last, count) = (behind, first + document, count + 1);
+        }
+        let mut rest = Part::new(whole, base);
+        if count > 0 {
+            rest.push(collection, &stream[from..end], count);
+        }
+        if from == 0 {
+            open = rest;
+        } else {
+            close(rest);
+        }
+    }
+    close(open);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::stream::StreamWriter;
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    type Found = Vec<(u16, u32, Vec<u8>)>;
+
+    fn tokens(pieces: &[Piece]) -> Found {
+        let mut found = Found::new();
+        for (group, first) in pieces {
+            for (collection, stream) in group.streams() {
+                let tokens = Tokens::new(stream);
+                found.extend(tokens.map(|(d, s)| (collection, first + d, s.to_vec())));
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn law_parts_hold_all_tokens_in_order(
+            streams in prop::collection::btree_map(
+                0u16..40,
+                prop::collection::vec((0u32..600, prop::collection::vec(1u8..255, 0..40)), 1..12),
+                0..8,
+            ),
+            most in 1usize..300,
+            first in 0u32..1000,
+        ) {
+            let mut writer = StreamWriter::new(2, 0);
+            for (&collection, tokens) in &streams {
+                let mut document = 0;
+                for (gap, suffix) in tokens {
+                    document += gap;
+                    writer.token(collection, document, suffix);
+                }
+            }
+            let whole = (writer.finish(Arc::default(), Arc::default()), first);
+            let expected = tokens(std::slice::from_ref(&whole));
+            let parts = cut(&whole, most);
+            prop_assert_eq!(tokens(&parts), expected);
+            prop_assert_eq!(parts.iter().map(|(g, _)| g.tokens).sum::<u32>(), whole.0.tokens);
+            for (group, _) in &parts {
+                prop_assert_eq!(group.owner, 2);
+                prop_assert!(group.bytes.len() <= most || group.tokens == 1);
+                prop_assert_eq!(group.tokens as usize, group.streams().map(|(_, s)| Tokens::new(s).count()).sum::<usize>());
+            }
+        }
+    }
+}

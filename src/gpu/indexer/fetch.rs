@@ -1,0 +1,343 @@
+//! How does what a device holds of a run come to the host? Measured, collected in the order of the
+//! lexicon into columns on the device, and copied chunk by chunk through pinned buffers, several of
+//! them under way; nothing waits.
+//!
+//! A chunk holds the terms of neighbouring trie collections, column behind column in the order of
+//! [`Column`]. What one copy brings is a stretch of a chunk.
+
+use super::{TreeDevice, UnderWay};
+use crate::gpu::btree::terms::{Columns, Sums, ranges, starts};
+use crate::gpu::error::GpuError;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// A chunk is not larger, unless it is a single collection.
+const CHUNK_BYTES: u64 = 4 << 20;
+/// Chunks that a reader is ahead of at most.
+const AHEAD: usize = 3;
+
+/// What terms are made of, column by column; those of numbers come first, so that each begins at a
+/// multiple of four bytes in a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Postings of each term, a `u32`.
+    Dfs,
+    /// Docid of its last posting, a `u32`.
+    Lasts,
+    /// Bytes of its postings, a `u32`.
+    ListBytes,
+    /// Bytes of its suffix, a `u8`.
+    Lengths,
+    /// Suffixes, end to end.
+    Suffixes,
+    /// Postings, end to end.
+    Lists,
+}
+
+impl Column {
+    const ALL: [Self; 6] =
+        [Self::Dfs, Self::Lasts, Self::ListBytes, Self::Lengths, Self::Suffixes, Self::Lists];
+
+    /// Bytes of the column for so many terms, bytes of suffixes and bytes of lists.
+    fn bytes(self, [terms, suffix_bytes, list_bytes]: Sums) -> u64 {
+        match self {
+            Self::Dfs | Self::Lasts | Self::ListBytes => 4 * terms,
+            Self::Lengths => terms,
+            Self::Suffixes => suffix_bytes,
+            Self::Lists => list_bytes,
+        }
+    }
+}
+
+/// Bytes of all columns.
+fn bytes_of(sums: Sums) -> u64 {
+    Column::ALL.iter().map(|column| column.bytes(sums)).sum()
+}
+
+/// A part of a column, in bytes.
+pub type Stretch = (Column, Range<u64>);
+
+/// The stretches that begin behind `start` and hold `sums`.
+fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
+    let all = Column::ALL.into_iter().map(|column| {
+        let at = column.bytes(start);
+        (column, at..at + column.bytes(sums))
+    });
+    all.filter(|(_, range)| !range.is_empty()).collect()
+}
+
+/// Terms of neighbouring collections.
+pub(super) struct Chunk {
+    /// Its collections that have terms, and how many.
+    collections: Vec<(u16, u64)>,
+    sums: Sums,
+    /// The columns, end to end.
+    words: Vec<u32>,
+}
+
+impl Chunk {
+    fn new(collections: Range<usize>, sums: &[Sums]) -> Self {
+        let mut all = Sums::default();
+        let mut with_terms = Vec::new();
+        for collection in collections {
+            let here = sums[collection];
+            all.iter_mut().zip(here).for_each(|(all, here)| *all += here);
+            if here[0] > 0 {
+                with_terms.push((collection as u16, here[0]));
+            }
+        }
+        let words = vec![0; bytes_of(all).div_ceil(4) as usize];
+        Self { collections: with_terms, sums: all, words }
+    }
+
+    fn bytes(&self) -> usize {
+        bytes_of(self.sums) as usize
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let bytes = self.bytes();
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
+    }
+
+    /// The columns, without the first `done` terms, bytes of suffixes and bytes of lists.
+    fn columns(&self, done: [usize; 3]) -> Columns<'_> {
+        let [terms, suffixes, _] = self.sums.map(|n| n as usize);
+        let numbers = |i: usize| &self.words[i * terms + done[0]..(i + 1) * terms];
+        let bytes: &[u8] = &bytemuck::cast_slice(&self.words)[12 * terms..self.bytes()];
+        let (lengths, bytes) = bytes.split_at(terms);
+        let (all_suffixes, lists) = bytes.split_at(suffixes);
+        Columns {
+            dfs: numbers(0),
+            lasts: numbers(1),
+            list_bytes: numbers(2),
+            lengths: &lengths[done[0]..],
+            suffixes: &all_suffixes[done[1]..],
+            lists: &lists[done[2]..],
+        }
+    }
+}
+
+/// A term of a [`Reader`], by its place in the first chunk.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// Terms, bytes of suffixes and bytes of lists before it.
+    done: [usize; 3],
+    /// Its collection among those of the chunk, and how many of its terms come before.
+    collection: usize,
+    before: u64,
+}
+
+/// Goes through chunks term by term.
+#[derive(Default)]
+pub(super) struct Reader {
+    chunks: VecDeque<Chunk>,
+    place: Place,
+}
+
+/// A term that a reader stands at.
+pub(super) struct Term<'a> {
+    pub(super) collection: u16,
+    pub(super) suffix: &'a [u8],
+    pub(super) last: u32,
+    pub(super) list: &'a [u8],
+}
+
+impl Reader {
+    /// The term that it stands at; `None` when it needs another chunk.
+    pub(super) fn term(&self) -> Option<Term<'_>> {
+        let chunk = self.chunks.front()?;
+        let (collection, _) = *chunk.collections.get(self.place.collection)?;
+        let term = chunk.columns(self.place.done).next()?;
+        Some(Term { collection, suffix: term.suffix, last: term.last, list: term.list })
+    }
+
+    /// Moves behind the term that it stands at.
+    pub(super) fn step(&mut self) {
+        let Some((suffix, list)) = self.term().map(|term| (term.suffix.len(), term.list.len()))
+        else {
+            return;
+        };
+        let place = &mut self.place;
+        for (done, more) in place.done.iter_mut().zip([1, suffix, list]) {
+            *done += more;
+        }
+        place.before += 1;
+        let chunk = &self.chunks[0];
+        if place.before == chunk.collections[place.collection].1 {
+            place.collection += 1;
+            place.before = 0;
+        }
+        if place.collection == chunk.collections.len() {
+            self.chunks.pop_front();
+            self.place = Place::default();
+        }
+    }
+
+    fn push(&mut self, chunk: Chunk) {
+        self.chunks.push_back(chunk);
+    }
+}
+
+/// A chunk on its way.
+struct Coming<D> {
+    chunk: Chunk,
+    /// What of the area is not asked for yet.
+    left: VecDeque<Stretch>,
+    /// Where in the chunk the next copy goes.
+    at: usize,
+    copies: VecDeque<(D, Range<usize>)>,
+}
+
+/// Brings back what a device holds.
+pub(super) struct Fetch<T: TreeDevice> {
+    /// Until it is measured.
+    measuring: Option<T::Measure>,
+    sums: Vec<Sums>,
+    starts: Vec<Sums>,
+    /// Collections of the chunks that are not begun.
+    ranges: VecDeque<Range<usize>>,
+    coming: VecDeque<Coming<T::Download>>,
+    ahead: usize,
+}
+
+impl<T: TreeDevice> Fetch<T> {
+    /// Begins; `whole` if all chunks are to be kept, and not only some ahead of the reader.
+    pub(super) fn begin(trees: &mut T, whole: bool) -> Result<Self, GpuError> {
+        Ok(Self {
+            measuring: Some(trees.measure()?),
+            sums: Vec::new(),
+            starts: Vec::new(),
+            ranges: VecDeque::new(),
+            coming: VecDeque::new(),
+            ahead: if whole { usize::MAX } else { AHEAD },
+        })
+    }
+
+    /// Does what can be done now, and gives `reader` what has come. True when all has come.
+    pub(super) fn advance(&mut self, trees: &mut T, reader: &mut Reader) -> Result<bool, GpuError> {
+        if let Some(measuring) = &self.measuring {
+            if !measuring.is_done()? {
+                return Ok(false);
+            }
+            if let Some(measured) = self.measuring.take() {
+                self.sums = trees.sums(measured)?;
+                self.collect(trees)?;
+            }
+        }
+        while let Some(first) = self.coming.front_mut() {
+            while let Some((copy, _)) = first.copies.front()
+                && copy.is_done()?
+            {
+                let (copy, to) = first.copies.pop_front().expect("there was one");
+                trees.fetched(copy, &mut first.chunk.bytes_mut()[to])?;
+            }
+            if !first.copies.is_empty() || !first.left.is_empty() {
+                break;
+            }
+            let done = self.coming.pop_front().expect("there was one");
+            reader.push(done.chunk);
+        }
+        self.ask(trees, reader)?;
+        Ok(self.coming.is_empty() && self.ranges.is_empty())
+    }
+
+    fn collect(&mut self, trees: &mut T) -> Result<(), GpuError> {
+        let all;
+        (self.starts, all) = starts(&self.sums);
+        if all[0] == 0 {
+            return Ok(());
+        }
+        trees.collect(&self.starts, all)?;
+        let weights: Vec<Sums> = self.sums.iter().map(|&sums| [bytes_of(sums), 0, 0]).collect();
+        let ranges = ranges(&weights, [CHUNK_BYTES, 0, 0]);
+        let has_terms = |range: &Range<usize>| self.sums[range.clone()].iter().any(|s| s[0] > 0);
+        self.ranges = ranges.into_iter().filter(has_terms).collect();
+        Ok(())
+    }
+
+    /// Asks for copies as long as there are buffers.
+    fn ask(&mut self, trees: &mut T, reader: &Reader) -> Result<(), GpuError> {
+        loop {
+            if self.coming.back().is_none_or(|last| last.left.is_empty()) {
+                if reader.chunks.len().saturating_add(self.coming.len()) >= self.ahead {
+                    return Ok(());
+                }
+                let Some(collections) = self.ranges.pop_front() else { return Ok(()) };
+                let start = self.starts[collections.start];
+                let chunk = Chunk::new(collections, &self.sums);
+                let left = stretches(start, chunk.sums);
+                self.coming.push_back(Coming { chunk, left, at: 0, copies: VecDeque::new() });
+            }
+            let last = self.coming.back_mut().expect("there is one that asks");
+            let (first, bytes) = take(&last.left, trees.download_bytes());
+            let Some(copy) = trees.download(&first)? else { return Ok(()) };
+            drop_first(&mut last.left, bytes as u64);
+            last.copies.push_back((copy, last.at..last.at + bytes));
+            last.at += bytes;
+        }
+    }
+}
+
+/// The first `most` bytes of `left`, and how many there are.
+fn take(left: &VecDeque<Stretch>, most: usize) -> (Vec<Stretch>, usize) {
+    let (mut first, mut bytes) = (Vec::new(), 0);
+    for (column, range) in left {
+        let here = (range.end - range.start).min((most - bytes) as u64);
+        if here > 0 {
+            first.push((*column, range.start..range.start + here));
+        }
+        bytes += here as usize;
+    }
+    (first, bytes)
+}
+
+/// Drops the first `bytes` bytes of `left`.
+fn drop_first(left: &mut VecDeque<Stretch>, mut bytes: u64) {
+    while let Some((_, first)) = left.front_mut()
+        && bytes > 0
+    {
+        let here = bytes.min(first.end - first.start);
+        first.start += here;
+        bytes -= here;
+        if first.is_empty() {
+            left.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Copies of any size bring all bytes of a chunk, in their order, and numbers are not torn.
+        #[test]
+        fn law_copies_cover_a_chunk(
+            start in [0u64..50, 0u64..500, 0u64..500],
+            sums in [0u64..60, 0u64..300, 0u64..300],
+            most in 1usize..100,
+        ) {
+            let mut left = stretches(start, sums);
+            let all: Vec<(u8, u64)> =
+                left.iter().flat_map(|(c, range)| range.clone().map(|at| (*c as u8, at))).collect();
+            prop_assert_eq!(all.len() as u64, bytes_of(sums));
+            let mut copied = Vec::new();
+            while !left.is_empty() {
+                let (first, bytes) = take(&left, most * 4);
+                prop_assert!(bytes > 0 && bytes <= most * 4);
+                let mut place = 0;
+                for (column, range) in first {
+                    if column.bytes([1, 0, 0]) == 4 {
+                        prop_assert!(place % 4 == 0 && range.start % 4 == 0 && range.end % 4 == 0);
+                    }
+                    place += range.end - range.start;
+                    copied.extend(range.map(|at| (column as u8, at)));
+                }
+                prop_assert_eq!(place, bytes as u64);
+                drop_first(&mut left, bytes as u64);
+            }
+            prop_assert_eq!(copied, all);
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! How do the parts of a run become one? A device that is full in the middle of a run is emptied: what
+//! it holds is a part. Parts are joined term by term; a later part has the later docids.
+
+use super::TreeDevice;
+use super::fetch::{Fetch, Reader};
+use crate::codec::folded;
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A part that has come whole.
+pub(super) type Part = Reader;
+
+/// What the device still holds of the run.
+struct Rest<T: TreeDevice> {
+    trees: Rc<RefCell<T>>,
+    fetch: Fetch<T>,
+}
+
+/// The terms of a run that was closed: those of all its parts, the last of which is on its way.
+pub(super) struct DeviceRun<T: TreeDevice> {
+    parts: Vec<Reader>,
+    /// Gone when all has come.
+    rest: Option<Rest<T>>,
+    collection: u16,
+    suffix: Vec<u8>,
+}
+
+impl<T: TreeDevice> DeviceRun<T> {
+    /// Parts that came before, in their order, and what the device still holds if it holds any.
+    pub(super) fn new(mut parts: Vec<Part>, rest: Option<(Rc<RefCell<T>>, Fetch<T>)>) -> Self {
+        let rest = rest.map(|(trees, fetch)| Rest { trees, fetch });
+        if rest.is_some() {
+            parts.push(Reader::default());
+        }
+        Self { parts, rest, collection: 0, suffix: Vec::new() }
+    }
+}
+
+impl<T: TreeDevice> ClosedTerms for DeviceRun<T> {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        if let Some(rest) = &mut self.rest {
+            let last = self.parts.last_mut().expect("what comes has a place");
+            if rest.fetch.advance(&mut *rest.trees.borrow_mut(), last)? {
+                self.rest = None;
+            } else if last.term().is_none() {
+                return Ok(Advance::Later);
+            }
+        }
+        let heads = self.parts.iter().filter_map(|part| part.term());
+        let Some(least) = heads.min_by_key(|term| (term.collection, term.suffix)) else {
+            return Ok(Advance::End);
+        };
+        self.collection = least.collection;
+        self.suffix.clear();
+        self.suffix.extend_from_slice(least.suffix);
+        postings.clear();
+        let mut last = None;
+        for part in &mut self.parts {
+            let Some(term) = part.term() else { continue };
+            if term.collection == self.collection && term.suffix == self.suffix {
+                join(postings, last, term.list)
+                    .ok_or("postings that a device has sent do not decode: this is a bug")?;
+                last = Some(term.last);
+                part.step();
+            }
+        }
+        Ok(Advance::Term)
+    }
+
+    fn term(&self) -> (u16, &[u8]) {
+        (self.collection, &self.suffix)
+    }
+}
+
+/// Appends the list `more`, whose first gap is a docid, to `list`, whose last docid is `last`. Both may
+/// have that docid, if its tokens came in two parts. `None` if they do not decode.
+fn join(list: &mut Vec<u8>, last: Option<u32>, more: &[u8]) -> Option<()> {
+    let Some(last) = last else {
+        list.extend_from_slice(more);
+        return Some(());
+    };
+    let mut at = 0;
+    let (docid, tf) = folded::get(more, &mut at)?;
+    if docid == last {
+        let (mut start, mut behind) = (0, 0);
+        let mut open = None;
+        while behind < list.len() {
+            start = behind;
+            open = Some(folded::get(list, &mut behind)?);
+        }
+        let (gap, before) = open?;
+        list.truncate(start);
+        folded::put(gap, before.checked_add(tf)?, list);
+    } else {
+        folded::put(docid.checked_sub(last)?.checked_sub(1)?, tf, list);
+    }
+    list.extend_from_slice(&more[at..]);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(postings: &[(u32, u32)]) -> Vec<u8> {
+        let (mut bytes, mut expected) = (Vec::new(), 0);
+        for &(docid, tf) in postings {
+            folded::put(docid - expected, tf, &mut bytes);
+            expected = docid + 1;
+        }
+        bytes
+    }
+
+    proptest! {
+        /// Wherever a list is cut, between two tokens of a document too, the parts give the list.
+        #[test]
+        fn law_joined_parts_are_the_list(
+            gaps in prop::collection::vec((0u32..300, 1u32..6), 1..30),
+            cut in any::<prop::sample::Index>(),
+            within in any::<bool>(),
+        ) {
+            let mut next = 0;
+            let whole: Vec<(u32, u32)> = gaps
+                .iter()
+                .map(|&(gap, tf)| {
+                    let docid = next + gap;
+                    next = docid + 1;
+                    (docid, tf)
+                })
+                .collect();
+            let cut = cut.index(whole.len());
+            let (mut before, mut behind) = (whole[..cut].to_vec(), whole[cut..].to_vec());
+            let (docid, tf) = behind[0];
+            if within && tf > 1 {
+                before.push((docid, 1));
+                behind[0].1 = tf - 1;
+            }
+            let mut list = Vec::new();
+            let mut last = None;
+            for part in [before, behind] {
+                if let Some(&(docid, _)) = part.last() {
+                    join(&mut list, last, &encoded(&part)).unwrap();
+                    last = Some(docid);
+                }
+            }
+            prop_assert_eq!(list, encoded(&whole));
+        }
+    }
+
+    #[test]
+    fn lists_that_do_not_follow_are_refused() {
+        let mut list = encoded(&[(5, 1)]);
+        assert_eq!(join(&mut list, Some(5), &encoded(&[(4, 1)])), None);
+        assert_eq!(join(&mut list, Some(5), &[]), None);
+        assert_eq!(join(&mut list, Some(5), &[0x80]), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! What runs on NVIDIA GPUs, and how?
+//!
+//! Nothing here is needed to build or to run millrace: the driver and NVRTC are looked for at run time.
+//!
+//! | module | the question that it answers |
+//! | --- | --- |
+//! | [`discover`] | which devices can be used, and why not the others |
+//! | [`version`] | which version of CUDA, which architecture |
+//! | [`nvrtc`] | how a kernel's source becomes code |
+//! | [`cache`] | where the code is kept |
+//! | [`modules`] | how an owner gets its kernels |
+//! | [`device`] | how an owner works on a device without ever waiting for it |
+//! | [`memory`] | how much of its memory may be used |
+//! | [`pinned`] | which host memory copies go through |
+//! | [`error`] | what can go wrong |
+//! | [`btree`] | how a device indexes a run in the paper's B-trees |
+//! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
+//!
+//! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
+//! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
+
+pub mod btree;
+pub mod cache;
+pub mod device;
+pub mod discover;
+pub mod error;
+pub mod indexer;
+pub mod memory;
+pub mod modules;
+pub mod nvrtc;
+pub mod pinned;
+pub mod version;
+
+/// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
+pub fn sources() -> Vec<nvrtc::Source> {
+    vec![btree::Tuning::default().source()]
+}

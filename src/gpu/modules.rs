@@ -1,0 +1,72 @@
+//! How does an owner get its kernels?
+//!
+//! From the cache, or compiled, as [`cache`](super::cache) says; the driver then loads the code into
+//! the owner's context.
+
+use super::cache::{ModuleCache, Origin};
+use super::device::{Device, Kernel};
+use super::error::{Cuda, GpuError};
+use super::nvrtc::{Compiler, Source};
+use super::version::Version;
+use cudarc::driver::CudaModule;
+use cudarc::nvrtc::Ptx;
+use std::sync::Arc;
+
+/// What kernels are made with.
+#[derive(Clone, Debug)]
+pub struct Toolchain {
+    /// The driver's version, for errors.
+    pub driver: Version,
+    /// The compiler.
+    pub compiler: Compiler,
+    /// Where the code is kept.
+    pub cache: ModuleCache,
+}
+
+/// The kernels of one source, loaded on one device.
+#[derive(Debug)]
+pub struct Module {
+    module: Arc<CudaModule>,
+    name: &'static str,
+    /// Where its code came from.
+    pub origin: Origin,
+}
+
+impl Toolchain {
+    /// Loads `source` on `device`.
+    ///
+    /// # Errors
+    /// It does not compile, or the driver refuses the code.
+    pub fn load(&self, device: &Device, source: &Source) -> Result<Module, GpuError> {
+        let architecture = device.info().architecture;
+        let cubin = self.cache.cubin(&self.compiler, source, architecture)?;
+        let module = device.context().load_module(Ptx::from_binary(cubin.bytes));
+        let module = module.map_err(|error| GpuError::Load {
+            device: device.info().to_string(),
+            name: source.name.to_owned(),
+            architecture: architecture.to_string(),
+            driver: self.driver,
+            nvrtc: self.compiler.version(),
+            source: Cuda(error),
+        })?;
+        Ok(Module { module, name: source.name, origin: cubin.origin })
+    }
+}
+
+impl Module {
+    /// One of its kernels.
+    ///
+    /// # Errors
+    /// It has none of this name: a bug.
+    pub fn kernel(&self, device: &Device, kernel: &'static str) -> Result<Kernel, GpuError> {
+        match self.module.load_function(kernel) {
+            Ok(function) => Ok(Kernel::new(function, kernel, device)),
+            Err(source) => Err(GpuError::NoKernel {
+                device: device.info().to_string(),
+                name: self.name.to_owned(),
+                kernel,
+                source: Cuda(source),
+            }),
+        }
+    }
+}

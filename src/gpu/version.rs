@@ -1,0 +1,68 @@
+//! Which version of CUDA? Of the driver, of NVRTC; and which architecture is a device?
+
+use serde::Serialize;
+use std::fmt;
+
+/// A version of CUDA: `12.8`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Before the dot.
+    pub major: u32,
+    /// Behind it.
+    pub minor: u32,
+}
+
+impl Version {
+    /// The version that the driver tells as one number, such as 12080.
+    pub fn from_driver(number: i32) -> Self {
+        let number = u32::try_from(number).unwrap_or(0);
+        Self { major: number / 1000, minor: number % 1000 / 10 }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+impl Serialize for Version {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// An architecture, by its compute capability: `sm_90`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Architecture(pub u32);
+
+impl Architecture {
+    /// The least that kernels are written for: Turing.
+    pub const LEAST: Self = Self(75);
+}
+
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}", self.0)
+    }
+}
+
+impl Serialize for Architecture {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_driver_tells_versions_as_numbers() {
+        for (number, text) in [(12080, "12.8"), (13000, "13.0"), (11040, "11.4"), (-1, "0.0")] {
+            assert_eq!(Version::from_driver(number).to_string(), text);
+        }
+        assert!(Version::from_driver(12080) < Version::from_driver(13000));
+        assert!(Version { major: 12, minor: 10 } > Version { major: 12, minor: 9 });
+    }
+}

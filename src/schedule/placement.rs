@@ -1,0 +1,225 @@
+//! Which indexer gets which trie collection (wei11, section III.E)?
+//!
+//! Popular collections, those with the most tokens in a sample of the input, go to the CPU, whose
+//! caches keep the few terms that most of their tokens are; the others go to GPUs, by index modulo
+//! their number. Where the border lies is a matter of two times that have to meet:
+//!
+//! ```text
+//! CPU:  tokens of all popular collections / (CPU indexers * tokens a second of one)
+//! GPU:  the greater of  all other tokens / (GPU indexers * tokens a second of one)
+//!                  and  tokens of the largest of the others / tokens a second of one tree
+//! ```
+//!
+//! A collection is one tree and is worked on by one warp, so that the last line caps what may go to a
+//! GPU however fast the device is. The paper finds about a hundred popular collections by running
+//! tests on the sample; here they follow from the three rates.
+//!
+//! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always to
+//! the set that has the least (Graham 1969: no set gets more than 4/3 of the least possible).
+
+use super::roles::Roles;
+use crate::dictionary::owners::Owners;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How fast indexers are, in tokens a second. Only their ratios matter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// One CPU indexer, on popular collections.
+    pub cpu: f64,
+    /// One GPU indexer, on unpopular collections.
+    pub gpu: f64,
+    /// A GPU on a single collection.
+    pub gpu_tree: f64,
+}
+
+impl Default for Rates {
+    /// A core of a server of today, and the floors of an H200: what its memory allows for a tree of
+    /// three levels, and the latency of those levels for one warp.
+    fn default() -> Self {
+        Self { cpu: 20e6, gpu: 300e6, gpu_tree: 1e6 }
+    }
+}
+
+/// What was chosen, and what it is expected to lead to.
+#[derive(Debug)]
+pub struct Placed {
+    /// The owner of every collection.
+    pub owners: Owners,
+    /// Collections that CPU indexers own, of those in the sample.
+    pub popular: usize,
+    /// Collections in the sample.
+    pub seen: usize,
+    /// Share of the sample's weight that CPU indexers own.
+    pub cpu_share: f64,
+    /// The heaviest indexer on the CPU, in units of the mean of those on the CPU.
+    pub cpu_heaviest: f64,
+    /// Seconds that each side is expected to take for 10^9 units of weight, CPU and GPU.
+    pub expected: (f64, f64),
+}
+
+/// Deals the collections out in turn, when nothing is known of them.
+pub fn in_turn(roles: &Roles) -> Owners {
+    let indexers = roles.indexers() as u32;
+    Owners::new(|collection| u32::from(collection) % indexers, roles.indexing())
+}
+
+/// Places the collections by their weights in a sample: tokens, for indexers that take tokens.
+///
+/// # Panics
+/// If there is not a weight for each of the 17,613 collections, or no indexer.
+pub fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
+    assert_eq!(weights.len(), TRIE_COLLECTIONS, "every collection has a weight");
+    let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
+    order.sort_by_key(|&c| Reverse(weights[usize::from(c)]));
+    let sorted: Vec<u64> = order.iter().map(|&c| weights[usize::from(c)]).collect();
+    let seen = sorted.partition_point(|&weight| weight > 0);
+    let border = border(&sorted, roles, rates);
+    let (popular, others) = order.split_at(border);
+
+    let mut owner = vec![0; TRIE_COLLECTIONS];
+    for &collection in others {
+        owner[usize::from(collection)] = u32::from(collection) % roles.gpu_indexers.max(1) as u32;
+    }
+    let first_cpu = roles.gpu_indexers as u32;
+    let mut sets: BinaryHeap<Reverse<(u64, u32)>> =
+        (0..roles.cpu_indexers as u32).map(|i| Reverse((0, first_cpu + i))).collect();
+    for &collection in popular {
+        let Reverse((load, set)) = sets.pop().expect("popular collections have CPU indexers");
+        owner[usize::from(collection)] = set;
+        // Collections that the sample has not seen are spread too.
+        sets.push(Reverse((load + weights[usize::from(collection)].max(1), set)));
+    }
+    let heaviest = sets.iter().map(|Reverse((load, _))| *load).max().unwrap_or(0);
+    let of_sets: u64 = sets.iter().map(|Reverse((load, _))| *load).sum();
+    let total: u64 = sorted.iter().sum();
+    let on_cpu: u64 = sorted[..border].iter().sum();
+    let times = times(on_cpu, total, sorted.get(border).copied().unwrap_or(0), roles, rates);
+    let per_giga = 1e9 / (total.max(1)) as f64;
+    Placed {
+        owners: Owners::new(|c| owner[usize::from(c)], roles.indexing()),
+        popular: border.min(seen),
+        seen,
+        cpu_share: on_cpu as f64 / total.max(1) as f64,
+        cpu_heaviest: heaviest as f64 * roles.cpu_indexers as f64 / of_sets.max(1) as f64,
+        expected: (times.0 * per_giga, times.1 * per_giga),
+    }
+}
+
+/// Seconds for CPU and GPU when so many units are on the CPU, and the largest collection on a GPU has
+/// so many.
+fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
+    let cpu = on_cpu as f64 / (roles.cpu_indexers.max(1) as f64 * rates.cpu);
+    let gpu = (total - on_cpu) as f64 / (roles.gpu_indexers.max(1) as f64 * rates.gpu);
+    (cpu, gpu.max(largest as f64 / rates.gpu_tree))
+}
+
+/// How many of the collections, by falling weight, are popular: so many that the slower side takes
+/// the least time, and of those the fewest.
+fn border(sorted: &[u64], roles: &Roles, rates: &Rates) -> usize {
+    if roles.gpu_indexers == 0 {
+        return sorted.len();
+    }
+    if roles.cpu_indexers == 0 {
+        return 0;
+    }
+    let total: u64 = sorted.iter().sum();
+    let (mut best, mut least, mut on_cpu) = (0, f64::INFINITY, 0);
+    for (border, &largest) in sorted.iter().enumerate() {
+        let (cpu, gpu) = times(on_cpu, total, largest, roles, rates);
+        if cpu.max(gpu) < least {
+            (best, least) = (border, cpu.max(gpu));
+        }
+        on_cpu += largest;
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Weights as Zipf's law has them, in no order.
+    fn zipf(seen: usize) -> Vec<u64> {
+        let mut weights = vec![0; TRIE_COLLECTIONS];
+        for rank in 0..seen {
+            weights[(rank * 7919 + 13) % TRIE_COLLECTIONS] = (1_000_000 / (rank + 1)) as u64;
+        }
+        weights
+    }
+
+    #[test]
+    fn both_sides_finish_together() {
+        let roles = Roles::new(8, None, Some(4), 2).unwrap();
+        let weights = zipf(5000);
+        let placed = by_weight(&weights, &roles, &Rates { cpu: 2.0, gpu: 8.0, gpu_tree: 3.0 });
+        let (cpu, gpu) = placed.expected;
+        assert!(cpu.max(gpu) < 1.05 * cpu.min(gpu), "{cpu} against {gpu}");
+        assert!(placed.popular > 0 && placed.popular < placed.seen);
+        assert!(placed.cpu_heaviest < 1.34, "{}", placed.cpu_heaviest);
+        // A device that is slow on one tree gets no large one.
+        let slow = by_weight(&weights, &roles, &Rates { cpu: 2.0, gpu: 8.0, gpu_tree: 0.01 });
+        assert!(slow.popular > 5 * placed.popular, "{} and {}", slow.popular, placed.popular);
+        assert!(slow.expected.0 > 0.9 * slow.expected.1);
+    }
+
+    #[test]
+    fn a_side_may_be_empty() {
+        let weights = zipf(300);
+        let rates = Rates::default();
+        let cpu = by_weight(&weights, &Roles::alike(3), &rates);
+        assert_eq!((cpu.popular, cpu.cpu_share), (300, 1.0));
+        let gpu = by_weight(&weights, &Roles::new(2, None, Some(0), 3).unwrap(), &rates);
+        assert_eq!((gpu.popular, gpu.cpu_share), (0, 0.0));
+        assert!((0..TRIE_COLLECTIONS as u16).all(|c| gpu.owners.of(c) == u32::from(c) % 3));
+        // Everything in one collection, which a GPU would take one token after the other.
+        let mut one = vec![0; TRIE_COLLECTIONS];
+        one[77] = 1000;
+        let placed = by_weight(&one, &Roles::new(2, None, Some(1), 1).unwrap(), &rates);
+        assert_eq!((placed.owners.of(77), placed.popular), (1, 1));
+        // An empty sample.
+        let none = by_weight(&vec![0; TRIE_COLLECTIONS], &Roles::alike(2), &rates);
+        assert_eq!(none.owners.on_worker(0).count(), 1);
+        assert_eq!((none.seen, none.cpu_share), (0, 0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn law_places_every_collection(
+            weights in prop::collection::vec(0u64..1000, 0..400),
+            cpu in 0usize..6, gpu in 0usize..4, workers in 1usize..9,
+            rates in (1u32..100, 1u32..100, 1u32..100),
+        ) {
+            prop_assume!(cpu + gpu > 0);
+            let roles = Roles::new(workers, None, Some(cpu), gpu).unwrap();
+            let (cpu_rate, gpu_rate, tree) = rates;
+            let rates = Rates { cpu: cpu_rate.into(), gpu: gpu_rate.into(), gpu_tree: tree.into() };
+            let mut all = vec![0; TRIE_COLLECTIONS];
+            for (i, weight) in weights.iter().enumerate() {
+                all[i * 41] = *weight;
+            }
+            let placed = by_weight(&all, &roles, &rates);
+            prop_assert_eq!(placed.owners.len(), cpu + gpu);
+            let mut loads = vec![0u64; cpu + gpu];
+            let (mut least_popular, mut most_unpopular) = (u64::MAX, 0);
+            for c in 0..TRIE_COLLECTIONS as u16 {
+                let (owner, weight) = (placed.owners.of(c), all[usize::from(c)]);
+                if roles.on_gpu(owner) {
+                    prop_assert_eq!(owner as usize, usize::from(c) % gpu);
+                    most_unpopular = most_unpopular.max(weight);
+                } else {
+                    loads[owner as usize] += weight.max(1);
+                    least_popular = least_popular.min(weight);
+                }
+            }
+            prop_assert!(least_popular >= most_unpopular);
+            // Largest first: no set is above the mean by more than the largest collection.
+            let on_cpu = &loads[gpu..];
+            let heaviest = on_cpu.iter().max().copied().unwrap_or(0);
+            let mean = on_cpu.iter().sum::<u64>() / cpu.max(1) as u64;
+            prop_assert!(heaviest <= mean + 1 + weights.iter().max().copied().unwrap_or(0));
+        }
+    }
+}

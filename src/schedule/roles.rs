@@ -1,0 +1,125 @@
+//! Which worker reads, parses and indexes (wei11, section III.F: M parsers, N1 CPU indexers and N2 GPU
+//! indexers)? With few workers one has several roles.
+
+use std::ops::Range;
+use thiserror::Error;
+
+/// The parsers and indexers of a build.
+///
+/// Indexers are numbered: those on GPUs first, then those on the CPU. The first workers run indexers,
+/// the last ones parse; both wrap around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Worker threads.
+    pub workers: usize,
+    /// Workers that parse.
+    pub parsers: usize,
+    /// Indexers on the CPU.
+    pub cpu_indexers: usize,
+    /// Indexers on GPUs.
+    pub gpu_indexers: usize,
+}
+
+/// What was asked for cannot be.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RolesError {
+    /// More parsers than threads to run them.
+    #[error("--parsers {parsers}: give 1 to {workers}, the number of workers")]
+    Parsers {
+        /// What was asked for.
+        parsers: usize,
+        /// The workers.
+        workers: usize,
+    },
+    /// Nobody indexes.
+    #[error("--cpu-indexers 0 without GPU indexers: nobody would index")]
+    NoIndexer,
+    /// More indexers than trie collections could use.
+    #[error("{indexers} indexers: the most is {}", MOST_INDEXERS)]
+    Indexers {
+        /// What was asked for.
+        indexers: usize,
+    },
+}
+
+/// Each indexer has buffers of its own, and a trie collection cannot be shared.
+pub const MOST_INDEXERS: usize = 1024;
+
+impl Roles {
+    /// Gives `workers` their roles. Left out, every worker parses, and every worker runs a CPU
+    /// indexer.
+    ///
+    /// # Errors
+    /// When there would be no parser, no indexer, or too many of either.
+    pub fn new(
+        workers: usize,
+        parsers: Option<usize>,
+        cpu_indexers: Option<usize>,
+        gpu_indexers: usize,
+    ) -> Result<Self, RolesError> {
+        let parsers = parsers.unwrap_or(workers);
+        if !(1..=workers).contains(&parsers) {
+            return Err(RolesError::Parsers { parsers, workers });
+        }
+        let cpu_indexers = cpu_indexers.unwrap_or(workers);
+        match cpu_indexers.saturating_add(gpu_indexers) {
+            0 => return Err(RolesError::NoIndexer),
+            1..=MOST_INDEXERS => {}
+            indexers => return Err(RolesError::Indexers { indexers }),
+        }
+        Ok(Self { workers, parsers, cpu_indexers, gpu_indexers })
+    }
+
+    /// Every worker parses and owns a share, as `fast` does it.
+    pub fn alike(workers: usize) -> Self {
+        Self { workers, parsers: workers, cpu_indexers: workers, gpu_indexers: 0 }
+    }
+
+    /// The workers that parse: the last ones.
+    pub fn parsing(&self) -> Range<usize> {
+        self.workers - self.parsers..self.workers
+    }
+
+    /// The number of indexers.
+    pub fn indexers(&self) -> usize {
+        self.gpu_indexers + self.cpu_indexers
+    }
+
+    /// Whether an indexer, by its number, runs on a GPU.
+    pub fn on_gpu(&self, indexer: u32) -> bool {
+        (indexer as usize) < self.gpu_indexers
+    }
+
+    /// The worker of each indexer: GPU indexer `g` runs on worker `g`, CPU indexer `c` on the worker
+    /// `c` places behind the GPU indexers.
+    pub fn indexing(&self) -> Vec<usize> {
+        (0..self.indexers()).map(|i| i % self.workers).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_wrap_around() {
+        let r = Roles::new(4, Some(3), Some(3), 2).unwrap();
+        assert_eq!((r.parsing(), r.indexing()), (1..4, vec![0, 1, 2, 3, 0]));
+        assert!(r.on_gpu(1) && !r.on_gpu(2));
+        let one = Roles::new(1, None, None, 1).unwrap();
+        assert_eq!((one.parsing(), one.indexing()), (0..1, vec![0, 0]));
+        assert_eq!(Roles::new(3, None, None, 0), Ok(Roles::alike(3)));
+        assert_eq!(Roles::new(3, Some(1), Some(0), 1).unwrap().indexing(), [0]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let error = |p, c, g| Roles::new(4, p, c, g).unwrap_err();
+        assert_eq!(error(Some(0), None, 0), RolesError::Parsers { parsers: 0, workers: 4 });
+        assert_eq!(error(Some(5), None, 0), RolesError::Parsers { parsers: 5, workers: 4 });
+        assert_eq!(error(None, Some(0), 0), RolesError::NoIndexer);
+        assert_eq!(error(None, Some(1024), 1), RolesError::Indexers { indexers: 1025 });
+        assert!(error(None, Some(0), 0).to_string().contains("nobody would index"));
+    }
+}
