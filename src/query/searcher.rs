@@ -171,8 +171,9 @@ impl Partial {
     }
 }
 
-/// Answers queries one after the other; nothing is allocated for a query once its buffers have
-/// grown.
+/// Answers queries one after the other; a search allocates nothing once its buffers have grown. The
+/// analysis makes a string for a stem that is no part of its token, and for what is not lower-case
+/// ASCII.
 pub struct Searcher {
     shared: Arc<Shared>,
     share: Share,
