@@ -21,6 +21,7 @@ pub mod folded;
 pub(crate) mod level;
 pub mod newpfd;
 pub mod pfor;
+pub(crate) mod prefetch;
 pub mod rice;
 pub mod sums;
 #[cfg(test)]

@@ -6,8 +6,8 @@
 //! and where its posting there lies. Whether a token is a stop word, and whether its term is new in
 //! the document, is as good as random, so that counting has no branch that depends on it.
 
-use super::hash::prefetch;
 use super::memo::{Memo, NO_TERM, Term};
+use crate::codec::prefetch::prefetch;
 use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;

@@ -1,6 +1,7 @@
 //! Which number has this string? An open-addressing table from hashes to numbers; the strings
 //! themselves stay with the caller.
 
+use crate::codec::prefetch::prefetch;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The hash of a term, of a surface form, and of a document's name.
@@ -115,19 +116,6 @@ impl HashTable {
             self.slots[at] = slot;
         }
     }
-}
-
-/// Brings what is referred to into the cache.
-#[inline(always)]
-pub fn prefetch<T>(what: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch of a valid reference reads nothing and has no effect.
-        unsafe { _mm_prefetch(std::ptr::from_ref(what).cast(), _MM_HINT_T0) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = what;
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
-use super::hash::{Found, HashTable, hash, prefetch};
+use super::hash::{Found, HashTable, hash};
 use super::short;
+use crate::codec::prefetch::prefetch;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};

@@ -3,10 +3,11 @@
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
 use super::group::{Group, GroupTerm};
-use super::hash::{Found, HashTable, prefetch};
+use super::hash::{Found, HashTable};
 use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
+use crate::codec::prefetch::prefetch;
 
 /// A term and its postings so far.
 #[derive(Clone, Copy)]

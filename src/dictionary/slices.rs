@@ -1,8 +1,8 @@
 //! Where do the postings of an open run lie? One growing buffer, cut into slices that belong to one
 //! list each and double in size, so that a list of any length wastes less than it uses.
 
-use super::hash::prefetch;
 use super::short;
+use crate::codec::prefetch::prefetch;
 
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =

@@ -5,12 +5,12 @@
 
 use super::counter::{Counter, FIRST_POSTING_BYTES, Touched, count_term};
 use super::group::{Group, GroupTerm};
-use super::hash::prefetch;
 use super::memo::NO_TERM;
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::short;
 use crate::codec::folded;
+use crate::codec::prefetch::prefetch;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;

@@ -12,7 +12,7 @@ mod stream;
 mod tests;
 mod write;
 
-pub use read::Lexicon;
+pub use read::{Lexicon, TermPlace};
 pub use stream::LexiconStream;
 pub use write::LexiconWriter;
 

@@ -69,6 +69,7 @@ impl Run<'_> {
 
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
         for block in 0..blocks {
+            Cursor::prefetch(&shortest, block + 1);
             cursors[order[0]].load(&shortest, block, self.documents)?;
             if cursors[order[0]].len == 0 {
                 // All of the block lies behind the docids that are asked for.

@@ -2,13 +2,15 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
-use super::daat::Most;
 use super::kernels::{
-    Block, Matches, NO_DOCID, Room, Shares, first_block, match_block, scores, share_out,
+    Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
+    share_out,
 };
 use super::ranges::Ranges;
 use super::top_k::TopK;
+use super::wand::Stand;
 use crate::codec::level::{Level, level};
+use crate::codec::prefetch::prefetch_bytes;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
 use crate::score::bounds::BoundNorms;
 
@@ -45,8 +47,10 @@ pub struct Scratch {
     pub(super) candidates: Candidates,
     /// Weights of terms, summed up.
     pub(super) bounds: Vec<f64>,
-    /// What the lists may be worth.
-    pub(super) mosts: Vec<Most>,
+    /// Where the lists stand.
+    pub(super) stands: Vec<Stand>,
+    /// What a document is worth in each list.
+    pub(super) worths: Vec<f32>,
     /// What the blocks of a list may be worth.
     pub(super) of_blocks: Vec<f32>,
     /// Documents with sums of scores.
@@ -135,7 +139,8 @@ impl Scratch {
             windows: WindowMemory::default(),
             candidates,
             bounds: Vec::new(),
-            mosts: Vec::new(),
+            stands: Vec::new(),
+            worths: Vec::new(),
             of_blocks: Vec::new(),
             found: Vec::new(),
             ranges: Ranges::default(),
@@ -173,6 +178,9 @@ const PART: usize = 128;
 /// about five alone.
 const FEW_TFS: usize = 5;
 
+/// Of a block in which few documents are looked for, so many bytes are fetched ahead.
+const FETCHED: usize = 128;
+
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
 ///
@@ -207,6 +215,8 @@ pub(super) struct Cursor {
     pub(super) again: Again,
     /// What the blocks of the list share.
     columns: Columns,
+    /// The lines of the blocks of `shares`.
+    lines: [PackedBlock; MAX_BLOCK + 16],
 }
 
 impl Default for Cursor {
@@ -229,6 +239,7 @@ impl Default for Cursor {
             block_len: 0,
             again: Again::default(),
             columns: Columns::default(),
+            lines: [line; MAX_BLOCK + 16],
         }
     }
 }
@@ -249,13 +260,37 @@ impl Cursor {
     ) -> Result<(), ListError> {
         self.block_len = list.block_len();
         if block < list.full_blocks() {
-            self.line = list.block(block)?;
-            self.len = self.block_len;
-            let docids = &mut self.docids[..self.len];
-            list.docids_of(&self.line, &mut self.columns, documents, docids)?;
-        } else {
-            self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
+            let line = list.block(block)?;
+            return self.load_line(list, (block, line), documents);
         }
+        self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
+        self.begin_block(list, block, documents)
+    }
+
+    /// Decodes a full block with this line.
+    #[inline]
+    fn load_line(
+        &mut self,
+        list: &ListView<'_>,
+        (block, line): (usize, PackedBlock),
+        documents: u32,
+    ) -> Result<(), ListError> {
+        self.block_len = list.block_len();
+        self.line = line;
+        self.len = self.block_len;
+        let docids = &mut self.docids[..self.len];
+        list.docids_of(&self.line, &mut self.columns, documents, docids)?;
+        self.begin_block(list, block, documents)
+    }
+
+    /// Sets which block was decoded, and drops what is not wanted of it.
+    #[inline]
+    fn begin_block(
+        &mut self,
+        list: &ListView<'_>,
+        block: usize,
+        documents: u32,
+    ) -> Result<(), ListError> {
         if self.again.decode > 0 {
             self.load_again(list, block, documents)?;
         }
@@ -267,6 +302,16 @@ impl Cursor {
             self.cut_back(list.wanted().end);
         }
         Ok(())
+    }
+
+    /// Begins to fetch a block that may be decoded next.
+    #[inline]
+    pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
+        if block < list.full_blocks()
+            && let Ok(line) = list.block(block)
+        {
+            prefetch_bytes(list.bytes_of(&line), line.bytes());
+        }
     }
 
     /// Decodes again what [`load`](Self::load) has decoded, to measure it.
@@ -358,6 +403,7 @@ impl Cursor {
             return Ok(false);
         }
         self.at = 0;
+        Self::prefetch(list, block + 1);
         self.load(list, block, documents)?;
         let start = list.wanted().start;
         if self.docids[0] < start {
@@ -373,13 +419,26 @@ impl Cursor {
         list: &ListView<'_>,
         documents: u32,
         docid: u32,
+        level: Level,
     ) -> Result<(), ListError> {
-        if self.docids[..self.len].last() < Some(&docid) {
+        if !self.reaches(docid) {
             self.skip_to(first_block(list.last_docids(), self.next_block(), docid));
             self.load_next(list, documents)?;
         }
-        self.at += self.docids[self.at..self.len].partition_point(|&other| other < docid);
+        self.seek_in_block(docid, level);
         Ok(())
+    }
+
+    /// Whether the decoded block has a posting from `docid` on.
+    #[inline]
+    pub(super) fn reaches(&self, docid: u32) -> bool {
+        self.len > 0 && self.docids[self.len - 1] >= docid
+    }
+
+    /// Goes to the first posting of the decoded block from `docid` on, or behind its last.
+    #[inline]
+    pub(super) fn seek_in_block(&mut self, docid: u32, level: Level) {
+        self.at = first_posting(level, &self.docids, self.at, docid).min(self.len);
     }
 
     /// The term frequency of the posting that the cursor stands at.
@@ -433,6 +492,14 @@ impl Cursor {
         let from = if self.block == NONE { 0 } else { self.block };
         let wanted = (candidates, count);
         share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        // All blocks are fetched before the first is decoded.
+        let blocks = &self.shares.blocks[..self.shares.len];
+        for (line, &block) in self.lines.iter_mut().zip(blocks) {
+            if (block as usize) < list.full_blocks() {
+                *line = list.block(block as usize)?;
+                prefetch_bytes(list.bytes_of(line), FETCHED);
+            }
+        }
         let (mut found, mut next) = (0, 0);
         for share in 0..self.shares.len {
             let block = self.shares.blocks[share] as usize;
@@ -441,7 +508,10 @@ impl Cursor {
                 // Only damage makes last docids fall; what was looked for is not looked for again.
                 continue;
             }
-            if block != self.block {
+            if block == self.block {
+            } else if block < list.full_blocks() {
+                self.load_line(list, (block, self.lines[share]), documents)?;
+            } else {
                 self.load(list, block, documents)?;
             }
             if self.len > 0 {

@@ -7,7 +7,7 @@
 use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::kernels::offer_block;
 use super::top_k::TopK;
-use super::windows::{LONGEST, Run};
+use super::windows::Run;
 use crate::index::list::ListError;
 
 /// Offers to `top` all documents of a run that have at least one term. `norms` are those of the
@@ -54,9 +54,9 @@ fn search_all(
     scratch.reset_cursors(run.terms.len());
     let cursors = &mut scratch.cursors[..run.terms.len()];
     let lists = run.terms.iter().filter_map(|term| term.list);
-    let is_sparse = run.is_sparse(lists.map(|list| u64::from(list.df())).sum());
+    let postings = lists.map(|list| u64::from(list.df())).sum();
+    let size = (run.is_sparse(postings), run.sparse_window(postings));
     run.begin(cursors)?;
-    let size = (is_sparse, LONGEST);
     while run.window(cursors, &mut scratch.windows, size, first_docid, top)?.is_some() {}
     Ok(())
 }

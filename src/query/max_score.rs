@@ -26,7 +26,6 @@ mod single;
 
 use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
 use super::daat::{list_most, rounding};
-use super::exhaustive;
 use super::kernels::{Sink, offer_block};
 use super::ranges::Ranges;
 use super::top_k::TopK;
@@ -54,14 +53,11 @@ const RANGE_POSTINGS: u64 = 256;
 const SHORTEST_RANGE: u32 = 9;
 const LONGEST_RANGE: u32 = LONGEST.ilog2();
 
-/// With so few postings, bounds of ranges take longer than scoring all.
-const FEW_POSTINGS: u64 = 6000;
-
 /// Of the ranges, one in so many at most come before all others.
 const FIRST_SHARE: usize = 8;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
-/// Takes the same and finds the same as [`exhaustive::search`].
+/// Takes the same and finds the same as [`exhaustive::search`](super::exhaustive::search).
 ///
 /// # Errors
 ///
@@ -84,8 +80,8 @@ pub fn search(
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
-    if postings <= FEW_POSTINGS.max(top.k() as u64) {
-        return exhaustive::search(terms, first_docid, documents, norms, top, scratch);
+    if count == 0 {
+        return Ok(());
     }
     if count == 1 {
         return single::search(&run, norms.bounds, first_docid, top, scratch);

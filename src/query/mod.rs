@@ -2,6 +2,7 @@
 //! the same order with the same scores.
 
 pub mod and;
+mod auto;
 pub mod cursor;
 mod daat;
 pub mod exhaustive;

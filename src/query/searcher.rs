@@ -10,10 +10,11 @@ pub use tasks::{Begun, Combined, Cut, Cutting};
 use super::cursor::{Again, Norms, RunTerm, Scratch};
 use super::share::Share;
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive, max_score, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
+use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::score::bm25::{Bm25, IdfKind, idf};
@@ -188,8 +189,9 @@ impl Partial {
     }
 }
 
-/// Answers queries one after the other; nothing is allocated for a query once its buffers have
-/// grown.
+/// Answers queries one after the other; a search allocates nothing once its buffers have grown. The
+/// analysis makes a string for a stem that is no part of its token, and for what is not lower-case
+/// ASCII.
 pub struct Searcher {
     shared: Arc<Shared>,
     share: Share,
@@ -197,6 +199,9 @@ pub struct Searcher {
     terms: Vec<QueryTerm>,
     /// Documents of the whole collection with each term, and its weight.
     dfs: Vec<u32>,
+    /// Of each term in one run: the block of the lexicon, and the list.
+    places: Vec<Option<TermPlace>>,
+    found: Vec<Option<TermEntry>>,
     weights: Vec<f32>,
     /// Room for the terms' lists, run by run, and for those of one run; empty between queries.
     lists: Vec<Option<ListView<'static>>>,
@@ -230,6 +235,8 @@ impl Searcher {
             strings: String::new(),
             terms: Vec::new(),
             dfs: Vec::new(),
+            places: Vec::new(),
+            found: Vec::new(),
             weights: Vec::new(),
             lists: Vec::new(),
             run_terms: Vec::new(),
@@ -384,9 +391,21 @@ impl Searcher {
         let mut dfs = std::mem::take(&mut self.dfs);
         dfs.clear();
         dfs.resize(self.terms.len(), 0);
+        let mut places = std::mem::take(&mut self.places);
+        let mut found = std::mem::take(&mut self.found);
         for (number, run) in shared.generation.runs().iter().enumerate() {
-            for (df, (collection, suffix)) in dfs.iter_mut().zip(self.split_terms()) {
-                let list = match run.lexicon().find(collection, suffix)? {
+            // Each step fetches what the next one reads, for all terms before it is read of one.
+            places.clear();
+            for (collection, suffix) in self.split_terms() {
+                places.push(run.lexicon().locate(collection, suffix)?);
+            }
+            found.clear();
+            for (place, (_, suffix)) in places.iter().zip(self.split_terms()) {
+                let term = place.map(|place| run.lexicon().scan(place, suffix)).transpose()?;
+                found.push(term.flatten().inspect(|term| run.prefetch(term)));
+            }
+            for (df, term) in dfs.iter_mut().zip(&found) {
+                lists.push(match *term {
                     None => None,
                     Some(term) => {
                         // A damaged index may claim more postings than there are documents.
@@ -394,11 +413,10 @@ impl Searcher {
                         *df = df.saturating_add(term.df).min(most);
                         share.list(run, number, term)?
                     }
-                };
-                lists.push(list);
+                });
             }
         }
-        self.dfs = dfs;
+        (self.places, self.found, self.dfs) = (places, found, dfs);
         Ok(lists)
     }
 
@@ -455,7 +473,8 @@ impl Searcher {
             (_, Algorithm::Exhaustive) => exhaustive::search,
             (_, Algorithm::Wand) => wand::search,
             (_, Algorithm::Bmw) => wand::search_block_max,
-            _ => max_score::search,
+            (_, Algorithm::MaxScore) => max_score::search,
+            _ => auto::search,
         };
         let searched = search(&terms, first, documents, norms, top, scratch);
         self.run_terms = recycle(terms);

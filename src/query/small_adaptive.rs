@@ -11,7 +11,7 @@
 //! Different from the paper: galloping goes by blocks, of which only the one is decoded that may
 //! hold the document.
 
-use super::cursor::{Norms, RunTerm, Scratch, check_run};
+use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
 use super::daat::Run;
 use super::top_k::TopK;
 use crate::index::list::{ListError, ListView};
@@ -38,21 +38,17 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Run { terms, first_docid, documents, norms };
+    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
     scratch.reset_cursors(terms.len());
     let Scratch { cursors, order, .. } = scratch;
     let cursors = &mut cursors[..terms.len()];
-    run.begin(cursors)?;
+    for term in 0..terms.len() {
+        run.seek(cursors, term, 0)?;
+    }
     order.clear();
     order.extend(0..terms.len());
     'next: loop {
-        let left = |term: usize| {
-            let of_list = |list: ListView<'_>| {
-                (list.df() as usize).saturating_sub(cursors[term].block * list.block_len())
-            };
-            terms[term].list.map_or(0, of_list)
-        };
-        order.sort_unstable_by_key(|&term| (left(term), term));
+        sort(order, cursors, terms);
         let Some(&smallest) = order.first() else { return Ok(()) };
         let Some(docid) = cursors[smallest].next_docid() else { return Ok(()) };
         for &term in &order[1..] {
@@ -66,6 +62,28 @@ pub fn search(
                 None => return Ok(()),
             }
         }
-        run.offer(cursors, docid, top)?;
+        let mut sum = 0.0;
+        for (term, cursor) in cursors.iter_mut().enumerate() {
+            sum += run.score(cursor, term, docid)?;
+        }
+        top.offer(first_docid + docid, sum);
+        run.seek(cursors, smallest, docid + 1)?;
+    }
+}
+
+/// Sorts the terms by the postings that are left, counted by blocks. Most are in order already.
+fn sort(order: &mut [usize], cursors: &[Cursor], terms: &[RunTerm<'_>]) {
+    let left = |term: usize| {
+        let of_list = |list: ListView<'_>| {
+            (list.df() as usize).saturating_sub(cursors[term].block * list.block_len())
+        };
+        (terms[term].list.map_or(0, of_list), term)
+    };
+    for end in 1..order.len() {
+        let mut at = end;
+        while at > 0 && left(order[at]) < left(order[at - 1]) {
+            order.swap(at, at - 1);
+            at -= 1;
+        }
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, exhaustive, max_score, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
 use crate::codec::level::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::score::bm25::{Bm25, score};
@@ -48,15 +48,17 @@ struct Case {
 enum Algorithm {
     And,
     SmallAdaptive,
+    Auto,
     Exhaustive,
     MaxScore,
     Wand,
     Bmw,
 }
 
-const ALGORITHMS: [Algorithm; 6] = [
+const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::And,
     Algorithm::SmallAdaptive,
+    Algorithm::Auto,
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
     Algorithm::Wand,
@@ -123,6 +125,7 @@ fn search(
     top.reset(k);
     let search = match algorithm {
         Algorithm::And => and::search,
+        Algorithm::Auto => auto::search,
         Algorithm::Exhaustive => exhaustive::search,
         Algorithm::MaxScore => max_score::search,
         Algorithm::SmallAdaptive => small_adaptive::search,

@@ -7,16 +7,20 @@
 //! document that may get in. Lists before it go on to the pivot; when all stand at it, it is scored.
 //!
 //! Block-max WAND (Ding and Suel: Faster top-k document retrieval using block-max indexes, 2011,
-//! algorithm 1), as `huang` uses it: before lists move, the bounds of the blocks that hold the pivot
-//! are added up, without decoding. If these do not reach the threshold, nothing gets in before the
-//! first of these blocks ends or the next list begins, and lists go on to there.
+//! algorithm 1), as `huang` uses it: before the pivot is scored, the bounds of the blocks that hold
+//! it are added up, without decoding. If these do not reach the threshold, nothing gets in before
+//! the first of these blocks ends or the next list begins, and lists go on to there.
 //!
 //! Different from the papers: bounds hold for any parameters, and sums of them are compared with
-//! slack for rounding; a document is scored in the order of the query, so that its score is that of
-//! every other algorithm to the bit.
+//! slack for rounding; a list that goes on to a document outside of its decoded block only notes
+//! that it stands there *at least*, and is decoded when that document is looked at; while lists go
+//! on to the pivot, what each turns out to be worth takes the place of its bound, and the rest stays
+//! where it is as soon as the sum does not reach the threshold; a document is scored in the order of
+//! the query, so that its score is that of every other algorithm to the bit.
 
 use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
-use super::daat::{Most, Run, bar};
+use super::daat::{Run, bar, list_most};
+use super::kernels::first_block;
 use super::top_k::TopK;
 use crate::index::list::ListError;
 
@@ -40,7 +44,8 @@ pub fn search(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    go_through::<false>(Run { terms, first_docid, documents, norms }, top, scratch)
+    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    go_through::<false>(run, top, scratch)
 }
 
 /// As [`search`], by block-max WAND.
@@ -61,7 +66,25 @@ pub fn search_block_max(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    go_through::<true>(Run { terms, first_docid, documents, norms }, top, scratch)
+    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    go_through::<true>(run, top, scratch)
+}
+
+/// Where a list stands, and what it may be worth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stand {
+    /// The list has no posting before this document that matters.
+    docid: u32,
+    /// Whether its cursor stands at that document.
+    is_there: bool,
+    term: usize,
+    /// What it may add to a score in any document.
+    most: f32,
+    /// What it may add in the block that was looked at last, or in the whole list.
+    block_most: f32,
+    /// Number of that block, and its last docid.
+    block: usize,
+    block_last: u32,
 }
 
 fn go_through<const BLOCK_MAX: bool>(
@@ -70,90 +93,173 @@ fn go_through<const BLOCK_MAX: bool>(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     scratch.reset_cursors(run.terms.len());
-    let Scratch { cursors, order, mosts, .. } = scratch;
+    let Scratch { cursors, stands, worths, .. } = scratch;
     let cursors = &mut cursors[..run.terms.len()];
-    run.begin(cursors)?;
-    mosts.clear();
-    mosts.extend(run.terms.iter().map(|term| Most {
-        list: run.most(term),
-        block: 0.0,
-        number: usize::MAX,
-    }));
-    order.clear();
-    order.extend(0..cursors.len());
-    loop {
-        sort(order, cursors);
-        let bar = bar(top, run.terms.len());
-        let Some((mut pivot, docid)) = find_pivot(order, cursors, mosts, bar) else {
-            return Ok(());
+    worths.clear();
+    worths.resize(run.terms.len(), 0.0);
+    stands.clear();
+    for (term, RunTerm { weight, list }) in run.terms.iter().enumerate() {
+        let Some(list) = list else { continue };
+        let most = list_most(list, *weight, &run.norms);
+        let mut stand = Stand {
+            docid: 0,
+            is_there: false,
+            term,
+            most,
+            block_most: most,
+            block: 0,
+            block_last: 0,
         };
-        let at = |number: usize| cursors[order[number]].next_docid();
-        while pivot + 1 < order.len() && at(pivot + 1) == Some(docid) {
-            pivot += 1;
-        }
-        let next = order.get(pivot + 1).and_then(|&term| cursors[term].next_docid());
+        stand.go_to(&run, cursors, list.wanted().start)?;
         if BLOCK_MAX {
-            let mut sum = 0.0;
-            let mut end = next.unwrap_or(u32::MAX);
-            for &term in &order[..=pivot] {
-                let (cursor, most) = (&cursors[term], &mut mosts[term]);
-                let (block, last) = run.block_most(cursor, &run.terms[term], docid, most);
-                sum += f64::from(block);
-                end = end.min(last.saturating_add(1));
+            stand.set_block(&run, 0);
+        }
+        stands.push(stand);
+    }
+    let mut bar = bar(top, run.terms.len());
+    loop {
+        sort(stands, run.documents);
+        let Some(pivot) = find_pivot(stands, bar) else { return Ok(()) };
+        let docid = stands[pivot].docid;
+        let behind = pivot + stands[pivot..].iter().take_while(|s| s.docid == docid).count();
+        let (here, others) = stands.split_at_mut(behind);
+        let mut sum: f64 = 0.0;
+        if BLOCK_MAX {
+            let mut end = others.first().map_or(run.documents, |stand| stand.docid);
+            for stand in here.iter_mut() {
+                if stand.block_last < docid {
+                    stand.set_block(&run, docid);
+                }
+                sum += f64::from(stand.block_most);
+                end = end.min(stand.block_last.saturating_add(1));
             }
             if sum <= bar {
-                // No document before `end` gets in. All lists before it end at the run's end.
-                if end >= run.documents && next.is_none() {
-                    return Ok(());
-                }
-                let term = greatest(&order[..=pivot], mosts);
-                run.seek(cursors, term, end.max(docid + 1))?;
+                // No document before `end` gets in.
+                here.iter_mut().for_each(|stand| stand.skip_to(&run, cursors, end));
                 continue;
             }
-        }
-        if at(0) == Some(docid) {
-            run.offer(cursors, docid, top)?;
         } else {
-            let before = order.iter().take_while(|&&term| cursors[term].next_docid() < Some(docid));
-            let term = greatest(&order[..before.count()], mosts);
-            run.seek(cursors, term, docid)?;
+            sum = here.iter().map(|stand| f64::from(stand.most)).sum();
+        }
+        if take(&run, here, docid, (cursors, worths), (sum, bar))? {
+            let sum = worths.iter().fold(0.0, |sum, worth| sum + worth);
+            top.offer(run.first_docid + docid, sum);
+            top.tighten();
+            bar = super::daat::bar(top, run.terms.len());
+        }
+        for stand in here {
+            worths[stand.term] = 0.0;
+            if BLOCK_MAX {
+                stand.skip_to(&run, cursors, docid + 1);
+            } else if stand.docid <= docid {
+                stand.go_to(&run, cursors, docid + 1)?;
+            }
         }
     }
 }
 
-/// Sorts the terms by the documents that their cursors stand at and drops those that have ended.
-/// Most are in order already.
-fn sort(order: &mut Vec<usize>, cursors: &[Cursor]) {
-    order.retain(|&term| cursors[term].next_docid().is_some());
-    for end in 1..order.len() {
+/// Finds what a document is worth in each of the lists that may have it; `false` if none has it, or
+/// as soon as it cannot get in. `sum` is what all of them may be worth together.
+fn take(
+    run: &Run<'_>,
+    stands: &mut [Stand],
+    docid: u32,
+    (cursors, worths): (&mut [Cursor], &mut [f32]),
+    (mut sum, bar): (f64, f64),
+) -> Result<bool, ListError> {
+    let mut has_it = false;
+    // Those that stand there, which cost little; then those that have to be decoded first, of
+    // which the last in the order reach the farthest.
+    for is_there in [true, false] {
+        for stand in stands.iter_mut().rev() {
+            if (stand.is_there && stand.docid == docid) != is_there {
+                continue;
+            }
+            if !is_there {
+                stand.go_to(run, cursors, docid)?;
+            }
+            sum -= f64::from(stand.block_most);
+            if stand.docid == docid {
+                let worth = run.score(&mut cursors[stand.term], stand.term, docid)?;
+                worths[stand.term] = worth;
+                has_it = true;
+                sum += f64::from(worth);
+            }
+            if sum <= bar {
+                return Ok(false);
+            }
+        }
+        if is_there && stands.iter().all(|stand| stand.is_there && stand.docid == docid) {
+            break;
+        }
+    }
+    Ok(has_it)
+}
+
+impl Stand {
+    /// Brings the cursor to the first posting from `docid` on.
+    fn go_to(
+        &mut self,
+        run: &Run<'_>,
+        cursors: &mut [Cursor],
+        docid: u32,
+    ) -> Result<(), ListError> {
+        run.seek(cursors, self.term, docid)?;
+        self.docid = cursors[self.term].next_docid().unwrap_or(run.documents);
+        self.is_there = true;
+        Ok(())
+    }
+
+    /// Goes on to `docid`, if the list stands before it: to the posting, if that is decoded.
+    #[inline]
+    fn skip_to(&mut self, run: &Run<'_>, cursors: &mut [Cursor], docid: u32) {
+        if self.docid >= docid {
+            return;
+        }
+        let cursor = &mut cursors[self.term];
+        (self.docid, self.is_there) = (docid, false);
+        if cursor.reaches(docid) {
+            cursor.seek_in_block(docid, run.level);
+            (self.docid, self.is_there) = (cursor.docids[cursor.at], true);
+        }
+    }
+
+    /// Looks at the bound of the block that holds the first posting from `docid` on.
+    fn set_block(&mut self, run: &Run<'_>, docid: u32) {
+        let RunTerm { weight, list: Some(list) } = &run.terms[self.term] else { return };
+        let last_docids = list.last_docids();
+        self.block = first_block(last_docids, self.block.min(last_docids.len()), docid);
+        self.block_most = match list.bounds().get(self.block) {
+            Some(bound) => run.norms.bounds.most(*weight, bound).min(self.most),
+            // A list that is a tail alone, or the end of one that has none.
+            None if list.tail_len() > 0 => self.most,
+            None => 0.0,
+        };
+        let last = last_docids.get(self.block);
+        self.block_last = last.map_or(u32::MAX, |last| u32::from_le_bytes(*last));
+    }
+}
+
+/// Sorts the lists by the documents that they stand at and drops those that have ended. Most are in
+/// order already.
+fn sort(stands: &mut Vec<Stand>, documents: u32) {
+    for end in 1..stands.len() {
         let mut at = end;
-        while at > 0 && cursors[order[at]].next_docid() < cursors[order[at - 1]].next_docid() {
-            order.swap(at, at - 1);
+        while at > 0 && stands[at].docid < stands[at - 1].docid {
+            stands.swap(at, at - 1);
             at -= 1;
         }
     }
-}
-
-/// The number in `order` of the first list with which the sum of bounds exceeds the bar, and its
-/// document.
-fn find_pivot(
-    order: &[usize],
-    cursors: &[Cursor],
-    mosts: &[Most],
-    bar: f64,
-) -> Option<(usize, u32)> {
-    let mut sum = 0.0;
-    for (number, &term) in order.iter().enumerate() {
-        sum += f64::from(mosts[term].list);
-        if sum > bar {
-            return Some((number, cursors[term].next_docid()?));
-        }
+    while stands.last().is_some_and(|stand| stand.docid >= documents) {
+        stands.pop();
     }
-    None
 }
 
-/// The term of the greatest bound: its list is likely to be short and to skip far.
-fn greatest(terms: &[usize], mosts: &[Most]) -> usize {
-    let by_bound = |a: &&usize, b: &&usize| mosts[**a].list.total_cmp(&mosts[**b].list);
-    *terms.iter().max_by(by_bound).expect("there is a pivot")
+/// The first list with which the sum of bounds exceeds the bar.
+fn find_pivot(stands: &[Stand], bar: f64) -> Option<usize> {
+    let mut sum = 0.0;
+    stands.iter().position(|stand| {
+        sum += f64::from(stand.most);
+        sum > bar
+    })
 }

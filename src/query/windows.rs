@@ -26,6 +26,9 @@ pub(super) const LONGEST: u32 = SPARSE as u32;
 /// A window is sparse if there are more than this many documents to a posting.
 const SPARSE_FROM: u64 = 16;
 
+/// So many postings are worth a window of their own.
+const MANY: u64 = 512;
+
 /// What all steps of a search need to know.
 #[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
@@ -39,6 +42,13 @@ impl Run<'_> {
     /// Whether windows for so many postings should be sparse.
     pub(super) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
+    }
+
+    /// Documents of a sparse window for so many postings in all: enough for [`MANY`] of them. Its
+    /// accumulators are the fewer the more often they are needed.
+    pub(super) fn sparse_window(&self, postings: u64) -> u32 {
+        let documents = u64::from(self.span()) * MANY / postings.max(1);
+        (documents.min(u64::from(LONGEST)) as u32).next_power_of_two().clamp(DENSE, LONGEST)
     }
 
     /// The documents that are asked for, which all lists agree on.

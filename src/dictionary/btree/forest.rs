@@ -9,7 +9,7 @@ use super::NONE;
 use super::below::{Portable, Vectors};
 use super::node::{MOST_TERMS, Node};
 use super::strings::{Query, Strings};
-use crate::dictionary::hash::prefetch;
+use crate::codec::prefetch::prefetch;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Ordering;
 

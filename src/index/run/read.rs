@@ -3,10 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::{PostingsHeader, check_agreement};
+use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
 use crate::index::lexicon::{Lexicon, TermEntry};
-use crate::index::list::ListView;
+use crate::index::list::{Layout, ListView};
 use crate::index::manifest::{RunEntry, Settings, find_file};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
@@ -82,6 +83,21 @@ impl Run {
     /// `Damaged`, `List`.
     pub fn find(&self, collection: u16, suffix: &[u8]) -> Result<Option<ListView<'_>>, IndexError> {
         self.lexicon.find(collection, suffix)?.map(|term| self.list(term)).transpose()
+    }
+
+    /// Begins to fetch what [`list`](Self::list) reads of a list, and its first block.
+    pub fn prefetch(&self, term: &TermEntry) {
+        let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
+        let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
+        let ends = [0, layout.last_docids, layout.places, layout.heads, layout.bounds];
+        for end in ends {
+            // The last entry of one array and the first of the next.
+            for at in [end.saturating_sub(1), end] {
+                if let Some(byte) = bytes.get(at as usize) {
+                    prefetch(byte);
+                }
+            }
+        }
     }
 
     /// Returns the list that an entry of the lexicon describes.

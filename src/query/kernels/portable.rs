@@ -24,6 +24,11 @@ pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid:
 }
 
 #[inline(always)]
+pub(super) fn first_posting(docids: &Room, from: usize, docid: u32) -> usize {
+    from + docids[from..=BLOCK].partition_point(|&other| other < docid)
+}
+
+#[inline(always)]
 pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,

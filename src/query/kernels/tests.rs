@@ -46,6 +46,15 @@ fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
+    fn twin_first_posting(docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)), from in any::<prop::sample::Index>(), docid in 0..700u32) {
+        let from = from.index(docids.len() + 1);
+        let expected = from + docids[from..].partition_point(|&other| other < docid);
+        for level in levels() {
+            prop_assert_eq!(first_posting(level, &array(&docids), from, docid), expected);
+        }
+    }
+
+    #[test]
     fn twin_share_out(
         docids in (0..900usize).prop_flat_map(|count| rising(count, 9)),
         from in 0..310usize,

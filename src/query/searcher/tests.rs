@@ -216,6 +216,36 @@ fn only_blocks_that_overlap_a_range_of_docids_are_read() {
 }
 
 #[test]
+fn queries_of_a_second_pass_allocate_nothing() {
+    let fixture = Fixture::new(5, 30_000, &[12_000]);
+    let texts: Vec<String> = (0..60u32)
+        .map(|number| {
+            // The stemmer makes a string of its own for what is not ASCII.
+            let terms = (0..66).filter(|number| number % 6 != 2).cycle().skip(number as usize * 7);
+            let terms = terms.step_by(11).take(1 + number as usize % 5).map(term);
+            terms.collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    for algorithm in [Algorithm::Auto].into_iter().chain(ALGORITHMS) {
+        for mode in [Mode::Or, Mode::And, Mode::AndOr] {
+            for k in [1, 10, 1000] {
+                let mut searcher = Searcher::new(fixture.shared(mode, algorithm, k));
+                let mut pass =
+                    || texts.iter().map(|text| searcher.search(text).unwrap().0.len()).sum();
+                let found: usize = pass();
+                let mut again = 0;
+                let allocations = allocation_counter::measure(|| again = pass());
+                assert_eq!(
+                    (again, allocations.count_total),
+                    (found, 0),
+                    "{algorithm:?} {mode:?} {k}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn shares_cover_all_documents_once() {
     for documents in [0, 1, 2, 7, 1000, u32::MAX] {
         for shares in [1, 2, 3, 16] {

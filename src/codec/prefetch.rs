@@ -1,0 +1,25 @@
+//! How is memory brought into the cache before it is needed?
+
+/// Brings the line of the cache that holds `what` begins in. Has no other effect.
+#[inline(always)]
+pub(crate) fn prefetch<T>(what: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch reads nothing and has no effect that a program can see.
+        unsafe { _mm_prefetch(std::ptr::from_ref(what).cast(), _MM_HINT_T0) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = what;
+}
+
+/// Brings the first `count` bytes of `bytes`, as far as there are any.
+#[inline(always)]
+pub(crate) fn prefetch_bytes(bytes: &[u8], count: usize) {
+    for line in bytes[..count.min(bytes.len())].chunks(LINE) {
+        prefetch(&line[0]);
+    }
+}
+
+/// Bytes of a line of the cache.
+const LINE: usize = 64;
