@@ -438,7 +438,7 @@ impl Cursor {
     /// Goes to the first posting of the decoded block from `docid` on, or behind its last.
     #[inline]
     pub(super) fn seek_in_block(&mut self, docid: u32, level: Level) {
-        self.at = first_posting(level, &self.docids, self.at, docid).min(self.len);
+        self.at = first_posting(level, &self.docids, (self.at, self.len), docid).min(self.len);
     }
 
     /// The term frequency of the posting that the cursor stands at.

@@ -121,11 +121,16 @@ pub(super) fn match_block(
     dispatch!(level, match_block(candidates, (from, end), block, matches))
 }
 
-/// The first number from `from` on of a docid that is `docid` or above, among `docids` that rise and
-/// are followed by [`NO_DOCID`].
+/// The first number from `from` on of a docid that is `docid` or above, among the first `len` docids,
+/// which rise; `len` or more if there is none.
 #[inline]
-pub(super) fn first_posting(level: Level, docids: &Room, from: usize, docid: u32) -> usize {
-    dispatch!(level, first_posting(docids, from, docid))
+pub(super) fn first_posting(
+    level: Level,
+    docids: &Room,
+    (from, len): (usize, usize),
+    docid: u32,
+) -> usize {
+    dispatch!(level, first_posting(docids, (from, len), docid))
 }
 
 /// What the first `len` postings of a block add to the scores of their documents. `norms` holds a

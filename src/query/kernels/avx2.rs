@@ -21,7 +21,7 @@ compiled_for_avx2! {
         candidates: (&Room, usize),
         shares: &mut Shares
     );
-    fn first_posting(docids: &Room, from: usize, docid: u32) -> usize;
+    fn first_posting(docids: &Room, span: (usize, usize), docid: u32) -> usize;
     fn match_block(
         candidates: &Room,
         span: (usize, usize),

@@ -58,17 +58,17 @@ fn iota() -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn first_posting(docids: &Room, from: usize, docid: u32) -> usize {
+pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
     let wanted = _mm512_set1_epi32(docid as i32);
     let mut at = from;
-    while at < BLOCK {
+    while at < len {
         let reached = _mm512_cmpge_epu32_mask(load(docids, at), wanted);
         if reached != 0 {
             return at + reached.trailing_zeros() as usize;
         }
         at += 16;
     }
-    BLOCK
+    len
 }
 
 #[inline]

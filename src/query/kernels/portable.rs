@@ -24,8 +24,8 @@ pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid:
 }
 
 #[inline(always)]
-pub(super) fn first_posting(docids: &Room, from: usize, docid: u32) -> usize {
-    from + docids[from..=BLOCK].partition_point(|&other| other < docid)
+pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
+    from + docids[from..len].partition_point(|&other| other < docid)
 }
 
 #[inline(always)]

@@ -46,11 +46,14 @@ fn sums(count: usize) -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
-    fn twin_first_posting(docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)), from in any::<prop::sample::Index>(), docid in 0..700u32) {
+    fn twin_first_posting(docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)), from in any::<prop::sample::Index>(), docid in 0..5000u32, stale in any::<u32>()) {
         let from = from.index(docids.len() + 1);
+        let len = docids.len();
+        let mut room = array(&docids);
+        room[len..].fill(stale);
         let expected = from + docids[from..].partition_point(|&other| other < docid);
         for level in levels() {
-            prop_assert_eq!(first_posting(level, &array(&docids), from, docid), expected);
+            prop_assert_eq!(first_posting(level, &room, (from, len), docid).min(len), expected);
         }
     }
 
