@@ -67,7 +67,7 @@ fn placement_changes_no_byte() {
             let index = scratch.path(format!("{indexer}-{sample}"));
             let report = scratch.path("report.json");
             let job = millrace(args!["build", "--indexer", indexer, "--index", index, input]);
-            let more = args!["-w", "3", "--sample", sample, "--report", report];
+            let more = args!["-w", "3", "--sample", sample, "--report", report, "--gpus", "none"];
             let outcome = job.args(more).ok();
             assert_same_index(&first, &index, &[]);
             let report: serde_json::Value =
@@ -210,7 +210,7 @@ fn wrong_roles_are_refused() {
         ("--cpu-indexers 2", "--indexer wei11"),
     ] {
         let job = millrace(args!["build", "--index", scratch.path("i"), input]);
-        let job = job.args(more.split(' '));
+        let job = job.args(more.split(' ')).args(["--gpus", "none"]);
         job.fails(2).says(message);
         assert!(!scratch.path("i").exists());
     }
