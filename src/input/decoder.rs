@@ -183,21 +183,20 @@ mod tests {
         }
 
         /// A member that comes byte by byte is inflated step by step, one that comes at once as a
-        /// whole if it is good.
+        /// whole if it is good. What an inflater says of damage depends on how far it looks ahead.
         #[test]
-        fn law_what_is_wrong_does_not_depend_on_the_way(
+        fn law_damage_is_found_on_either_way(
             parts in prop::collection::vec(prop::collection::vec(0u8..9, 0..500), 1..4),
             flip in any::<prop::sample::Index>(), bit in 0u8..8,
         ) {
             let mut file = gzip(&parts);
             let at = flip.index(file.len());
             file[at] ^= 1 << bit;
-            let at_once = decode(Compression::Gzip, &file, file.len(), 1 << 16).1;
-            let by_bytes = decode(Compression::Gzip, &file, 1, 1 << 16).1;
-            match (at_once, by_bytes) {
-                // The inflater's own words depend on how far it had looked ahead.
-                (Err(DecodeError::Damaged { .. }), Err(DecodeError::Damaged { .. })) => {}
-                (a, b) => prop_assert_eq!(a, b),
+            let (bytes, at_once) = decode(Compression::Gzip, &file, file.len(), 1 << 16);
+            let (by_bytes, step_by_step) = decode(Compression::Gzip, &file, 1, 1 << 16);
+            prop_assert_eq!(at_once.is_ok(), step_by_step.is_ok());
+            if at_once.is_ok() {
+                prop_assert_eq!(bytes, by_bytes);
             }
         }
 
