@@ -4,7 +4,6 @@
 use super::group::{Group, GroupTerm};
 use super::owners::Owners;
 use super::stream::TokenGroup;
-use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use std::sync::Arc;
 
@@ -29,32 +28,11 @@ pub trait Regroup {
 
 /// What one owner gets of a piece.
 pub trait PieceGroup: Send + 'static {
-    /// The owner.
-    fn owner(&self) -> u32;
-
-    /// The piece's counts, for the owner's sequencer.
-    fn counts(&self) -> &PieceCounts;
-
-    /// The codes of its documents' lengths (`score::bounds`).
-    fn lengths(&self) -> &Arc<[u8]>;
-
     /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
     fn memory_bytes(&self) -> usize;
 }
 
 impl PieceGroup for Group {
-    fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    fn counts(&self) -> &PieceCounts {
-        &self.counts
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
-        &self.lengths
-    }
-
     fn memory_bytes(&self) -> usize {
         self.terms.capacity() * size_of::<GroupTerm>()
             + self.suffixes.capacity()
@@ -63,18 +41,6 @@ impl PieceGroup for Group {
 }
 
 impl PieceGroup for TokenGroup {
-    fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    fn counts(&self) -> &PieceCounts {
-        &self.counts
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
-        &self.lengths
-    }
-
     fn memory_bytes(&self) -> usize {
         self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
     }

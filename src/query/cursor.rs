@@ -258,7 +258,6 @@ impl Cursor {
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
-        self.block_len = list.block_len();
         if block < list.full_blocks() {
             let line = list.block(block)?;
             return self.load_line(list, (block, line), documents);
@@ -275,9 +274,8 @@ impl Cursor {
         (block, line): (usize, PackedBlock),
         documents: u32,
     ) -> Result<(), ListError> {
-        self.block_len = list.block_len();
         self.line = line;
-        self.len = self.block_len;
+        self.len = list.block_len();
         let docids = &mut self.docids[..self.len];
         list.docids_of(&self.line, &mut self.columns, documents, docids)?;
         self.begin_block(list, block, documents)
@@ -291,6 +289,7 @@ impl Cursor {
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
+        self.block_len = list.block_len();
         if self.again.decode > 0 {
             self.load_again(list, block, documents)?;
         }
