@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Everything that fails has to fail within this time.
@@ -24,9 +25,19 @@ struct Hosts {
 
 impl Hosts {
     fn new(scratch: &Scratch, n: usize) -> Self {
-        let ports: Vec<_> = (0..n).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let addresses: Vec<_> =
-            ports.iter().map(|port| port.local_addr().unwrap().to_string()).collect();
+        // A port is free again until its process listens: no other test may get it until then.
+        static GIVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+        let mut given = GIVEN.lock().unwrap();
+        let first = given.len();
+        while given.len() < first + n {
+            let port = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = port.local_addr().unwrap().to_string();
+            if !given.contains(&address) {
+                given.push(address);
+            }
+        }
+        let addresses = given[first..].to_vec();
+        drop(given);
         let name = format!("hosts-{}", addresses[0].replace(':', "-"));
         Self { path: scratch.write(name, addresses.join("\n")), addresses }
     }
