@@ -4,8 +4,8 @@ use crate::args::{Workers, command, resident_memory, show_bytes, show_count, siz
 use crate::gpus::{self, Chosen};
 use crate::progress::Progress;
 use crate::{Usage, heap, report, signals};
-use anyhow::{Context, bail};
-use millrace::dataflow::build::{Build, Done, InputRead, assemble};
+use anyhow::{Context, Error, bail};
+use millrace::dataflow::build::{Build, Done, InputRead, Phases, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
@@ -120,13 +120,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     }
     // A signal also makes writes fail; it is the reason.
     let (build, manifest) =
-        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
+        result.map_err(|error| control.take_failure().map_or(error, Error::from))?;
     totals(args, &build, &manifest, None, start)?;
     Ok(manifest)
 }
 
 /// What a build reads and how, checked before anything is written.
 struct Prepared {
+    began: Instant,
     workers: usize,
     gpus: Chosen,
     roles: Roles,
@@ -138,6 +139,7 @@ struct Prepared {
 }
 
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
+    let began = Instant::now();
     args.form()?;
     let workers = args.workers.count()?;
     heap::give_back_large_buffers(args.memory);
@@ -158,7 +160,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { workers, gpus, roles, budget, analysis, plan, whole: true })
+    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -183,8 +185,8 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Placing { owners, report: placement } = pipeline::place(args, &input);
-    let Prepared { workers, gpus, roles, budget, analysis, plan, whole } = input;
-    let sizes = args.pipeline.gpu_sizes(&budget, &roles);
+    let Prepared { began, workers, gpus, roles, budget, analysis, plan, whole } = input;
+    let sizes = args.pipeline.gpu_sizes(&budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let build = Arc::new(Build {
         plan,
@@ -213,9 +215,16 @@ fn build_generation(
     });
     let progress = Progress::start(&build, args.workers.common.quiet);
     let shared = build.clone();
+    let prepared = began.elapsed();
     control::run(workers, control, move |worker| assemble(&shared, worker))?;
+    let flowed = began.elapsed();
     let manifest = finish(args, &build, number, whole)?;
     manifest.write(&build.directory)?;
+    build.done.lock().expect("no worker panicked").phases = Phases {
+        prepare: prepared.as_secs_f64(),
+        dataflow: (flowed - prepared).as_secs_f64(),
+        finish: (began.elapsed() - flowed).as_secs_f64(),
+    };
     if let Some(failure) = control.take_failure() {
         return Err(failure.into());
     }
@@ -250,8 +259,9 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         let reasons = reasons(&documents.skipped);
         bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
+    let duplicates = documents.duplicates.wait(&build.directory).map_err(Error::from_boxed)?;
     if whole {
-        accept_duplicates(args, &documents.duplicates)?;
+        accept_duplicates(args, &duplicates)?;
     }
     done.runs.sort_by_key(|(run, _)| run.first_docid);
     let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
@@ -292,7 +302,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         postings: runs.iter().map(|run| run.postings).sum(),
         tokens: documents.tokens,
         empty_documents: documents.empty,
-        duplicate_names: documents.duplicates.count,
+        duplicate_names: duplicates.count,
         skipped: documents.skipped,
     };
     if !args.workers.common.quiet {
@@ -442,6 +452,7 @@ fn totals(
         }
         eprintln!("{line}");
     }
+    let phases = build.done.lock().expect("no worker panicked").phases;
     let totals = json!({
         "job": "build",
         "index": args.index.display().to_string(),
@@ -467,6 +478,7 @@ fn totals(
         "placement": build.placement,
         "indexers": indexers(build),
         "splits": splits(build),
+        "phases": {"prepare_s": phases.prepare, "dataflow_s": phases.dataflow, "finish_s": phases.finish},
     });
     let shares = build.control.shares();
     report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;

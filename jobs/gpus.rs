@@ -4,10 +4,14 @@ use crate::Usage;
 use anyhow::bail;
 use millrace::dataflow::build::MakeIndexer;
 use millrace::dictionary::btree::indexer::CpuIndexer;
+use millrace::dictionary::closed::ClosedError;
+use millrace::dictionary::indexer::TokenIndexer;
 use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::discover::{DeviceInfo, Discovery, Gpus};
+use millrace::gpu::error::GpuError;
 use millrace::gpu::indexer::GpuIndexer;
 use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
+use millrace::gpu::indexer::opening::Opening;
 use millrace::gpu::modules::Toolchain;
 use millrace::schedule::roles::Roles;
 
@@ -63,7 +67,7 @@ pub(crate) fn usable() -> Result<usize, String> {
 
 /// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
 /// has found is encoded by the workers of its indexers.
-const ON_A_DEVICE: usize = 8;
+const ON_A_DEVICE: usize = 16;
 
 impl Chosen {
     /// Devices that are used.
@@ -117,25 +121,36 @@ impl Chosen {
             let number = owner as usize % devices.len();
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
-            match CudaTrees::open(&devices[number], owners, toolchain, &sizes) {
-                Ok(trees) => {
-                    if let Origin::NotKept(error) = trees.origin()
-                        && !quiet
-                    {
-                        eprintln!("millrace: compiled kernels cannot be kept: {error}");
-                    }
-                    Ok(Box::new(GpuIndexer::new(trees)))
-                }
-                Err(error) if error.is_out_of_memory() => {
-                    if !quiet {
-                        let error = anyhow::Error::from(error);
-                        eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
-                    }
-                    Ok(Box::new(CpuIndexer::default()))
-                }
-                Err(error) => Err(error.into()),
-            }
+            let (device, toolchain) = (devices[number].clone(), toolchain.clone());
+            let open = move || CudaTrees::open(&device, owners, &toolchain, &sizes);
+            Ok(Box::new(Opening::new(open, move |opened| begin(owner, opened, quiet))?))
         })
+    }
+}
+
+/// Makes an indexer of what came of opening its device.
+fn begin(
+    owner: u32,
+    opened: Result<CudaTrees, GpuError>,
+    quiet: bool,
+) -> Result<Box<dyn TokenIndexer>, ClosedError> {
+    match opened {
+        Ok(trees) => {
+            if let Origin::NotKept(error) = trees.origin()
+                && !quiet
+            {
+                eprintln!("millrace: compiled kernels cannot be kept: {error}");
+            }
+            Ok(Box::new(GpuIndexer::new(trees)))
+        }
+        Err(error) if error.is_out_of_memory() => {
+            if !quiet {
+                let error = anyhow::Error::from(error);
+                eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
+            }
+            Ok(Box::new(CpuIndexer::default()))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -172,7 +187,7 @@ mod tests {
         }
         // Where memory does for any number.
         for (devices, workers, expected) in
-            [(1, 16, 8), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
+            [(1, 16, 16), (1, 32, 16), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
         {
             let got = chosen(devices).indexers(None, workers, u64::MAX, true).unwrap();
             assert_eq!(got, expected, "{devices} devices, {workers} workers");
