@@ -9,6 +9,7 @@ use millrace::dataflow::build::{Build, Done, InputRead, Phases, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
+use millrace::dataflow::sample::Sample;
 use millrace::dictionary::names::Duplicates;
 use millrace::gpu::discover::Gpus;
 use millrace::index::error::IndexError;
@@ -134,6 +135,8 @@ struct Prepared {
     budget: Budget,
     analysis: Analysis,
     plan: Plan,
+    /// What the input holds, if that matters and can be told.
+    sample: Option<Sample>,
     /// Whether this is all of the input, or the share of one of several processes.
     whole: bool,
 }
@@ -149,8 +152,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
     let quiet = args.workers.common.quiet;
-    let gpus = gpus::for_indexer(args.gpus, &args.indexer, quiet)?;
-    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
+    let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     if let Some(readers) = args.pipeline.readers {
         if readers == 0 {
             return Err(Usage("--readers 0: nobody would read".into()).into());
@@ -160,7 +162,11 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, whole: true })
+    let alone = workers == 1 && args.pipeline.cpu_indexers.is_none() && !finding.is_under_way();
+    let sample = if alone { None } else { pipeline::sample_of(args, &plan, &analysis) };
+    let gpus = finding.choose(quiet)?;
+    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
+    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, sample, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -185,7 +191,7 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Placing { owners, report: placement } = pipeline::place(args, &input);
-    let Prepared { began, workers, gpus, roles, budget, analysis, plan, whole } = input;
+    let Prepared { began, workers, gpus, roles, budget, analysis, plan, whole, .. } = input;
     let sizes = args.pipeline.gpu_sizes(&budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let build = Arc::new(Build {

@@ -14,6 +14,8 @@ use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
 use millrace::gpu::indexer::opening::Opening;
 use millrace::gpu::modules::Toolchain;
 use millrace::schedule::roles::Roles;
+use std::panic::resume_unwind;
+use std::thread::{Builder, JoinHandle};
 
 /// The devices that a job uses, and what their kernels are made with.
 pub(crate) struct Chosen {
@@ -23,34 +25,60 @@ pub(crate) struct Chosen {
     reasons: Vec<String>,
 }
 
-/// The devices that an index is built with. With `auto` and none that can be used, a note says why,
-/// if the indexer could have used one.
+/// The devices of the machine, while they are found: the driver takes some tenths of a second.
+pub(crate) struct Finding {
+    gpus: Gpus,
+    finding: Result<JoinHandle<Discovery>, String>,
+}
+
+/// Begins to find the devices that an index is built with.
 ///
 /// # Errors
-/// The indexer uses no GPU and the option asks for some, or there are fewer than it asks for.
-pub(crate) fn for_indexer(gpus: Gpus, indexer: &str, quiet: bool) -> anyhow::Result<Chosen> {
-    match gpus {
-        Gpus::Auto | Gpus::Number(_) if indexer == "wei11" => {}
+/// The indexer uses no GPU and the option asks for some.
+pub(crate) fn for_indexer(gpus: Gpus, indexer: &str) -> anyhow::Result<Finding> {
+    let finding = match gpus {
+        Gpus::Auto | Gpus::Number(_) if indexer == "wei11" => {
+            Ok(Builder::new().name("devices".into()).spawn(Discovery::of_machine)?)
+        }
         Gpus::Number(n) => {
             let message = format!("--gpus {n}: --indexer {indexer} uses no GPU; give auto or none");
             return Err(Usage(message).into());
         }
-        Gpus::Auto | Gpus::None => {
-            let reasons = vec![format!("--gpus none, or --indexer {indexer}, uses none")];
-            return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+        Gpus::Auto | Gpus::None => Err(format!("--gpus none, or --indexer {indexer}, uses none")),
+    };
+    Ok(Finding { gpus, finding })
+}
+
+impl Finding {
+    /// Whether devices are looked for at all.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.finding.is_ok()
+    }
+
+    /// What is used. With `auto` and none that can be used, a note says why, if the indexer could
+    /// have used one.
+    ///
+    /// # Errors
+    /// There are fewer than the option asks for.
+    pub(crate) fn choose(self, quiet: bool) -> anyhow::Result<Chosen> {
+        let discovery = match self.finding {
+            Ok(finding) => finding.join().unwrap_or_else(|cause| resume_unwind(cause)),
+            Err(reason) => {
+                let reasons = vec![reason];
+                return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+            }
+        };
+        let devices = discovery.choose(self.gpus)?;
+        let reasons = discovery.reasons();
+        if devices.is_empty() && !quiet {
+            eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
         }
+        let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
+            let cache = ModuleCache::of_user();
+            Toolchain { driver, compiler, cache }
+        });
+        Ok(Chosen { devices, toolchain, reasons })
     }
-    let discovery = Discovery::of_machine();
-    let devices = discovery.choose(gpus)?;
-    let reasons = discovery.reasons();
-    if devices.is_empty() && !quiet {
-        eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
-    }
-    let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
-        let cache = ModuleCache::of_user();
-        Toolchain { driver, compiler, cache }
-    });
-    Ok(Chosen { devices, toolchain, reasons })
 }
 
 /// How many devices can be used.

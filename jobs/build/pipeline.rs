@@ -15,6 +15,7 @@ use millrace::input::splits::Plan;
 use millrace::order::Budget;
 use millrace::schedule::placement::{Placed, Rates, by_weight, in_turn};
 use millrace::schedule::roles::Roles;
+use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -139,23 +140,25 @@ pub(super) struct Placing {
     pub(super) report: Value,
 }
 
+/// What a part of the input says of all of it; `None` when nobody asks, or it cannot be read twice.
+pub(super) fn sample_of(args: &Args, plan: &Plan, analysis: &Analysis) -> Option<Sample> {
+    match args.pipeline.sample {
+        0 => None,
+        bytes => sample(plan, analysis, args.max_document, indexing(args), bytes),
+    }
+}
+
 /// Places the trie collections by a sample of the input.
 pub(super) fn place(args: &Args, input: &Prepared) -> Placing {
-    let Prepared { roles, analysis, plan, .. } = input;
-    let indexing = indexing(args);
-    let sample = match args.pipeline.sample {
-        0 => None,
-        // One owner gets everything.
-        _ if roles.indexers() == 1 => None,
-        bytes => sample(plan, analysis, args.max_document, indexing, bytes),
-    };
-    let Some(sample) = sample else {
+    let (roles, indexing) = (&input.roles, indexing(args));
+    // One owner gets everything.
+    let Some(sample) = input.sample.as_ref().filter(|_| roles.indexers() > 1) else {
         let report = json!({"by": "turn", "indexers": roles.indexers()});
         return Placing { owners: Arc::new(in_turn(roles)), report };
     };
     let placed = by_weight(&sample.weights, roles, &args.pipeline.rates.unwrap_or_default());
     if indexing == Indexing::Tokens && !args.workers.common.quiet {
-        eprintln!("millrace: {}", describe(&placed, &sample, roles));
+        eprintln!("millrace: {}", describe(&placed, sample, roles));
     }
     let report = json!({
         "by": "sample",
