@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// Worker threads, such as 1,2,4 (default: powers of two up to all cores).
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     workers: Vec<NonZeroUsize>,
+    /// Which models the experiment `models` compares, such as inter,fgqp (default: all).
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    models: Vec<ModelName>,
     /// What to measure, such as models,delta (default: all).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<Figure>,
@@ -74,6 +77,25 @@ enum Figure {
     Length,
     /// Tasks by size of a skip (figure 7).
     Skips,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
+enum ModelName {
+    Inter,
+    DocpUi,
+    DocpPi,
+    Fgqp,
+}
+
+impl ModelName {
+    fn of(model: Model) -> Self {
+        match model {
+            Model::Inter => Self::Inter,
+            Model::DocpUi => Self::DocpUi,
+            Model::DocpPi => Self::DocpPi,
+            Model::Fgqp { .. } => Self::Fgqp,
+        }
+    }
 }
 
 /// What all figures need.

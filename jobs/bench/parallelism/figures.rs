@@ -1,6 +1,6 @@
 //! The figures of `tatikonda11`, one a method.
 
-use super::{Bench, Point, Way, fgqp};
+use super::{Bench, ModelName, Point, Way, fgqp};
 use crate::query::Model;
 use millrace::query::output::Query;
 use millrace::query::pool::{Pool, Work};
@@ -30,7 +30,13 @@ impl Bench<'_> {
         for &workers in &self.workers {
             let models =
                 [Model::Inter, Model::DocpUi, Model::DocpPi, fgqp(THROUGHPUT), fgqp(LATENCY)];
-            let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).into();
+            // All are compared with `inter`.
+            let wanted = |model: &Model| {
+                let (names, name) = (&self.args.models, ModelName::of(*model));
+                names.is_empty() || name == ModelName::Inter || names.contains(&name)
+            };
+            let models = models.into_iter().filter(wanted);
+            let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).collect();
             if workers > 1 {
                 ways.insert(0, one);
             }
