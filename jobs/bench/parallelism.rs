@@ -11,7 +11,7 @@ mod rig;
 
 use super::{all_queries, quantile};
 use crate::Usage;
-use crate::query::{Model, Ranking};
+use crate::query::{Model, PATIENCE, Ranking};
 use anyhow::Context;
 use millrace::generate::arrivals::Poisson;
 use millrace::query::output::Query;
@@ -22,7 +22,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Arguments of the experiment.
 #[derive(clap::Args, Clone, Debug)]
@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// Only queries that take at most so many microseconds on one worker.
     #[arg(long, default_value_t = f64::INFINITY, value_name = "US", hide_default_value = true)]
     most_us: f64,
+    /// --spin-us of fgqp.
+    #[arg(long, value_name = "US")]
+    spin_us: Option<u32>,
     /// Another seed makes other arrivals.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
@@ -196,16 +199,12 @@ impl Way {
             Model::Inter => format!("inter-{}", self.workers),
             Model::DocpUi => format!("docp-ui-{}", self.workers),
             Model::DocpPi => format!("docp-pi-{}", self.workers),
-            Model::Fgqp { delta, cutting } if cutting.skip > 1 => {
+            Model::Fgqp { delta, cutting, .. } if cutting.skip > 1 => {
                 format!("fgqp-{}-delta-{delta}-skip-{}", self.workers, cutting.skip * 128)
             }
             Model::Fgqp { delta, .. } => format!("fgqp-{}-delta-{delta}", self.workers),
         }
     }
-}
-
-fn fgqp(delta: usize) -> Model {
-    Model::Fgqp { delta, cutting: Cutting::default() }
 }
 
 /// How a way does at a load.
@@ -241,7 +240,7 @@ impl Point {
             Model::Inter => ("inter", None, None),
             Model::DocpUi => ("docp-ui", None, None),
             Model::DocpPi => ("docp-pi", None, None),
-            Model::Fgqp { delta, cutting } => ("fgqp", Some(delta), Some(cutting.skip * 128)),
+            Model::Fgqp { delta, cutting, .. } => ("fgqp", Some(delta), Some(cutting.skip * 128)),
         };
         let mut line = json!({
             "figure": figure,
@@ -281,6 +280,11 @@ impl Point {
 }
 
 impl Bench<'_> {
+    fn fgqp(&self, delta: usize) -> Model {
+        let patience = self.args.spin_us.map_or(PATIENCE, |us| Duration::from_micros(us.into()));
+        Model::Fgqp { delta, cutting: Cutting::default(), patience }
+    }
+
     fn all(&self) -> Vec<&Query> {
         self.queries.iter().map(|(query, ..)| query).collect()
     }

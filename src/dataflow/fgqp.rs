@@ -23,7 +23,7 @@ use crate::query::top_k::Hit;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
@@ -42,6 +42,8 @@ struct Asked {
 pub struct Crew {
     pool: Pool<Arc<Asked>>,
     cutting: Cutting,
+    /// So long a worker without work looks for more before it sleeps.
+    patience: Duration,
     /// Answers with their batches, until the worker with the batches takes them.
     answers: Mutex<Vec<(u64, Answered)>>,
     /// What wakes each worker, once it has begun.
@@ -63,14 +65,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Crew {
-    /// Workers that cut a new query only while at most `delta` tasks are open. One alone cuts none.
-    pub fn new(delta: usize, cutting: Cutting, workers: usize, settings: Settings) -> Self {
+    /// Workers that cut a new query only while at most `delta` tasks are open, and look for work
+    /// for the time of `patience` before they sleep. One alone cuts none.
+    pub fn new(
+        delta: usize,
+        cutting: Cutting,
+        patience: Duration,
+        workers: usize,
+        settings: Settings,
+    ) -> Self {
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
         let wakers = std::iter::repeat_with(|| None).take(workers).collect();
         Self {
             pool: Pool::new(delta, workers, settings),
             cutting,
+            patience,
             answers: Mutex::default(),
             wakers: Mutex::new(wakers),
         }
@@ -108,7 +118,10 @@ impl Crew {
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
         match searcher.begin(&asked.query.query.text, mode, &self.cutting)? {
-            Begun::Answered { known } => self.answer(&asked, searcher.hits(), known, job),
+            Begun::Answered { known } => {
+                self.pool.answered_whole();
+                self.answer(&asked, searcher.hits(), known, job);
+            }
             Begun::Cut(cut) => self.wake(&self.pool.open(asked, cut)),
         }
         Ok(())
@@ -121,8 +134,9 @@ impl Crew {
         job: &QueryJob,
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
+        let start = Instant::now();
         searcher.work(&open.cut, tasks.clone(), open.floor())?;
-        match open.done(tasks, searcher.hits(), job.shared.settings()) {
+        match open.done((tasks, start.elapsed()), searcher.hits(), job.shared.settings()) {
             Done::More => {}
             // A query without a known term is not cut.
             Done::Answered(hits) => self.answer(&open.query, &hits, true, job),
@@ -165,6 +179,8 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
             let mut searcher = Searcher::new(job.shared.clone());
             // Of each batch, how many queries are not answered.
             let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
+            // Since when there has been nothing to do.
+            let mut idle: Option<Instant> = None;
             move |input, output| {
                 let Parallelism::Fgqp(crew) = &job.parallelism else { return };
                 input.for_each(|cap, data| {
@@ -187,9 +203,18 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                             }
                         }
                     }
-                    let (work, woken) = crew.pool.take(worker);
+                    let waits = idle.is_none_or(|since| since.elapsed() < crew.patience);
+                    let (work, woken) = crew.pool.take(worker, !waits);
                     crew.wake(&woken);
-                    let Some(work) = work else { return };
+                    let Some(work) = work else {
+                        if waits {
+                            idle.get_or_insert_with(Instant::now);
+                            std::thread::yield_now();
+                            activator.activate();
+                        }
+                        return;
+                    };
+                    idle = None;
                     if guard.work(|| crew.work(work, &job, &mut searcher)).is_none() {
                         return;
                     }
