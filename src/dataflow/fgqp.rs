@@ -105,7 +105,13 @@ impl Crew {
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
         match work {
-            Work::Begin(asked) => self.begin(asked, job.shared.settings().mode, job, searcher),
+            Work::Begin(asked, waiting) => {
+                // A query that is cut is answered sooner, but takes more work, which those behind it
+                // wait for.
+                let least_ns = self.cutting.least_ns * (1 + waiting) as f64;
+                let cutting = Cutting { least_ns, ..self.cutting };
+                self.begin(asked, (job.shared.settings().mode, &cutting), job, searcher)
+            }
             Work::Tasks(open, tasks) => self.tasks(&open, tasks, job, searcher),
         }
     }
@@ -113,11 +119,11 @@ impl Crew {
     fn begin(
         &self,
         asked: Arc<Asked>,
-        mode: Mode,
+        (mode, cutting): (Mode, &Cutting),
         job: &QueryJob,
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
-        match searcher.begin(&asked.query.query.text, mode, &self.cutting)? {
+        match searcher.begin(&asked.query.query.text, mode, cutting)? {
             Begun::Answered { known } => {
                 self.pool.answered_whole();
                 self.answer(&asked, searcher.hits(), known, job);
@@ -140,7 +146,9 @@ impl Crew {
             Done::More => {}
             // A query without a known term is not cut.
             Done::Answered(hits) => self.answer(&open.query, &hits, true, job),
-            Done::Any => self.begin(open.query.clone(), Mode::Or, job, searcher)?,
+            Done::Any => {
+                self.begin(open.query.clone(), (Mode::Or, &self.cutting), job, searcher)?;
+            }
         }
         Ok(())
     }

@@ -48,8 +48,8 @@ struct Found {
 /// What a worker is to do.
 #[derive(Debug)]
 pub enum Work<Q> {
-    /// Answer a query, or cut it.
-    Begin(Q),
+    /// Answer a query, or cut it; and how many queries wait behind it for each worker.
+    Begin(Q, usize),
     /// Do some tasks of a query.
     Tasks(Arc<Open<Q>>, Range<usize>),
 }
@@ -162,7 +162,7 @@ impl<Q> Pool<Q> {
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
-            Some(Work::Begin(query))
+            Some(Work::Begin(query, state.waiting.len() / self.workers))
         } else {
             self.take_tasks(&mut state)
         };

@@ -165,7 +165,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
         let pool: Pool<u32> = Pool::new(delta, 3, settings);
         assert!(pool.push([0]).is_empty());
         // Nobody sleeps yet.
-        assert!(matches!(pool.take(0, true), (Some(Work::Begin(0)), _)));
+        assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
         assert!(matches!(pool.take(1, true), (None, _)));
         assert!(matches!(pool.take(2, true), (None, _)));
         let mut woken = pool.open(0, cut());
@@ -175,7 +175,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
         let (mut next, mut begun) = (0, false);
         while next < tasks || !begun {
             match pool.take(0, true).0.unwrap() {
-                Work::Begin(query) => {
+                Work::Begin(query, _) => {
                     assert_eq!(query, 1);
                     assert!(tasks - next <= delta);
                     begun = true;
@@ -263,7 +263,7 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     };
     rest(&pool);
     assert!(pool.push([0]).is_empty());
-    assert!(matches!(pool.take(0, false), (Some(Work::Begin(0)), _)));
+    assert!(matches!(pool.take(0, false), (Some(Work::Begin(0, 0)), _)));
     let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
         panic!("not cut")
     };
