@@ -22,7 +22,7 @@ use crate::query::searcher::{Begun, Cutting, Mode, Searcher, Settings};
 use crate::query::top_k::Hit;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
@@ -47,7 +47,7 @@ pub struct Crew {
     /// Answers with their batches, until the worker with the batches takes them.
     answers: Mutex<Vec<(u64, Answered)>>,
     /// What wakes each worker, once it has begun.
-    wakers: Mutex<Vec<Option<SyncActivator>>>,
+    wakers: Vec<OnceLock<SyncActivator>>,
 }
 
 impl std::fmt::Debug for Crew {
@@ -76,22 +76,18 @@ impl Crew {
     ) -> Self {
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
-        let wakers = std::iter::repeat_with(|| None).take(workers).collect();
+        let wakers = std::iter::repeat_with(OnceLock::new).take(workers).collect();
         Self {
             pool: Pool::new(delta, workers, settings),
             cutting,
             patience,
             answers: Mutex::default(),
-            wakers: Mutex::new(wakers),
+            wakers,
         }
     }
 
     fn wake(&self, workers: &[usize]) {
-        if workers.is_empty() {
-            return;
-        }
-        let wakers = lock(&self.wakers);
-        for waker in workers.iter().filter_map(|&worker| wakers[worker].as_ref()) {
+        for waker in workers.iter().filter_map(|&worker| self.wakers[worker].get()) {
             // It fails when the worker has ended, which needs no waking.
             _ = waker.activate();
         }
@@ -181,13 +177,14 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
             let activator = scope.activator_for(info.address.clone());
             if let Parallelism::Fgqp(crew) = &job.parallelism {
                 let waker = scope.worker().sync_activator_for(info.address.to_vec());
-                lock(&crew.wakers)[worker] = Some(waker);
+                // A worker has one operator of a crew.
+                _ = crew.wakers[worker].set(waker);
             }
             let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
             let mut searcher = Searcher::new(job.shared.clone());
             // Of each batch, how many queries are not answered.
             let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
-            // Since when there has been nothing to do.
+            // Since when a worker that does not sleep has had nothing to do.
             let mut idle: Option<Instant> = None;
             move |input, output| {
                 let Parallelism::Fgqp(crew) = &job.parallelism else { return };
@@ -211,16 +208,24 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                             }
                         }
                     }
-                    let waits = idle.is_none_or(|since| since.elapsed() < crew.patience);
-                    let (work, woken) = crew.pool.take(worker, !waits);
+                    let waited = idle.map_or(Duration::ZERO, |since| since.elapsed());
+                    let sleep = waited >= crew.patience;
+                    let wait = || {
+                        std::thread::yield_now();
+                        activator.activate();
+                    };
+                    if idle.is_some() && !sleep && !crew.pool.has_work() {
+                        return wait();
+                    }
+                    let (work, woken) = crew.pool.take(worker, sleep);
                     crew.wake(&woken);
                     let Some(work) = work else {
-                        if waits {
-                            idle.get_or_insert_with(Instant::now);
-                            std::thread::yield_now();
-                            activator.activate();
+                        if sleep {
+                            idle = None;
+                            return;
                         }
-                        return;
+                        idle.get_or_insert_with(Instant::now);
+                        return wait();
                     };
                     idle = None;
                     if guard.work(|| crew.work(work, &job, &mut searcher)).is_none() {

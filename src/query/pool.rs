@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -62,8 +62,6 @@ pub struct Pool<Q> {
     settings: Settings,
     /// Queries that wait and tasks that nobody has taken, to be looked at without the lock.
     there: AtomicUsize,
-    /// Whether the query that was begun last was cut.
-    cuts: AtomicBool,
     state: Mutex<State<Q>>,
 }
 
@@ -74,7 +72,11 @@ struct State<Q> {
     open: VecDeque<(Arc<Open<Q>>, usize)>,
     /// Tasks that nobody has taken.
     tasks: usize,
-    /// Workers that found nothing to do.
+    /// Queries that somebody is answering or cutting.
+    begun: usize,
+    /// Whether the query that was begun last was cut.
+    cuts: bool,
+    /// Workers that sleep.
     idle: Vec<usize>,
 }
 
@@ -87,16 +89,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<Q> State<Q> {
-    /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
-    fn wake(&mut self, own: usize) -> Vec<usize> {
-        self.wake_for(self.there().saturating_sub(own))
+    /// Notes what became of a query that was begun.
+    fn ended(&mut self, cut: bool) {
+        self.begun = self.begun.saturating_sub(1);
+        self.cuts = cut;
     }
 
     fn there(&self) -> usize {
         self.waiting.len() + self.tasks
     }
 
-    fn wake_for(&mut self, work: usize) -> Vec<usize> {
+    /// Whether there will soon be tasks, if the next query is as the last one.
+    fn hopes(&self) -> bool {
+        self.cuts && self.begun + self.waiting.len() > 0
+    }
+
+    /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
+    fn wake(&mut self, own: usize) -> Vec<usize> {
+        let work = if self.hopes() { WAKES } else { self.there().saturating_sub(own) };
         let most = WAKES.min(work).min(self.idle.len());
         self.idle.split_off(self.idle.len() - most)
     }
@@ -109,10 +119,12 @@ impl<Q> Pool<Q> {
             waiting: VecDeque::new(),
             open: VecDeque::new(),
             tasks: 0,
+            begun: 0,
+            cuts: false,
             idle: Vec::with_capacity(workers),
         };
         let (workers, state) = (workers.max(1), Mutex::new(state));
-        Self { delta, workers, settings, there: 0.into(), cuts: false.into(), state }
+        Self { delta, workers, settings, there: 0.into(), state }
     }
 
     /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
@@ -120,7 +132,7 @@ impl<Q> Pool<Q> {
         let mut state = lock(&self.state);
         state.waiting.extend(queries);
         self.there.store(state.there(), Ordering::Relaxed);
-        if self.cuts.load(Ordering::Relaxed) { state.wake_for(WAKES) } else { state.wake(1) }
+        state.wake(1)
     }
 
     /// Adds a query that was cut, and names workers to be woken; who cut it takes tasks next.
@@ -139,8 +151,8 @@ impl<Q> Pool<Q> {
             }),
             least: AtomicUsize::new(least.max(1)),
         });
-        self.cuts.store(true, Ordering::Relaxed);
         let mut state = lock(&self.state);
+        state.ended(true);
         state.open.push_back((open, 0));
         state.tasks += tasks;
         self.there.store(state.there(), Ordering::Relaxed);
@@ -149,28 +161,33 @@ impl<Q> Pool<Q> {
 
     /// Notes that a query was answered whole, so that the next one wakes nobody before its time.
     pub fn answered_whole(&self) {
-        self.cuts.store(false, Ordering::Relaxed);
+        lock(&self.state).ended(false);
     }
 
-    /// Gives `worker` something to do, and names workers to be woken since there is more. If there is
-    /// nothing and the worker is about to `sleep`, it is idle until it is named to another.
+    /// Whether it looks as if there were something to do, without waiting for anybody.
+    pub fn has_work(&self) -> bool {
+        self.there.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives `worker` something to do, and names workers to be woken since there is more, or soon
+    /// will be. If there is nothing and the worker is about to `sleep`, it is idle until it is named
+    /// to another.
     pub fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
-        if !sleep && self.there.load(Ordering::Relaxed) == 0 {
-            return (None, Vec::new());
-        }
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
+            state.begun += 1;
             Some(Work::Begin(query, state.waiting.len() / self.workers))
         } else {
             self.take_tasks(&mut state)
         };
         self.there.store(state.there(), Ordering::Relaxed);
+        let woken =
+            if work.is_some() || (!sleep && state.hopes()) { state.wake(0) } else { Vec::new() };
         if work.is_none() && sleep && !state.idle.contains(&worker) {
             state.idle.push(worker);
         }
-        let woken = if work.is_some() { state.wake(0) } else { Vec::new() };
         (work, woken)
     }
 
