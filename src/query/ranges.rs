@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
+use super::kernels::Rest;
 use super::windows::Run;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -101,8 +102,9 @@ impl Ranges {
                     of_list,
                 );
             }
-            for (sum, most) in self.sums.iter_mut().zip(&*of_list) {
-                *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + most };
+            for (sum, most) in self.sums.iter_mut().zip(of_list) {
+                *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + *most };
+                *most = sum.max(0.0);
             }
         }
         Ok(true)
@@ -118,10 +120,17 @@ impl Ranges {
         &self.sums
     }
 
-    /// What the list with this number may add in a range.
+    /// What the lists up to the one with this number may be worth together in a range.
     #[inline]
-    pub(super) fn of_list(&self, number: usize, range: usize) -> f32 {
-        self.of_lists[number * MOST + range].max(0.0)
+    pub(super) fn upto(&self, number: usize, range: usize) -> f32 {
+        self.of_lists[number * MOST + range]
+    }
+
+    /// The same for all ranges.
+    #[inline]
+    pub(super) fn rest(&self, number: usize) -> Rest<'_> {
+        let of_ranges = &self.of_lists[number * MOST..][..self.sums.len()];
+        Rest { of_ranges, first: self.first, shift: self.shift }
     }
 
     /// Takes a range out: its documents have been offered.
