@@ -480,10 +480,10 @@ impl Cursor {
         self.docids[..self.len].get(self.at).copied()
     }
 
-    /// Makes some of the block's docids, given by number, the candidates.
+    /// Makes some of the docids from block `block` on, given by number, the candidates.
     #[inline]
-    pub(super) fn number_positions(&mut self, kept: &[u32]) {
-        let first = (self.block * self.block_len) as u32;
+    pub(super) fn number_positions(&mut self, block: usize, kept: &[u32]) {
+        let first = (block * self.block_len) as u32;
         for (position, &number) in self.positions.iter_mut().zip(kept) {
             *position = first + number;
         }
