@@ -183,7 +183,7 @@ const PART: usize = 128;
 const FEW_TFS: usize = 5;
 
 /// Of a block in which few documents are looked for, so many bytes are fetched ahead.
-const FETCHED: usize = 128;
+const FETCHED: usize = 192;
 
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.

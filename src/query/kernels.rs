@@ -17,6 +17,7 @@ use std::ops::Range;
 use super::top_k::TopK;
 use crate::codec::level::Level;
 use crate::index::list::MAX_BLOCK as BLOCK;
+use crate::score::bounds::{Bound, BoundNorms};
 
 /// Behind the last docid of a block or of the candidates, up to the end of their array: above every
 /// docid.
@@ -253,6 +254,17 @@ pub(super) fn collect_block(
 ) {
     found.make_room(BLOCK);
     dispatch!(level, collect_block((docids, scores), part, bar, found))
+}
+
+/// What each of sixteen blocks may add to a score: as [`BoundNorms::most`] of each.
+#[inline]
+pub(super) fn mosts(
+    level: Level,
+    weight: f32,
+    bounds: &[Bound; 16],
+    norms: &BoundNorms,
+) -> [f32; 16] {
+    dispatch!(level, mosts(weight, bounds, norms))
 }
 
 /// Where documents go with their sums.

@@ -49,6 +49,16 @@ const LONGEST_RANGE: u32 = LONGEST.ilog2();
 /// So many candidates are asked for together, or more.
 const BATCH: usize = 256;
 
+/// Documents of a window of needed lists, unless windows are sparse: only lines that are touched
+/// have to be in the cache.
+const WINDOW: u32 = 1 << 15;
+
+/// To begin a window takes as long as to add up this many postings.
+const JOINING: u64 = 100;
+
+/// So many ranges come before all others besides those that are enough for k documents.
+const MORE: usize = 4;
+
 /// Of the ranges, one in so many at most come before all others.
 const FIRST_SHARE: usize = 8;
 
@@ -251,11 +261,12 @@ impl Search<'_> {
         if self.bar(top) >= 0.0 || enough > most as u64 {
             return Ok(());
         }
+        let count = most.min(enough as usize + MORE);
         best.clear();
         best.extend(0..ranges.len() as u32);
         let sum = |range: &u32| ranges.sums()[*range as usize];
-        best.select_nth_unstable_by(most, |a, b| sum(b).total_cmp(&sum(a)));
-        best.truncate(enough as usize);
+        best.select_nth_unstable_by(count, |a, b| sum(b).total_cmp(&sum(a)));
+        best.truncate(count);
         best.sort_unstable();
         for &range in &*best {
             let range = range as usize;
@@ -268,8 +279,9 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds which lists are optional in a range and in how many ranges after it the same are, up
-    /// to the length of a window. Sets their bounds there, and returns the first range behind.
+    /// Finds which lists are optional in a range and up to which range after it these may be so too,
+    /// if that is not behind a window. Sets what they may be worth there, and returns the first range
+    /// behind.
     fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
         let bar = self.bar(top) as f32;
         let optional = |range: usize| {
@@ -277,12 +289,18 @@ impl Search<'_> {
         };
         self.optional = optional(range);
         let start = ranges.start(range);
-        let longest = if self.is_sparse { LONGEST } else { DENSE };
+        let longest = if self.is_sparse {
+            LONGEST
+        } else if self.optional == 0 {
+            DENSE
+        } else {
+            WINDOW
+        };
         let mut end = range + 1;
         while end < ranges.len()
             && ranges.sums()[end] > bar
             && ranges.start(end + 1) - start <= longest
-            && optional(end) == self.optional
+            && self.may_join(optional(end), ranges.start(end + 1) - ranges.start(end))
         {
             end += 1;
         }
@@ -293,6 +311,17 @@ impl Search<'_> {
             }
         };
         end
+    }
+
+    /// Whether a range of so many documents with so many optional lists may join a window, in which
+    /// more lists are needed.
+    fn may_join(&self, optional: usize, documents: u32) -> bool {
+        if optional <= self.optional || self.optional == 0 {
+            return optional == self.optional;
+        }
+        let df = |&term: &usize| self.run.terms[term].list.map_or(0, |list| u64::from(list.df()));
+        let more: u64 = self.order[self.optional..optional].iter().map(df).sum();
+        more * u64::from(documents) <= JOINING * u64::from(self.run.span())
     }
 
     /// Offers the documents of a window of all lists.

@@ -12,8 +12,9 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
-use super::kernels::Rest;
+use super::kernels::{Rest, mosts};
 use super::windows::Run;
+use crate::codec::level::Level;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
 
@@ -96,7 +97,7 @@ impl Ranges {
                 let blocks = (list.last_docids(), list.bounds());
                 spread(
                     blocks,
-                    |bound| bounds.most(weight, bound),
+                    Mosts::new(run.level, weight, bounds),
                     &mut self.blocks[number],
                     span,
                     of_list,
@@ -161,7 +162,7 @@ impl Ranges {
 /// Gives each range the greatest bound of the blocks that reach into it.
 fn spread(
     (last_docids, bounds): (&[[u8; 4]], &[Bound]),
-    worth: impl Fn(&Bound) -> f32,
+    mut mosts: Mosts<'_>,
     next: &mut usize,
     (first, end, shift): (u32, u32, u32),
     of_list: &mut [f32],
@@ -169,14 +170,12 @@ fn spread(
     let last_of = |block: usize| last_docids.get(block).map(|last| u32::from_le_bytes(*last));
     let mut start = first;
     // The tail comes after the last block, and reaches to the end of the run.
-    while start < end
-        && let Some(bound) = bounds.get(*next)
-    {
+    while start < end && *next < bounds.len() {
         let last = last_of(*next);
         let upto = last.unwrap_or(u32::MAX).min(end - 1);
         // Only damage makes last docids fall.
         if upto >= start {
-            let most = worth(bound);
+            let most = mosts.of(bounds, *next);
             let ranges = ((start - first) >> shift) as usize..=((upto - first) >> shift) as usize;
             for range in &mut of_list[ranges] {
                 *range = range.max(most);
@@ -187,5 +186,35 @@ fn spread(
             break;
         }
         *next += 1;
+    }
+}
+
+/// What blocks may be worth; those of sixteen that lie together are found together.
+struct Mosts<'a> {
+    level: Level,
+    weight: f32,
+    norms: &'a BoundNorms,
+    /// Number of the sixteen that were found.
+    sixteen: usize,
+    found: [f32; 16],
+}
+
+impl<'a> Mosts<'a> {
+    fn new(level: Level, weight: f32, norms: &'a BoundNorms) -> Self {
+        Mosts { level, weight, norms, sixteen: usize::MAX, found: [0.0; 16] }
+    }
+
+    /// What a block with one of these bounds may be worth.
+    #[inline]
+    fn of(&mut self, bounds: &[Bound], block: usize) -> f32 {
+        if block / 16 != self.sixteen {
+            let (sixteens, rest) = bounds.as_chunks();
+            let Some(sixteen) = sixteens.get(block / 16) else {
+                return self.norms.most(self.weight, &rest[block % 16]);
+            };
+            self.found = mosts(self.level, self.weight, sixteen, self.norms);
+            self.sixteen = block / 16;
+        }
+        self.found[block % 16]
     }
 }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::score::bounds::{Bound, BoundNorms};
+
 use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
 
 /// Makes each plain form anew with the instructions on.
@@ -42,6 +44,7 @@ compiled_for_avx2! {
         count: usize,
         sums: &mut [f32; BLOCK]
     );
+    fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16];
     fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left);
     fn collect(
         window: (&mut [f32], &mut [u8]),

@@ -8,6 +8,7 @@ use super::{
     bits_to_exceed,
 };
 use crate::score::bm25::score;
+use crate::score::bounds::{Bound, BoundNorms};
 
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
@@ -199,4 +200,9 @@ pub(super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
     }
     left.docids[count..count + 16].fill(NO_DOCID);
     left.count = count;
+}
+
+#[inline(always)]
+pub(super) fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16] {
+    bounds.map(|bound| norms.most(weight, &bound))
 }

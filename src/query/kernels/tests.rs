@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::level::level;
 use crate::query::top_k::Hit;
+use crate::score::bm25::Bm25;
 
 /// Every form that this machine can run.
 fn levels() -> Vec<Level> {
@@ -194,6 +195,22 @@ proptest! {
                 }
             });
             prop_assert_eq!(&found, &expected, "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn twin_mosts(
+        bounds in prop::collection::vec(any::<[u8; 6]>(), 16),
+        weight in 0..1_000_000u32,
+        k1 in prop::sample::select(vec![0.0, 1.2, 1e9]),
+        mean in prop::sample::select(vec![0.0, 0.7, 300.0]),
+    ) {
+        let bounds: [Bound; 16] = std::array::from_fn(|i| bounds[i]);
+        let norms = BoundNorms::new(&Bm25::new(k1, 0.75).unwrap(), mean);
+        let weight = weight as f32 / 1e4;
+        let expected = bounds.map(|bound| norms.most(weight, &bound).to_bits());
+        for level in levels() {
+            prop_assert_eq!(mosts(level, weight, &bounds, &norms).map(f32::to_bits), expected);
         }
     }
 
