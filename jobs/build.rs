@@ -4,11 +4,12 @@ use crate::args::{Workers, command, resident_memory, show_bytes, show_count, siz
 use crate::gpus::{self, Chosen};
 use crate::progress::Progress;
 use crate::{Usage, heap, report, signals};
-use anyhow::{Context, bail};
-use millrace::dataflow::build::{Build, Done, InputRead, assemble};
+use anyhow::{Context, Error, bail};
+use millrace::dataflow::build::{Build, Done, InputRead, Phases, assemble};
 use millrace::dataflow::control::{self, Control};
 use millrace::dataflow::flow::Flow;
 use millrace::dataflow::read::Claims;
+use millrace::dataflow::sample::Sample;
 use millrace::dictionary::names::Duplicates;
 use millrace::gpu::discover::Gpus;
 use millrace::index::error::IndexError;
@@ -120,24 +121,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     }
     // A signal also makes writes fail; it is the reason.
     let (build, manifest) =
-        result.map_err(|error| control.take_failure().map_or(error, anyhow::Error::from))?;
+        result.map_err(|error| control.take_failure().map_or(error, Error::from))?;
     totals(args, &build, &manifest, None, start)?;
     Ok(manifest)
 }
 
 /// What a build reads and how, checked before anything is written.
 struct Prepared {
+    began: Instant,
     workers: usize,
     gpus: Chosen,
     roles: Roles,
     budget: Budget,
     analysis: Analysis,
     plan: Plan,
+    /// What the input holds, if that matters and can be told.
+    sample: Option<Sample>,
     /// Whether this is all of the input, or the share of one of several processes.
     whole: bool,
 }
 
 fn prepare(args: &Args) -> anyhow::Result<Prepared> {
+    let began = Instant::now();
     args.form()?;
     let workers = args.workers.count()?;
     heap::give_back_large_buffers(args.memory);
@@ -147,8 +152,7 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
     let quiet = args.workers.common.quiet;
-    let gpus = gpus::for_indexer(args.gpus, &args.indexer, quiet)?;
-    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
+    let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     if let Some(readers) = args.pipeline.readers {
         if readers == 0 {
             return Err(Usage("--readers 0: nobody would read".into()).into());
@@ -158,7 +162,11 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
-    Ok(Prepared { workers, gpus, roles, budget, analysis, plan, whole: true })
+    let alone = workers == 1 && args.pipeline.cpu_indexers.is_none() && !finding.is_under_way();
+    let sample = if alone { None } else { pipeline::sample_of(args, &plan, &analysis) };
+    let gpus = finding.choose(quiet)?;
+    let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
+    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, sample, whole: true })
 }
 
 /// Builds and publishes the next generation.
@@ -183,8 +191,8 @@ fn build_generation(
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
     let Placing { owners, report: placement } = pipeline::place(args, &input);
-    let Prepared { workers, gpus, roles, budget, analysis, plan, whole } = input;
-    let sizes = args.pipeline.gpu_sizes(&budget, &roles);
+    let Prepared { began, workers, gpus, roles, budget, analysis, plan, whole, .. } = input;
+    let sizes = args.pipeline.gpu_sizes(&budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let build = Arc::new(Build {
         plan,
@@ -213,9 +221,16 @@ fn build_generation(
     });
     let progress = Progress::start(&build, args.workers.common.quiet);
     let shared = build.clone();
+    let prepared = began.elapsed();
     control::run(workers, control, move |worker| assemble(&shared, worker))?;
+    let flowed = began.elapsed();
     let manifest = finish(args, &build, number, whole)?;
     manifest.write(&build.directory)?;
+    build.done.lock().expect("no worker panicked").phases = Phases {
+        prepare: prepared.as_secs_f64(),
+        dataflow: (flowed - prepared).as_secs_f64(),
+        finish: (began.elapsed() - flowed).as_secs_f64(),
+    };
     if let Some(failure) = control.take_failure() {
         return Err(failure.into());
     }
@@ -250,8 +265,9 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         let reasons = reasons(&documents.skipped);
         bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
     }
+    let duplicates = documents.duplicates.wait(&build.directory).map_err(Error::from_boxed)?;
     if whole {
-        accept_duplicates(args, &documents.duplicates)?;
+        accept_duplicates(args, &duplicates)?;
     }
     done.runs.sort_by_key(|(run, _)| run.first_docid);
     let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
@@ -292,7 +308,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         postings: runs.iter().map(|run| run.postings).sum(),
         tokens: documents.tokens,
         empty_documents: documents.empty,
-        duplicate_names: documents.duplicates.count,
+        duplicate_names: duplicates.count,
         skipped: documents.skipped,
     };
     if !args.workers.common.quiet {
@@ -442,6 +458,7 @@ fn totals(
         }
         eprintln!("{line}");
     }
+    let phases = build.done.lock().expect("no worker panicked").phases;
     let totals = json!({
         "job": "build",
         "index": args.index.display().to_string(),
@@ -467,6 +484,7 @@ fn totals(
         "placement": build.placement,
         "indexers": indexers(build),
         "splits": splits(build),
+        "phases": {"prepare_s": phases.prepare, "dataflow_s": phases.dataflow, "finish_s": phases.finish},
     });
     let shares = build.control.shares();
     report::write(args.workers.common.report.as_deref(), totals, seconds, build.workers, &shares)?;

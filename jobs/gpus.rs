@@ -4,12 +4,18 @@ use crate::Usage;
 use anyhow::bail;
 use millrace::dataflow::build::MakeIndexer;
 use millrace::dictionary::btree::indexer::CpuIndexer;
+use millrace::dictionary::closed::ClosedError;
+use millrace::dictionary::indexer::TokenIndexer;
 use millrace::gpu::cache::{ModuleCache, Origin};
 use millrace::gpu::discover::{DeviceInfo, Discovery, Gpus};
+use millrace::gpu::error::GpuError;
 use millrace::gpu::indexer::GpuIndexer;
 use millrace::gpu::indexer::cuda::{CudaTrees, Sizes};
+use millrace::gpu::indexer::opening::Opening;
 use millrace::gpu::modules::Toolchain;
 use millrace::schedule::roles::Roles;
+use std::panic::resume_unwind;
+use std::thread::{Builder, JoinHandle};
 
 /// The devices that a job uses, and what their kernels are made with.
 pub(crate) struct Chosen {
@@ -19,34 +25,60 @@ pub(crate) struct Chosen {
     reasons: Vec<String>,
 }
 
-/// The devices that an index is built with. With `auto` and none that can be used, a note says why,
-/// if the indexer could have used one.
+/// The devices of the machine, while they are found: the driver takes some tenths of a second.
+pub(crate) struct Finding {
+    gpus: Gpus,
+    finding: Result<JoinHandle<Discovery>, String>,
+}
+
+/// Begins to find the devices that an index is built with.
 ///
 /// # Errors
-/// The indexer uses no GPU and the option asks for some, or there are fewer than it asks for.
-pub(crate) fn for_indexer(gpus: Gpus, indexer: &str, quiet: bool) -> anyhow::Result<Chosen> {
-    match gpus {
-        Gpus::Auto | Gpus::Number(_) if indexer == "wei11" => {}
+/// The indexer uses no GPU and the option asks for some.
+pub(crate) fn for_indexer(gpus: Gpus, indexer: &str) -> anyhow::Result<Finding> {
+    let finding = match gpus {
+        Gpus::Auto | Gpus::Number(_) if indexer == "wei11" => {
+            Ok(Builder::new().name("devices".into()).spawn(Discovery::of_machine)?)
+        }
         Gpus::Number(n) => {
             let message = format!("--gpus {n}: --indexer {indexer} uses no GPU; give auto or none");
             return Err(Usage(message).into());
         }
-        Gpus::Auto | Gpus::None => {
-            let reasons = vec![format!("--gpus none, or --indexer {indexer}, uses none")];
-            return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+        Gpus::Auto | Gpus::None => Err(format!("--gpus none, or --indexer {indexer}, uses none")),
+    };
+    Ok(Finding { gpus, finding })
+}
+
+impl Finding {
+    /// Whether devices are looked for at all.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.finding.is_ok()
+    }
+
+    /// What is used. With `auto` and none that can be used, a note says why, if the indexer could
+    /// have used one.
+    ///
+    /// # Errors
+    /// There are fewer than the option asks for.
+    pub(crate) fn choose(self, quiet: bool) -> anyhow::Result<Chosen> {
+        let discovery = match self.finding {
+            Ok(finding) => finding.join().unwrap_or_else(|cause| resume_unwind(cause)),
+            Err(reason) => {
+                let reasons = vec![reason];
+                return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+            }
+        };
+        let devices = discovery.choose(self.gpus)?;
+        let reasons = discovery.reasons();
+        if devices.is_empty() && !quiet {
+            eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
         }
+        let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
+            let cache = ModuleCache::of_user();
+            Toolchain { driver, compiler, cache }
+        });
+        Ok(Chosen { devices, toolchain, reasons })
     }
-    let discovery = Discovery::of_machine();
-    let devices = discovery.choose(gpus)?;
-    let reasons = discovery.reasons();
-    if devices.is_empty() && !quiet {
-        eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
-    }
-    let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
-        let cache = ModuleCache::of_user();
-        Toolchain { driver, compiler, cache }
-    });
-    Ok(Chosen { devices, toolchain, reasons })
 }
 
 /// How many devices can be used.
@@ -63,7 +95,7 @@ pub(crate) fn usable() -> Result<usize, String> {
 
 /// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
 /// has found is encoded by the workers of its indexers.
-const ON_A_DEVICE: usize = 8;
+const ON_A_DEVICE: usize = 16;
 
 impl Chosen {
     /// Devices that are used.
@@ -117,25 +149,36 @@ impl Chosen {
             let number = owner as usize % devices.len();
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
-            match CudaTrees::open(&devices[number], owners, toolchain, &sizes) {
-                Ok(trees) => {
-                    if let Origin::NotKept(error) = trees.origin()
-                        && !quiet
-                    {
-                        eprintln!("millrace: compiled kernels cannot be kept: {error}");
-                    }
-                    Ok(Box::new(GpuIndexer::new(trees)))
-                }
-                Err(error) if error.is_out_of_memory() => {
-                    if !quiet {
-                        let error = anyhow::Error::from(error);
-                        eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
-                    }
-                    Ok(Box::new(CpuIndexer::default()))
-                }
-                Err(error) => Err(error.into()),
-            }
+            let (device, toolchain) = (devices[number].clone(), toolchain.clone());
+            let open = move || CudaTrees::open(&device, owners, &toolchain, &sizes);
+            Ok(Box::new(Opening::new(open, move |opened| begin(owner, opened, quiet))?))
         })
+    }
+}
+
+/// Makes an indexer of what came of opening its device.
+fn begin(
+    owner: u32,
+    opened: Result<CudaTrees, GpuError>,
+    quiet: bool,
+) -> Result<Box<dyn TokenIndexer>, ClosedError> {
+    match opened {
+        Ok(trees) => {
+            if let Origin::NotKept(error) = trees.origin()
+                && !quiet
+            {
+                eprintln!("millrace: compiled kernels cannot be kept: {error}");
+            }
+            Ok(Box::new(GpuIndexer::new(trees)))
+        }
+        Err(error) if error.is_out_of_memory() => {
+            if !quiet {
+                let error = anyhow::Error::from(error);
+                eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
+            }
+            Ok(Box::new(CpuIndexer::default()))
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -172,7 +215,7 @@ mod tests {
         }
         // Where memory does for any number.
         for (devices, workers, expected) in
-            [(1, 16, 8), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
+            [(1, 16, 16), (1, 32, 16), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
         {
             let got = chosen(devices).indexers(None, workers, u64::MAX, true).unwrap();
             assert_eq!(got, expected, "{devices} devices, {workers} workers");

@@ -11,9 +11,11 @@ use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::gpu::indexer::cuda::Sizes;
+use millrace::input::splits::Plan;
 use millrace::order::Budget;
 use millrace::schedule::placement::{Placed, Rates, by_weight, in_turn};
 use millrace::schedule::roles::Roles;
+use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -26,13 +28,15 @@ pub(crate) struct PipelineArgs {
     /// Indexers on the CPU (as many as workers if left out); for wei11.
     #[arg(long, value_name = "N1")]
     pub(crate) cpu_indexers: Option<usize>,
-    /// Indexers on GPUs (up to eight on each that is used if left out); for wei11.
+    /// Indexers on GPUs (one for each worker, up to sixteen on each GPU that is used, if left out);
+    /// for wei11.
     #[arg(long, value_name = "N2")]
     pub(crate) gpu_indexers: Option<usize>,
     /// Text that an indexer takes together, trie collection by trie collection; for wei11.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     pub(crate) parse_block: u64,
-    /// Files that are read at once (as many as workers and memory allow if left out; 1 is in turn).
+    /// Files that are read at once, at most (if left out, as many as it takes to feed the parsers and
+    /// memory allows; 1 is in turn).
     #[arg(long, value_name = "N")]
     pub(crate) readers: Option<usize>,
     /// The part of each gigabyte of input by which trie collections are given to indexers; 0 deals
@@ -79,6 +83,9 @@ fn bytes(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 
+/// What a GPU indexer may pin where memory allows it, however small its share is.
+const ENOUGH_HOST_BYTES: usize = 8 << 20;
+
 impl PipelineArgs {
     /// Who parses and who indexes.
     pub(super) fn roles(
@@ -102,14 +109,20 @@ impl PipelineArgs {
         Ok(roles.map_err(|e| Usage(e.to_string()))?.on_devices(gpus.devices()))
     }
 
-    /// What each GPU indexer may take of the host's memory: room for two blocks on their way and
-    /// what comes back, out of a quarter of the memory for all that is under way.
-    pub(super) fn gpu_sizes(&self, budget: &Budget, roles: &Roles) -> Sizes {
+    /// What each GPU indexer may take of the host's memory: room for two blocks on their way, which
+    /// are its share of what is parsed, and what comes back, out of a quarter of the memory for all
+    /// that is under way. Pinning is slow, and a larger block goes in parts.
+    pub(super) fn gpu_sizes(&self, budget: &Budget, roles: &Roles, plan: &Plan) -> Sizes {
         let under_way = budget.under_way() as usize * roles.workers;
-        let share = under_way / 4 / roles.gpu_indexers.max(1);
+        let indexers = roles.gpu_indexers.max(1);
         let blocks = usize::try_from(self.parse_block).unwrap_or(usize::MAX).saturating_mul(4);
-        let host_bytes = blocks.min(share).max(Sizes::LEAST_HOST_BYTES);
-        Sizes { host_bytes, run_limit: budget.run_limit }
+        let host_bytes = (blocks / indexers).max(ENOUGH_HOST_BYTES).min(under_way / 4 / indexers);
+        let host_bytes = host_bytes.max(Sizes::LEAST_HOST_BYTES);
+        // A run costs less than its text, for which the bytes of the files stand; twice its share,
+        // for shares are not equal. A pipe, which has no size, may bring anything.
+        let known = plan.inputs.iter().all(|input| input.bytes > 0);
+        let text = if known { plan.bytes() / indexers as u64 * 2 } else { u64::MAX };
+        Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
     }
 }
 
@@ -127,23 +140,25 @@ pub(super) struct Placing {
     pub(super) report: Value,
 }
 
+/// What a part of the input says of all of it; `None` when nobody asks, or it cannot be read twice.
+pub(super) fn sample_of(args: &Args, plan: &Plan, analysis: &Analysis) -> Option<Sample> {
+    match args.pipeline.sample {
+        0 => None,
+        bytes => sample(plan, analysis, args.max_document, indexing(args), bytes),
+    }
+}
+
 /// Places the trie collections by a sample of the input.
 pub(super) fn place(args: &Args, input: &Prepared) -> Placing {
-    let Prepared { roles, analysis, plan, .. } = input;
-    let indexing = indexing(args);
-    let sample = match args.pipeline.sample {
-        0 => None,
-        // One owner gets everything.
-        _ if roles.indexers() == 1 => None,
-        bytes => sample(plan, analysis, args.max_document, indexing, bytes),
-    };
-    let Some(sample) = sample else {
+    let (roles, indexing) = (&input.roles, indexing(args));
+    // One owner gets everything.
+    let Some(sample) = input.sample.as_ref().filter(|_| roles.indexers() > 1) else {
         let report = json!({"by": "turn", "indexers": roles.indexers()});
         return Placing { owners: Arc::new(in_turn(roles)), report };
     };
     let placed = by_weight(&sample.weights, roles, &args.pipeline.rates.unwrap_or_default());
     if indexing == Indexing::Tokens && !args.workers.common.quiet {
-        eprintln!("millrace: {}", describe(&placed, &sample, roles));
+        eprintln!("millrace: {}", describe(&placed, sample, roles));
     }
     let report = json!({
         "by": "sample",

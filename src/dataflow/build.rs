@@ -112,6 +112,17 @@ pub struct Progress {
     pub runs: AtomicU64,
 }
 
+/// Where the time of a job goes, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Phases {
+    /// Devices are found, the input is listed and a sample of it placed.
+    pub prepare: f64,
+    /// The dataflow.
+    pub dataflow: f64,
+    /// Runs are merged, or synced, and described.
+    pub finish: f64,
+}
+
 /// What the dataflow leaves behind.
 #[derive(Default)]
 pub struct Done {
@@ -123,6 +134,8 @@ pub struct Done {
     pub inputs: Vec<InputRead>,
     /// What the indexers of tokens have done.
     pub indexers: Vec<IndexerWork>,
+    /// Seconds of what comes before, in and behind the dataflow.
+    pub phases: Phases,
 }
 
 /// An input that was read to its end.

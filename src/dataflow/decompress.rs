@@ -63,6 +63,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
             // Time of the last piece that went out.
             let mut last = None;
             let mut stream: Option<SplitStream> = None;
+            // Whether its split has given a piece.
+            let mut fed = false;
             move |input, output| {
                 input.for_each(|cap, data| {
                     for block in data.drain(..) {
@@ -94,6 +96,9 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         let parser;
                         (parser, busy) = build.flow.assign(worker, piece.bytes.len());
                         last = Some(*cap.time());
+                        if !std::mem::replace(&mut fed, true) {
+                            build.claims.feeds();
+                        }
                         output.session(&*cap).give(Local((parser, piece)));
                         let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
                         let Some(next) = next else { return };
@@ -104,7 +109,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         feed.taken();
                         if block.ends_split {
                             stream = None;
-                            build.claims.close();
+                            build.claims.close(std::mem::take(&mut fed));
                         }
                     }
                     if busy {

@@ -15,7 +15,9 @@ use crate::index::storage::FileEntry;
 use crate::input::piece::Skipped;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
@@ -76,11 +78,25 @@ pub struct DocumentsDone {
     /// Documents without an indexed token.
     pub empty: u64,
     /// Names that occur more than once.
-    pub duplicates: Duplicates,
+    pub duplicates: Counting,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
+}
+
+/// A thread that counts the names that occur more than once, while the last run is encoded.
+pub struct Counting(JoinHandle<io::Result<Duplicates>>);
+
+impl Counting {
+    /// What it has found.
+    ///
+    /// # Errors
+    /// The file of the names' hashes, in `directory`, cannot be read.
+    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+        let counted = self.0.join().map_err(|_| "counting the names panicked")?;
+        counted.map_err(|e| names_error(directory, &e))
+    }
 }
 
 /// Skipped records that are named.
@@ -192,7 +208,9 @@ impl Table {
                 self.name = format!("{file}:{}", self.lines + row.line);
                 name = &self.name;
             }
-            self.names.push(name.as_bytes(), self.documents).map_err(|e| names_error(build, &e))?;
+            self.names
+                .push(name.as_bytes(), self.documents)
+                .map_err(|e| names_error(&build.directory, &e))?;
             writer.push(name.as_bytes(), row.length, row.location)?;
             self.documents += 1;
             self.tokens += u64::from(row.length);
@@ -223,12 +241,13 @@ impl Table {
         let writer = self.writer.take().expect("a writer was made");
         let Self { documents, tokens, empty, skipped, first_skipped, .. } = self;
         let files = writer.finish()?;
-        let duplicates = self.names.finish().map_err(|e| names_error(build, &e))?;
+        let thread = Builder::new().name("names".into());
+        let duplicates = Counting(thread.spawn(|| self.names.finish())?);
         Ok(DocumentsDone { files, documents, tokens, empty, duplicates, skipped, first_skipped })
     }
 }
 
 /// The file of the names' hashes has no name, so the folder's has to do.
-fn names_error(build: &Build, error: &io::Error) -> Cause {
-    format!("{}: cannot keep hashes of the names: {error}", build.directory.display()).into()
+fn names_error(directory: &Path, error: &io::Error) -> Cause {
+    format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
 }

@@ -7,7 +7,7 @@
 //!   one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
-//! - Work per activation: as many chunks as may be under way.
+//! - Work per activation: [`AT_ONCE`] chunks of each owner, so that the writer's worker writes between.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
@@ -65,6 +65,8 @@ pub struct ChunkList {
 /// A chunk goes out when it has this many bytes.
 pub(super) const CHUNK_BYTES: usize = 256 << 10;
 const PAUSE: Duration = Duration::from_micros(500);
+/// Chunks of an owner that one activation makes at most.
+const AT_ONCE: u64 = 4;
 
 /// See the [module](self).
 pub trait Encode<'scope> {
@@ -90,11 +92,12 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                         open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                     }
                 });
+                let mut more = false;
                 open.retain_mut(|(cap, encoding)| {
                     let owner = encoding.run.owner;
-                    while sent[owner] - build.encoded[owner].written_chunks.load(Ordering::Acquire)
-                        < build.unwritten_chunks()
-                    {
+                    let written = build.encoded[owner].written_chunks.load(Ordering::Acquire);
+                    let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
+                    for _ in 0..room.min(AT_ONCE) {
                         let chunk = guard.work(|| encoding.chunk());
                         let Some(Some(chunk)) = chunk else { return chunk.is_some() };
                         let ends_run = chunk.ends_run;
@@ -105,9 +108,12 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                             return false;
                         }
                     }
+                    more |= room > AT_ONCE;
                     true
                 });
-                if !open.is_empty() {
+                if more {
+                    activator.activate();
+                } else if !open.is_empty() {
                     activator.activate_after(PAUSE);
                 }
             }

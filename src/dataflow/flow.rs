@@ -51,6 +51,12 @@ impl Flow {
         self.parsed.load(Relaxed) + swollen < room
     }
 
+    /// Whether there is a parser without anything to do, and room for what it would make.
+    pub fn is_hungry(&self) -> bool {
+        let mut loads = self.loads[self.parsers.clone()].iter();
+        loads.any(|load| load.load(Relaxed) == 0) && self.has_room(false)
+    }
+
     /// Picks the parser with the fewest bytes to do for a piece of `bytes`; also tells whether all
     /// have enough now. Of equals the next behind `own` comes first and `own` last: it parses
     /// between two looks at the loads and so seems to have little to do.
@@ -113,6 +119,21 @@ mod tests {
         // One that swells raises it at once.
         flow.parsed(0, PIECE_BYTES, 8 * PIECE_BYTES);
         assert!(!flow.has_room(true));
+    }
+
+    #[test]
+    fn is_hungry_while_a_parser_has_nothing() {
+        let flow = Flow::new(100 * PIECE_BYTES, 1..3);
+        assert!(flow.is_hungry());
+        let first = flow.assign(0, 10).0;
+        assert!(flow.is_hungry());
+        flow.assign(0, 10);
+        assert!(!flow.is_hungry(), "both have something");
+        flow.parsed(first, 10, 20);
+        assert!(flow.is_hungry());
+        let full = Flow::new(PIECE_BYTES, 0..2);
+        full.assign(0, PIECE_BYTES);
+        assert!(!full.is_hungry(), "there is no room");
     }
 
     #[test]

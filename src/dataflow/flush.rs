@@ -1,6 +1,7 @@
-//! Writes runs: the one writer, on worker 0, joins the owners' lists in the order of the lexicon.
+//! Writes runs: the one writer joins the owners' lists in the order of the lexicon.
 //!
-//! - In: chunks of all owners, exchanged to worker 0; those of an owner come in the order of the
+//! - In: chunks of all owners, exchanged to the last worker, for worker 0 has the documents' table to
+//!   end while the last run is written; those of an owner come in the order of the
 //!   lexicon, and a trie collection has one owner, so the next list is that of the least collection
 //!   at the head of the owners' queues. Out: a stream without records.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
@@ -34,7 +35,8 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<Chunk>> {
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
         let build = build.clone();
         let worker = self.scope().index();
-        let to_writer = Exchange::new(|_: &Local<Chunk>| 0);
+        let last = build.workers as u64 - 1;
+        let to_writer = Exchange::new(move |_: &Local<Chunk>| last);
         self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
             // An owner that is ahead may have begun the next run.

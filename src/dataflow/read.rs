@@ -2,9 +2,12 @@
 //!
 //! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
 //!   split says so.
-//! - Each worker claims the next split when it is done with its own, so that splits are opened in
-//!   order; at most [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that
-//!   waits holds a capability for the first unclaimed split only.
+//! - Each worker that reads nothing claims the next split when a parser has nothing to do, though all
+//!   open splits feed parsers: what comes from a later split waits for all of the earlier ones, and
+//!   has left the caches by then. So plain files are read by one or two workers, compressed ones by
+//!   as many as it takes. Splits are opened in order; at most
+//!   [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that waits holds a
+//!   capability for the first unclaimed split only.
 //! - Memory: `Build::blocks_ahead`, for it waits until the decompressor has taken blocks.
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
@@ -17,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Read as _};
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
@@ -72,21 +75,29 @@ pub struct Claims(Mutex<ClaimState>);
 struct ClaimState {
     next: usize,
     open: usize,
+    /// Open splits that have fed a parser.
+    feeding: usize,
 }
 
 enum Claim {
     Split(usize),
-    /// Too many are open; no split before this one will be claimed.
+    /// Enough are open; no split before this one will be claimed.
     Wait(usize),
     Over,
 }
 
 impl Claims {
-    fn claim(&self, splits: usize, most_open: usize) -> Claim {
-        let mut state = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    fn state(&self) -> MutexGuard<'_, ClaimState> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Claims the next split if parsers are `hungry` or nothing else is open.
+    fn claim(&self, splits: usize, most_open: usize, hungry: bool) -> Claim {
+        let mut state = self.state();
+        let wanted = state.open == 0 || hungry && state.feeding == state.open;
         if state.next == splits {
             Claim::Over
-        } else if state.open == most_open {
+        } else if !wanted || state.open == most_open {
             Claim::Wait(state.next)
         } else {
             state.open += 1;
@@ -95,9 +106,16 @@ impl Claims {
         }
     }
 
-    /// Tells that a claimed split is read and parsed out of its decoder.
-    pub fn close(&self) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).open -= 1;
+    /// Tells that a claimed split gives its first piece.
+    pub fn feeds(&self) {
+        self.state().feeding += 1;
+    }
+
+    /// Tells that a claimed split is read and out of its decoder; whether it gave any piece.
+    pub fn close(&self, fed: bool) {
+        let mut state = self.state();
+        state.open -= 1;
+        state.feeding -= usize::from(fed);
     }
 }
 
@@ -129,7 +147,8 @@ pub fn read<'scope>(
                 let Some(cap) = capability.as_mut() else { return };
                 let step = guard.work(|| {
                     if current.is_none() {
-                        match build.claims.claim(build.plan.splits.len(), build.budget.open_files) {
+                        let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
+                        match build.claims.claim(splits, most, build.flow.is_hungry()) {
                             Claim::Over => return Ok(Step::Over),
                             Claim::Wait(next) => {
                                 cap.downgrade(&Position::new(next as u64, 0, 0)?.0);

@@ -44,36 +44,19 @@ pub(super) struct Posting {
     pub(super) tf: u32,
 }
 
-/// Who wants to know of every token, in document order, by the ordinal of its term.
-pub(super) trait TokenLog: Default {
-    fn token(&mut self, ordinal: u32);
-}
-
-impl TokenLog for () {
-    #[inline(always)]
-    fn token(&mut self, _ordinal: u32) {}
-}
-
-impl TokenLog for Vec<u32> {
-    #[inline(always)]
-    fn token(&mut self, ordinal: u32) {
-        self.push(ordinal);
-    }
-}
-
 /// Tokens that are looked up together: the cache misses of one overlap those of the others.
 const TOGETHER: usize = 32;
 
 /// Counts the terms of a piece.
-pub(super) struct Counter<L> {
+pub(super) struct Counter {
     scanner: Scanner,
-    pub(super) counts: Counts<L>,
+    pub(super) counts: Counts,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
 }
 
 /// What [`Counter`] has counted.
-pub(super) struct Counts<L> {
+pub(super) struct Counts {
     /// Tokens that are not looked up yet; their slots of the memo are on the way to the cache.
     keys: [Key; TOGETHER],
     waiting: usize,
@@ -91,10 +74,9 @@ pub(super) struct Counts<L> {
     document: u32,
     /// Indexed tokens of the current document so far.
     tokens: u32,
-    pub(super) log: L,
 }
 
-impl<L: TokenLog> Counts<L> {
+impl Counts {
     /// Looks up and counts the tokens that wait.
     fn count_waiting(&mut self) {
         let keys = self.keys;
@@ -138,7 +120,6 @@ impl<L: TokenLog> Counts<L> {
             let posting = &mut self.postings[state.slot as usize];
             let tf = select_unpredictable(new_here, 0, posting.tf) + 1;
             *posting = Posting { ordinal: state.ordinal, document, tf };
-            self.log.token(state.ordinal);
         }
     }
 
@@ -159,7 +140,7 @@ impl<L: TokenLog> Counts<L> {
     }
 }
 
-impl<L: TokenLog> Stretches for Counts<L> {
+impl Stretches for Counts {
     #[inline(always)]
     fn key(&mut self, key: Key) {
         self.memo.prefetch(key);
@@ -193,7 +174,7 @@ impl<L: TokenLog> Stretches for Counts<L> {
     }
 }
 
-impl<L: TokenLog> Counter<L> {
+impl Counter {
     /// Makes a counter whose memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
         let counts = Counts {
@@ -208,7 +189,6 @@ impl<L: TokenLog> Counter<L> {
             before: 0,
             document: 0,
             tokens: 0,
-            log: L::default(),
         };
         Self { scanner: Scanner::new(), counts, lengths: Vec::new() }
     }

@@ -1,16 +1,19 @@
 //! How do the tokens of a piece come to lie by trie collection (wei11, section III.C, step 5)?
 //!
-//! While the piece is parsed, the terms of its tokens are noted in document order. A counting sort
-//! by owner and collection then gives the order of the streams, in which tokens of one collection
-//! stay in document order, and the streams are written from end to end. What the piece counts is
-//! what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
+//! Counting has found the postings of the piece, in document order. A pass over them adds up what
+//! each collection's stream takes, and a second one writes the tokens straight to their places, each
+//! as often as its document has it. So the tokens of a document lie by term, in the order in which
+//! its terms first appear; the paper keeps the order of the text, on which nothing depends. What the
+//! piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
 
 use super::counter::{Counter, FIRST_POSTING_BYTES, count_term};
 use super::memo::NO_TERM;
 use super::owners::Owners;
 use super::parsed::Regroup;
-use super::stream::{StreamWriter, TokenGroup};
+use super::short;
+use super::stream::{MORE, TokenGroup};
 use crate::codec::folded;
+use crate::codec::prefetch::prefetch;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
@@ -19,127 +22,197 @@ use std::sync::Arc;
 /// The rank of stop words, behind those of all collections.
 const STOP_WORDS: u32 = TRIE_COLLECTIONS as u32;
 
-/// A token of the piece: the ordinal of its term, and its document, counted from the piece's first.
+/// Terms whose data is fetched ahead of its use.
+const AHEAD: usize = 16;
+
+/// A token that is written with one copy.
+type Short = [u8; 16];
+
+/// A term of the piece.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Word {
+    /// The token as a stream has it, with a gap of 0; zeros behind. Without a suffix if it is longer.
+    token: Short,
+    /// Bytes of the token.
+    bytes: u32,
+    /// The rank of its collection, or [`STOP_WORDS`].
+    rank: u32,
+    term: u32,
+    /// The document of its last posting so far, plus one.
+    behind: u32,
+}
+
+/// The stream of a collection.
 #[derive(Clone, Copy, Default)]
-struct Token {
-    ordinal: u32,
+struct Stream {
+    /// Its bytes, while they are added up; then where its next token goes.
+    at: u32,
+    /// The document of the token before.
     document: u32,
+    tokens: u32,
+}
+
+impl Stream {
+    /// The gap to the stream's next document.
+    #[inline(always)]
+    fn step(&mut self, document: u32) -> u32 {
+        let gap = document - self.document;
+        self.document = document;
+        gap
+    }
 }
 
 /// Lays the tokens of one piece after the other out as streams.
 pub struct TokenTally {
     owners: Arc<Owners>,
-    counter: Counter<Vec<u32>>,
-    /// Where the tokens of each document end among those of the piece.
-    ends: Vec<usize>,
+    counter: Counter,
     /// Bytes of the text so far.
     text_bytes: u64,
-    /// Scratch of the layout: the rank of each term's collection, where the tokens of each rank go,
-    /// and all tokens in order.
-    ranks: Vec<u32>,
-    starts: Vec<u32>,
-    sorted: Vec<Token>,
-    /// Bytes of the streams of the piece before, by owner.
-    stream_bytes: Vec<usize>,
+    /// Scratch of the layout: the piece's terms by their ordinals, the streams by rank, and all
+    /// streams end to end.
+    words: Vec<Word>,
+    streams: Vec<Stream>,
+    bytes: Vec<u8>,
 }
 
 impl TokenTally {
-    /// What the piece counts, and in `starts[r + 1]` the tokens of the collection of rank `r`. Stop
-    /// words have the rank behind all collections.
-    fn count(&mut self) -> PieceCounts {
-        let mut counts = self.counter.piece_counts();
-        let piece = &self.counter.counts;
-        self.ranks.clear();
-        // For each term the document of its last posting so far, plus one.
-        let mut last = vec![0; piece.touched().len()];
-        for touched in piece.touched() {
-            self.ranks.push(if touched.term == NO_TERM {
-                STOP_WORDS
-            } else {
-                let term = piece.memo.term(touched.term);
-                count_term(&mut counts, term, piece.memo.suffix(term).len());
-                u32::from(self.owners.rank(term.collection))
-            });
-        }
-        self.starts.clear();
-        self.starts.resize(STOP_WORDS as usize + 2, 0);
-        for posting in piece.postings() {
-            let rank = self.ranks[posting.ordinal as usize];
-            self.starts[rank as usize + 1] += posting.tf;
-            if rank != STOP_WORDS {
-                let last = &mut last[posting.ordinal as usize];
-                counts.list_bytes += match *last {
-                    0 => FIRST_POSTING_BYTES,
-                    // The document before is `behind - 1`.
-                    behind => folded::bytes(posting.document - behind, posting.tf) as u64,
-                };
-                *last = posting.document + 1;
+    /// Looks the terms of the piece up.
+    fn find_words(&mut self, counts: &mut PieceCounts) {
+        let memo = &self.counter.counts.memo;
+        let touched = self.counter.counts.touched();
+        self.words.clear();
+        for (i, &of) in touched.iter().enumerate() {
+            if let Some(ahead) = touched.get(i + 2 * AHEAD) {
+                prefetch(memo.term(ahead.term));
             }
-        }
-        counts
-    }
-
-    /// Sorts the tokens by rank.
-    fn sort(&mut self) {
-        let mut sum = 0;
-        for start in &mut self.starts {
-            sum += *start;
-            *start = sum;
-        }
-        let piece = &self.counter.counts;
-        self.sorted.resize(piece.log.len(), Token::default());
-        let mut begin = 0;
-        for (document, &end) in (0u32..).zip(&self.ends) {
-            for &ordinal in &piece.log[begin..end] {
-                let place = &mut self.starts[self.ranks[ordinal as usize] as usize];
-                self.sorted[*place as usize] = Token { ordinal, document };
-                *place += 1;
+            if let Some(ahead) = touched.get(i + AHEAD) {
+                memo.prefetch_suffix(memo.term(ahead.term));
             }
-            begin = end;
+            let mut word =
+                Word { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: of.term, behind: 0 };
+            if of.term != NO_TERM {
+                let term = memo.term(of.term);
+                let suffix = memo.suffix(term);
+                count_term(counts, term, suffix.len());
+                word.rank = u32::from(self.owners.rank(term.collection));
+                word.bytes = 2 + suffix.len() as u32;
+                word.token[1] =
+                    u8::try_from(suffix.len()).expect("the analysis cuts terms at 255 bytes");
+                if let Some(to) = word.token.get_mut(2..2 + suffix.len()) {
+                    short::copy(suffix, to);
+                }
+            }
+            self.words.push(word);
         }
     }
 
-    /// Writes the streams of all owners, in the order of ranks.
-    fn write(&mut self) -> Vec<StreamWriter> {
-        let mut writers: Vec<_> = (0u32..)
-            .zip(&self.stream_bytes)
-            .map(|(owner, &bytes)| StreamWriter::new(owner, bytes + bytes / 16))
+    /// Adds up what each stream takes, and what the piece's postings count.
+    fn measure(&mut self, counts: &mut PieceCounts) {
+        self.streams.clear();
+        self.streams.resize(STOP_WORDS as usize + 1, Stream::default());
+        for posting in self.counter.counts.postings() {
+            let word = &mut self.words[posting.ordinal as usize];
+            let stream = &mut self.streams[word.rank as usize];
+            stream.at += posting.tf * word.bytes + stream.step(posting.document) / u32::from(MORE);
+            stream.tokens += posting.tf;
+            counts.list_bytes += match word.behind {
+                _ if word.rank == STOP_WORDS => 0,
+                0 => FIRST_POSTING_BYTES,
+                behind => folded::bytes(posting.document - behind, posting.tf) as u64,
+            };
+            word.behind = posting.document + 1;
+        }
+    }
+
+    /// Gives each stream its place; returns the groups of all owners, without their bytes.
+    fn place(&mut self) -> Vec<TokenGroup> {
+        let mut groups: Vec<_> = (0..self.owners.len() as u32)
+            .map(|owner| TokenGroup { owner, ..TokenGroup::default() })
             .collect();
-        let (memo, touched) = (&self.counter.counts.memo, self.counter.counts.touched());
-        // Sorting has moved each start to the end of its collection.
-        let mut rest = &self.sorted[..];
-        let mut done = 0;
-        for (&end, collection) in self.starts.iter().zip(self.owners.in_order()) {
-            let (tokens, behind) = rest.split_at((end - done) as usize);
-            (rest, done) = (behind, end);
-            let writer = &mut writers[self.owners.of(collection) as usize];
-            if !tokens.is_empty() {
-                writer.collection(collection);
+        let mut end = 0u32;
+        let mut owner_start = 0;
+        let mut owner_before = 0;
+        for (stream, collection) in self.streams.iter_mut().zip(self.owners.in_order()) {
+            let owner = self.owners.of(collection);
+            if owner != owner_before {
+                (owner_start, owner_before) = (end, owner);
             }
-            for token in tokens {
-                let suffix = memo.suffix(memo.term(touched[token.ordinal as usize].term));
-                writer.push(token.document, suffix);
+            let start = end;
+            end = end.checked_add(stream.at).expect("a piece's tokens stay below 4 GiB");
+            stream.at = start;
+            stream.document = 0;
+            if end > start {
+                let group = &mut groups[owner as usize];
+                group.tokens += stream.tokens;
+                group.collections.push((collection, end - owner_start));
             }
         }
-        writers
+        // Short tokens are written as if they were long.
+        self.bytes.resize(end as usize + size_of::<Short>(), 0);
+        groups
+    }
+
+    /// Writes all tokens to their places.
+    fn write(&mut self) {
+        let memo = &self.counter.counts.memo;
+        for posting in self.counter.counts.postings() {
+            let word = &self.words[posting.ordinal as usize];
+            if word.rank == STOP_WORDS {
+                continue;
+            }
+            let stream = &mut self.streams[word.rank as usize];
+            let mut gap = stream.step(posting.document);
+            let mut at = stream.at as usize;
+            while gap >= u32::from(MORE) {
+                self.bytes[at] = MORE;
+                at += 1;
+                gap -= u32::from(MORE);
+            }
+            for _ in 0..posting.tf {
+                let bytes = word.bytes as usize;
+                if let Some(&behind) = BEHIND.get(bytes) {
+                    // What lies behind the token may have been written.
+                    let to = self.bytes[at..].first_chunk_mut().expect("there is room at the end");
+                    let token = u128::from_le_bytes(word.token) | u128::from(gap);
+                    *to = (u128::from_le_bytes(*to) & behind | token).to_le_bytes();
+                } else {
+                    let suffix = memo.suffix(memo.term(word.term));
+                    self.bytes[at] = gap as u8;
+                    self.bytes[at + 1] = word.token[1];
+                    self.bytes[at + 2..at + bytes].copy_from_slice(suffix);
+                }
+                at += bytes;
+                gap = 0;
+            }
+            stream.at = at as u32;
+        }
     }
 }
+
+/// By the length of a short token, the bits of the bytes behind it.
+const BEHIND: [u128; size_of::<Short>() + 1] = {
+    let mut behind = [0; size_of::<Short>() + 1];
+    let mut length = 0;
+    while length < size_of::<Short>() {
+        behind[length] = u128::MAX << (8 * length);
+        length += 1;
+    }
+    behind
+};
 
 impl Regroup for TokenTally {
     type Group = TokenGroup;
 
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
-        let stream_bytes = vec![0; owners.len()];
         let counter = Counter::new(analysis, memo_bytes);
-        let (ends, text_bytes, ranks, starts, sorted) = Default::default();
-        Self { owners, counter, ends, text_bytes, ranks, starts, sorted, stream_bytes }
+        let (text_bytes, words, streams, bytes) = Default::default();
+        Self { owners, counter, text_bytes, words, streams, bytes }
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
-        let length = self.counter.document(text);
         self.text_bytes += text.len() as u64;
-        self.ends.push(self.counter.counts.log.len());
-        length
+        self.counter.document(text)
     }
 
     fn documents(&self) -> u32 {
@@ -147,31 +220,28 @@ impl Regroup for TokenTally {
     }
 
     fn finish(&mut self) -> Vec<TokenGroup> {
-        let counts = Arc::new(self.count());
-        self.sort();
-        let lengths: Arc<[u8]> = Arc::from(&*self.counter.lengths);
-        let text_bytes = std::mem::take(&mut self.text_bytes);
-        let finish = |writer: StreamWriter| TokenGroup {
-            text_bytes,
-            ..writer.finish(counts.clone(), lengths.clone())
-        };
-        let groups: Vec<_> = self.write().into_iter().map(finish).collect();
-        for (bytes, group) in self.stream_bytes.iter_mut().zip(&groups) {
-            *bytes = group.bytes.len();
+        let mut counts = self.counter.piece_counts();
+        self.find_words(&mut counts);
+        self.measure(&mut counts);
+        let mut groups = self.place();
+        self.write();
+        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
+        let mut rest = &self.bytes[..];
+        for group in &mut groups {
+            let end = group.collections.last().map_or(0, |&(_, end)| end as usize);
+            let (bytes, behind) = rest.split_at(end);
+            rest = behind;
+            group.bytes = bytes.to_vec();
+            group.text_bytes = self.text_bytes;
+            (group.counts, group.lengths) = (Arc::clone(&counts), Arc::clone(&lengths));
         }
-        self.ends.clear();
-        self.counter.counts.log.clear();
-        if self.counter.reset() || self.sorted.capacity() > KEEP_TOKENS {
-            (self.ends, self.ranks, self.sorted) = Default::default();
-            self.counter.counts.log = Vec::new();
-            self.stream_bytes.fill(0);
+        self.text_bytes = 0;
+        if self.counter.reset() {
+            (self.words, self.bytes) = Default::default();
         }
         groups
     }
 }
-
-/// A piece of more tokens, which only a long document makes, leaves buffers that no other needs.
-const KEEP_TOKENS: usize = 1 << 19;
 
 #[cfg(test)]
 mod tests {
@@ -228,10 +298,16 @@ mod tests {
                 }
                 let mut expected = Streams::new();
                 for (document, text) in (0u32..).zip(&texts) {
-                    analysis.terms(text.as_bytes(), |term| {
+                    let mut terms: Vec<String> = Vec::new();
+                    analysis.terms(text.as_bytes(), |term| terms.push(term.to_string()));
+                    // Behind the first of its term in the document.
+                    let first = |term: &&String| terms.iter().position(|other| other == *term);
+                    let mut order: Vec<&String> = terms.iter().collect();
+                    order.sort_by_key(first);
+                    for term in order {
                         let stream = expected.entry(trie_collection(term)).or_default();
-                        stream.push((document, term.to_string()));
-                    });
+                        stream.push((document, term.clone()));
+                    }
                     let length = tally.document(text.as_bytes());
                     prop_assert_eq!(postings.document(text.as_bytes()), length);
                 }

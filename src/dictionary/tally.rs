@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Counts the postings of one piece after the other.
 pub struct Tally {
     owners: Arc<Owners>,
-    counter: Counter<()>,
+    counter: Counter,
     /// Scratch of the layout: ordinals of terms in order, where the next posting of each ordinal
     /// goes, postings in order.
     ordered: Vec<u32>,

@@ -10,6 +10,7 @@ use super::version::{Architecture, Version};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::fmt;
+use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -110,14 +111,17 @@ pub(super) fn has_driver() -> bool {
 impl Facts {
     /// Asks the machine. Starts the driver if there is one, and makes no context.
     pub fn ask() -> Self {
-        let compiler = Compiler::find();
-        if !has_driver() {
-            return Self { driver: None, compiler, devices: Ok(Vec::new()) };
-        }
-        let driver = driver_version();
-        let new_enough = driver.is_ok_and(|version| version >= LEAST_DRIVER);
-        let devices = if new_enough { devices() } else { Ok(Vec::new()) };
-        Self { driver: Some(driver), compiler, devices }
+        // Both are large libraries.
+        std::thread::scope(|scope| {
+            let compiler = scope.spawn(Compiler::find);
+            let driver = has_driver().then(driver_version);
+            let devices = match driver {
+                Some(Ok(version)) if version >= LEAST_DRIVER => devices(),
+                _ => Ok(Vec::new()),
+            };
+            let compiler = compiler.join().unwrap_or_else(|cause| resume_unwind(cause));
+            Self { driver, compiler, devices }
+        })
     }
 }
 

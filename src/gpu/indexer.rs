@@ -21,6 +21,7 @@ pub mod cuda;
 mod cut;
 mod fetch;
 mod join;
+pub mod opening;
 
 pub use fetch::{Column, Stretch};
 

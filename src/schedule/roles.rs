@@ -88,6 +88,11 @@ impl Roles {
         self.workers - self.parsers..self.workers
     }
 
+    /// The worker that writes runs: the last one, for the first has the documents' table.
+    pub fn writing(&self) -> usize {
+        self.workers - 1
+    }
+
     /// The number of indexers.
     pub fn indexers(&self) -> usize {
         self.gpu_indexers + self.cpu_indexers

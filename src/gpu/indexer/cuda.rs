@@ -27,7 +27,7 @@ const SLOTS: usize = 2;
 const DOWNLOADS: usize = 4;
 /// Percent of the memory behind the blocks that arenas take.
 const ARENAS_PERCENT: u64 = 60;
-/// Arenas are not made larger than this many times the cost at which a run closes.
+/// Arenas are not made larger than this many times the cost of a run.
 const ARENAS_BY_RUN: u64 = 4;
 /// Bytes of three numbers for each trie collection.
 const SUMS_BYTES: usize = TRIE_COLLECTIONS * size_of::<Sums>();
@@ -37,7 +37,8 @@ const SUMS_BYTES: usize = TRIE_COLLECTIONS * size_of::<Sums>();
 pub struct Sizes {
     /// Pinned host memory, in bytes; no less than [`Sizes::LEAST_HOST_BYTES`] is taken.
     pub host_bytes: usize,
-    /// The cost at which a run closes (`order::Budget`).
+    /// What the indexer's part of a run costs at most (`order::Budget`), as far as that is known. What
+    /// does not fit the device after all is brought back in parts.
     pub run_limit: u64,
 }
 
