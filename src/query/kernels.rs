@@ -239,7 +239,7 @@ pub(super) fn collect(
     bar: f32,
     found: &mut Documents,
 ) {
-    found.make_room(accumulators.len());
+    found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
     dispatch!(level, collect((accumulators, lines), first_docid, bar, found))
 }
 
