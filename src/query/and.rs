@@ -1,17 +1,18 @@
 //! Which documents have all terms of a query, and which k of them have the highest scores?
 //!
-//! The shortest list drives: each of its blocks of 128 gives candidates, which the other lists thin
+//! The shortest list drives: four of its blocks of 128 give candidates, which the other lists thin
 //! out, shorter before longer. A list skips to the block that may hold the next candidate by its
 //! last docids and decodes no other. Term frequencies are read last, of full matches alone, and
 //! added up in the order of the query.
 
 use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, check_run};
 use super::exhaustive::search_one;
-use super::kernels::{Room, add_scores, offer_block};
+use super::kernels::{NO_DOCID, Room, add_scores, offer_block};
 use super::top_k::TopK;
 use super::windows;
 use crate::codec::level::Level;
-use crate::index::list::ListError;
+use crate::index::list::{ListError, ListView, MAX_BLOCK};
+use std::ops::Range;
 
 /// Offers to `top` all documents of a run that have every term. `norms` are those of the run's
 /// documents; docids offered begin with `first_docid`.
@@ -68,14 +69,17 @@ impl Run<'_> {
         let Some(shortest) = terms[order[0]].list else { return Ok(()) };
 
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
-        for block in 0..blocks {
-            Cursor::prefetch(&shortest, block + 1);
-            cursors[order[0]].load(&shortest, block, self.documents)?;
-            if cursors[order[0]].len == 0 {
-                // All of the block lies behind the docids that are asked for.
+        // As many blocks at once as there is room for: each list fetches what it needs for all of
+        // them before it decodes any.
+        let at_once = MAX_BLOCK / shortest.block_len();
+        for block in (0..blocks).step_by(at_once) {
+            let these = block..blocks.min(block + at_once);
+            let count = self.take(&mut cursors[order[0]], &shortest, these, candidates)?;
+            if count == 0 {
+                // All lies behind the docids that are asked for.
                 break;
             }
-            let (count, more) = self.thin_out(cursors, order, candidates)?;
+            let (count, more) = self.thin_out(cursors, order, (block, count), candidates)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }
@@ -86,32 +90,62 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes the decoded block of the shortest list and looks for its documents in all others.
-    /// Leaves the full matches in the last room of `candidates` and their positions in the cursors.
-    /// Returns how many there are, and `false` if a list has ended, so that no more can come.
+    /// Makes the documents of some blocks of the shortest list the candidates; returns how many.
+    fn take(
+        &self,
+        cursor: &mut Cursor,
+        list: &ListView<'_>,
+        blocks: Range<usize>,
+        candidates: &mut Candidates,
+    ) -> Result<usize, ListError> {
+        let room = &mut candidates.docids[0];
+        let mut count = 0;
+        for block in blocks.clone() {
+            Cursor::prefetch(list, block + 1);
+        }
+        for block in blocks {
+            cursor.load(list, block, self.documents)?;
+            let end = count + cursor.len;
+            room[count..end].copy_from_slice(&cursor.docids[..cursor.len]);
+            count = end;
+            if cursor.len < list.block_len() {
+                // The tail, or the last of what is asked for.
+                break;
+            }
+        }
+        room[count..count + 16].fill(NO_DOCID);
+        Ok(count)
+    }
+
+    /// Looks for the documents of the shortest list from block `block` on, `count` of them, in all
+    /// others. Leaves the full matches in the last room of `candidates` and their positions in the
+    /// cursors. Returns how many there are, and `false` if a list has ended, so that no more can
+    /// come.
     fn thin_out(
         &self,
         cursors: &mut [Cursor],
         order: &[usize],
+        (block, mut count): (usize, usize),
         candidates: &mut Candidates,
     ) -> Result<(usize, bool), ListError> {
-        let (shortest, mut count, mut more) = (order[0], cursors[order[0]].len, true);
+        let mut more = true;
         let Candidates { docids: [from, to], kept, .. } = candidates;
         let (mut from, mut to) = (from, to);
         for (number, &term) in order.iter().enumerate().skip(1) {
             let Some(list) = self.terms[term].list else { return Ok((0, false)) };
-            let [first, this] =
-                cursors.get_disjoint_mut([shortest, term]).expect("each term is there once");
-            let wanted: &Room = if number == 1 { &first.docids } else { from };
             let has_more;
-            (count, has_more) =
-                this.find((&list, self.documents), (wanted, count), (to, kept), self.level)?;
+            (count, has_more) = cursors[term].find(
+                (&list, self.documents),
+                (from, count),
+                (to, kept),
+                self.level,
+            )?;
             more &= has_more;
             if count == 0 {
                 break;
             }
             if number == 1 {
-                first.number_positions(&kept[..count]);
+                cursors[order[0]].number_positions(block, &kept[..count]);
             } else {
                 for &earlier in &order[..number] {
                     keep(&mut cursors[earlier].positions, &kept[..count]);

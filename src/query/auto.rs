@@ -9,7 +9,7 @@ use super::{exhaustive, max_score};
 use crate::index::list::ListError;
 
 /// With so few postings, bounds of ranges take longer than scoring all.
-const FEW_POSTINGS: u64 = 6000;
+const FEW_POSTINGS: u64 = 3000;
 
 /// And with so few for each hit.
 const FEW_PER_HIT: u64 = 400;

@@ -3,9 +3,10 @@
 //! that is decoded.
 
 use super::kernels::{
-    Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
-    share_out,
+    Block, Documents, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block,
+    scores, share_out,
 };
+use super::max_score::Asking;
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use super::wand::Stand;
@@ -45,16 +46,15 @@ pub struct Scratch {
     pub(super) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
-    /// Weights of terms, summed up.
-    pub(super) bounds: Vec<f64>,
     /// Where the lists stand.
     pub(super) stands: Vec<Stand>,
     /// What a document is worth in each list.
     pub(super) worths: Vec<f32>,
     /// What the blocks of a list may be worth.
     pub(super) of_blocks: Vec<f32>,
-    /// Documents with sums of scores.
-    pub(super) found: Vec<(u32, f32)>,
+    /// Documents of needed lists, by the number of the other lists.
+    pub(super) found: Vec<Documents>,
+    pub(super) asking: Box<Asking>,
     /// Bounds of ranges of docids.
     pub(super) ranges: Ranges,
     /// Numbers of ranges.
@@ -68,6 +68,9 @@ pub struct Scratch {
 pub(super) struct WindowMemory {
     /// Sums of the documents, all [`UNMATCHED`](super::kernels::UNMATCHED) between windows.
     pub(super) accumulators: Vec<f32>,
+    /// For each [`LINE`](super::kernels::LINE) of these, whether it has matched documents; all zero
+    /// between windows.
+    pub(super) lines: Vec<u8>,
     /// Slots of the matched documents.
     pub(super) touched: Vec<u32>,
 }
@@ -76,6 +79,7 @@ impl WindowMemory {
     /// Forgets the sums of a window in which a search ended.
     pub(super) fn clear(&mut self) {
         self.accumulators.clear();
+        self.lines.clear();
     }
 }
 
@@ -138,11 +142,11 @@ impl Scratch {
             order: Vec::new(),
             windows: WindowMemory::default(),
             candidates,
-            bounds: Vec::new(),
             stands: Vec::new(),
             worths: Vec::new(),
             of_blocks: Vec::new(),
             found: Vec::new(),
+            asking: Box::default(),
             ranges: Ranges::default(),
             best: Vec::new(),
             ahead: TopK::new(),
@@ -179,7 +183,7 @@ const PART: usize = 128;
 const FEW_TFS: usize = 5;
 
 /// Of a block in which few documents are looked for, so many bytes are fetched ahead.
-const FETCHED: usize = 128;
+const FETCHED: usize = 192;
 
 /// The decoded block of one list, and what a search keeps beside it. The tail counts as the block
 /// behind the last full one.
@@ -450,6 +454,16 @@ impl Cursor {
         }
     }
 
+    /// Lets [`find`](Self::find) look for candidates from `docid` on, wherever the cursor stood.
+    #[inline]
+    pub(super) fn go_back(&mut self, list: &ListView<'_>, docid: u32) {
+        let last_docids = list.last_docids();
+        let before = self.block.checked_sub(1).and_then(|block| last_docids.get(block));
+        if self.block != NONE && before.is_some_and(|last| u32::from_le_bytes(*last) >= docid) {
+            self.skip_to(first_block(last_docids, 0, docid));
+        }
+    }
+
     /// The number of the block after the decoded one.
     pub(super) fn next_block(&self) -> usize {
         self.block.wrapping_add(1)
@@ -466,10 +480,10 @@ impl Cursor {
         self.docids[..self.len].get(self.at).copied()
     }
 
-    /// Makes some of the block's docids, given by number, the candidates.
+    /// Makes some of the docids from block `block` on, given by number, the candidates.
     #[inline]
-    pub(super) fn number_positions(&mut self, kept: &[u32]) {
-        let first = (self.block * self.block_len) as u32;
+    pub(super) fn number_positions(&mut self, block: usize, kept: &[u32]) {
+        let first = (block * self.block_len) as u32;
         for (position, &number) in self.positions.iter_mut().zip(kept) {
             *position = first + number;
         }

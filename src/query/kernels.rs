@@ -17,6 +17,7 @@ use std::ops::Range;
 use super::top_k::TopK;
 use crate::codec::level::Level;
 use crate::index::list::MAX_BLOCK as BLOCK;
+use crate::score::bounds::{Bound, BoundNorms};
 
 /// Behind the last docid of a block or of the candidates, up to the end of their array: above every
 /// docid.
@@ -158,6 +159,112 @@ pub(super) fn add_scores(
     sums: &mut [f32; BLOCK],
 ) {
     dispatch!(level, add_scores(weight, tfs, norms, count, sums))
+}
+
+/// Candidates with what each is worth so far. The arrays hold nothing of use behind them.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Left {
+    /// The docids, which rise, with [`NO_DOCID`] 16 times behind them.
+    pub(super) docids: Room,
+    pub(super) sums: [f32; BLOCK + 16],
+    /// Where their scores are kept.
+    pub(super) slots: Room,
+    /// How many.
+    pub(super) count: usize,
+}
+
+/// What documents may be worth in lists that were not looked at, by ranges of docids.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest<'a> {
+    pub(super) of_ranges: &'a [f32],
+    /// The first document of the first range.
+    pub(super) first: u32,
+    /// Binary logarithm of the documents of a range.
+    pub(super) shift: u32,
+}
+
+/// Drops candidates that cannot exceed `bar` with what they may be worth besides. Each is in a range.
+#[inline]
+pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
+    dispatch!(level, narrow(bar, rest, left))
+}
+
+/// Documents with sums of scores.
+#[derive(Debug, Default)]
+pub(super) struct Documents {
+    docids: Vec<u32>,
+    sums: Vec<f32>,
+    /// How many; what is behind them is of no use.
+    len: usize,
+}
+
+impl Documents {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Some of them.
+    pub(super) fn part(&self, part: Range<usize>) -> (&[u32], &[f32]) {
+        (&self.docids[part.clone()], &self.sums[part])
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    /// Makes room for so many more and for a vector behind them.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.len + more + 16;
+        if self.docids.len() < needed {
+            self.docids.resize(needed.next_power_of_two(), 0);
+            self.sums.resize(needed.next_power_of_two(), 0.0);
+        }
+    }
+}
+
+/// Documents of a line of accumulators.
+pub(super) const LINE: usize = 16;
+
+/// Adds the documents of a window with sums above `bar`, which is not below zero, to `found`. Only
+/// lines that are not zero in `lines` are looked at; these and their accumulators are cleared. The
+/// numbers of both are powers of two, and there are 64 lines or more.
+#[inline]
+pub(super) fn collect(
+    level: Level,
+    (accumulators, lines): (&mut [f32], &mut [u8]),
+    first_docid: u32,
+    bar: f32,
+    found: &mut Documents,
+) {
+    found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
+    dispatch!(level, collect((accumulators, lines), first_docid, bar, found))
+}
+
+/// Adds the documents of a part of a block with scores above `bar` to `found`.
+#[inline]
+pub(super) fn collect_block(
+    level: Level,
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    part: Range<usize>,
+    bar: f32,
+    found: &mut Documents,
+) {
+    found.make_room(BLOCK);
+    dispatch!(level, collect_block((docids, scores), part, bar, found))
+}
+
+/// What each of sixteen blocks may add to a score: as [`BoundNorms::most`] of each.
+#[inline]
+pub(super) fn mosts(
+    level: Level,
+    weight: f32,
+    bounds: &[Bound; 16],
+    norms: &BoundNorms,
+) -> [f32; 16] {
+    dispatch!(level, mosts(weight, bounds, norms))
 }
 
 /// Where documents go with their sums.

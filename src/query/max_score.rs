@@ -13,34 +13,27 @@
 //!    candidates. The optional lists are asked for those candidates alone, the greatest bound first,
 //!    and candidates that cannot reach the threshold any more are dropped.
 //!
-//! Asking pays off only where candidates are few. Where they are not, all lists are added up for
-//! some ranges; then it is tried again.
+//! Candidates wait until there are many with the same optional lists (`ask.rs`): then a list is asked
+//! for all of them at once, so that what it costs to ask is what it costs to decode some blocks.
 //!
-//! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, and a
-//! single needed list block by block; a lower bound of the threshold is found first, in the rarest
+//! Different from the papers: needed lists are added up by windows, as in `exhaustive.rs`, of which
+//! only the lines that were touched are looked at, and a single needed list block by block; a lower
+//! bound of the threshold is found first, in the rarest
 //! list that has k documents; scores of the last candidates are added up again in the order of the
 //! query, so that they are those of every other algorithm to the bit.
 
 mod ask;
 mod single;
 
-use super::cursor::{Candidates, Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
+pub(super) use ask::Asking;
+
+use super::cursor::{Cursor, Norms, RunTerm, Scratch, WindowMemory, check_run};
 use super::daat::{list_most, rounding};
-use super::kernels::{Sink, offer_block};
+use super::kernels::{Documents, Sink, collect_block, offer_block};
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use super::windows::{DENSE, LONGEST, Run};
 use crate::index::list::ListError;
-
-/// To ask a list for a document takes as long as to add up this many postings.
-const ASKING: f64 = 15.0;
-
-/// To ask all lists for a few documents takes as long as this many postings besides.
-const BEGINNING: f64 = 200.0;
-
-/// For so many windows all lists are added up after asking took too long once, or many times.
-const SHORTEST_PAUSE: u32 = 4;
-const LONGEST_PAUSE: u32 = 64;
 
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
 const RARE: u64 = 10;
@@ -52,6 +45,19 @@ const RANGE_POSTINGS: u64 = 256;
 /// Binary logarithms of the documents of the shortest and the longest range.
 const SHORTEST_RANGE: u32 = 9;
 const LONGEST_RANGE: u32 = LONGEST.ilog2();
+
+/// So many candidates are asked for together, or more.
+const BATCH: usize = 256;
+
+/// Documents of a window of needed lists, unless windows are sparse: only lines that are touched
+/// have to be in the cache.
+const WINDOW: u32 = 1 << 15;
+
+/// To begin a window takes as long as to add up this many postings.
+const JOINING: u64 = 100;
+
+/// So many ranges come before all others besides those that are enough for k documents.
+const MORE: usize = 4;
 
 /// Of the ranges, one in so many at most come before all others.
 const FIRST_SHARE: usize = 8;
@@ -88,8 +94,9 @@ pub fn search(
     }
     // Each term has a cursor for when it is needed and one for when it is asked.
     scratch.reset_cursors(2 * terms.len());
-    let Scratch { cursors, order, windows, candidates, bounds, found, ranges, best, ahead, .. } =
-        scratch;
+    let Scratch { cursors, order, windows, asking, found, ranges, best, ahead, .. } = scratch;
+    found.resize_with(terms.len().max(found.len()), Documents::default);
+    found.iter_mut().for_each(Documents::clear);
     let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
     let documents_of_range = u64::from(run.span()) * RANGE_POSTINGS / postings;
     let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
@@ -101,15 +108,12 @@ pub fn search(
         postings,
         is_sparse: 1 << shift > DENSE,
         order,
-        bounds,
         optional: 0,
+        rest: 0.0,
         floor: f32::NEG_INFINITY,
-        questions: 0,
-        pause: 0,
-        next_pause: SHORTEST_PAUSE,
         needed,
         asked,
-        candidates,
+        asking,
         found,
     };
     search.rank();
@@ -150,22 +154,18 @@ struct Search<'a> {
     is_sparse: bool,
     /// The terms that have lists, by rising bounds.
     order: &'a mut Vec<usize>,
-    /// For each of those, what all terms up to it may be worth in the window.
-    bounds: &'a mut Vec<f64>,
     /// The first of those that is needed; those before it are optional.
     optional: usize,
+    /// What the optional ones together may be worth in the window.
+    rest: f64,
     /// Documents with scores of this or less are not among the best, whatever has been offered.
     floor: f32,
-    /// How many documents lists were asked for in the window, counted for each list.
-    questions: usize,
-    /// Windows left in which all lists are added up.
-    pause: u32,
-    next_pause: u32,
     needed: &'a mut [Cursor],
     asked: &'a mut [Cursor],
-    candidates: &'a mut Candidates,
-    /// Documents of the needed lists, with the sum of their scores there.
-    found: &'a mut Vec<(u32, f32)>,
+    asking: &'a mut Asking,
+    /// Documents of the needed lists, with the sum of their scores there, by the number of optional
+    /// lists.
+    found: &'a mut Vec<Documents>,
 }
 
 impl Search<'_> {
@@ -228,14 +228,19 @@ impl Search<'_> {
             while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {
                 let end = self.divide(ranges, range, top);
                 let window = (ranges.start(range), ranges.start(end));
-                if self.optional == 0 || self.pause > 0 {
-                    self.pause = self.pause.saturating_sub(1);
+                if self.optional == 0 {
                     self.add_up(window, windows, top)?;
+                    top.tighten();
                 } else {
-                    self.ask_for_candidates(window, windows, top)?;
+                    self.find_candidates(window, windows, top)?;
+                    if self.found[self.optional].len() >= BATCH {
+                        self.complete(self.optional, ranges, top)?;
+                    }
                 }
-                top.tighten();
                 from = end;
+            }
+            for optional in 1..self.order.len() {
+                self.complete(optional, ranges, top)?;
             }
         }
         Ok(())
@@ -256,11 +261,12 @@ impl Search<'_> {
         if self.bar(top) >= 0.0 || enough > most as u64 {
             return Ok(());
         }
+        let count = most.min(enough as usize + MORE);
         best.clear();
         best.extend(0..ranges.len() as u32);
         let sum = |range: &u32| ranges.sums()[*range as usize];
-        best.select_nth_unstable_by(most, |a, b| sum(b).total_cmp(&sum(a)));
-        best.truncate(enough as usize);
+        best.select_nth_unstable_by(count, |a, b| sum(b).total_cmp(&sum(a)));
+        best.truncate(count);
         best.sort_unstable();
         for &range in &*best {
             let range = range as usize;
@@ -273,37 +279,49 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Finds which lists are optional in a range and in how many ranges after it the same are, up
-    /// to the length of a window. Sets their bounds there, and returns the first range behind.
+    /// Finds which lists are optional in a range and up to which range after it these may be so too,
+    /// if that is not behind a window. Sets what they may be worth there, and returns the first range
+    /// behind.
     fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
-        let bar = self.bar(top);
+        let bar = self.bar(top) as f32;
         let optional = |range: usize| {
-            let mut sum = 0.0;
-            let of_list = |number: &usize| {
-                sum += f64::from(ranges.of_list(*number, range));
-                sum <= bar
-            };
-            (0..self.order.len()).take_while(of_list).count()
+            (0..self.order.len()).take_while(|&n| ranges.upto(n, range) <= bar).count()
         };
         self.optional = optional(range);
         let start = ranges.start(range);
-        let longest = if self.is_sparse { LONGEST } else { DENSE };
+        let longest = if self.is_sparse {
+            LONGEST
+        } else if self.optional == 0 {
+            DENSE
+        } else {
+            WINDOW
+        };
         let mut end = range + 1;
         while end < ranges.len()
-            && f64::from(ranges.sums()[end]) > bar
+            && ranges.sums()[end] > bar
             && ranges.start(end + 1) - start <= longest
-            && optional(end) == self.optional
+            && self.may_join(optional(end), ranges.start(end + 1) - ranges.start(end))
         {
             end += 1;
         }
-        let mut sum = 0.0;
-        self.bounds.clear();
-        self.bounds.extend((0..self.optional).map(|number| {
-            let of_list = (range..end).map(|range| ranges.of_list(number, range));
-            sum += f64::from(of_list.fold(0.0, f32::max));
-            sum
-        }));
+        self.rest = match self.optional.checked_sub(1) {
+            None => 0.0,
+            Some(last) => {
+                (range..end).map(|range| ranges.upto(last, range)).fold(0.0, f32::max).into()
+            }
+        };
         end
+    }
+
+    /// Whether a range of so many documents with so many optional lists may join a window, in which
+    /// more lists are needed.
+    fn may_join(&self, optional: usize, documents: u32) -> bool {
+        if optional <= self.optional || self.optional == 0 {
+            return optional == self.optional;
+        }
+        let df = |&term: &usize| self.run.terms[term].list.map_or(0, |list| u64::from(list.df()));
+        let more: u64 = self.order[self.optional..optional].iter().map(df).sum();
+        more * u64::from(documents) <= JOINING * u64::from(self.run.span())
     }
 
     /// Offers the documents of a window of all lists.
@@ -333,79 +351,42 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Takes the candidates of a window, or all its documents if asking for these takes longer.
-    fn ask_for_candidates(
+    /// Finds the documents of the needed lists in a window that may be hits.
+    fn find_candidates(
         &mut self,
         window: (u32, u32),
         windows: &mut WindowMemory,
-        top: &mut TopK,
+        top: &TopK,
     ) -> Result<(), ListError> {
         self.seek(self.optional, window.0)?;
-        let rest = self.bounds[self.optional - 1];
-        let bar = ((self.bar(top) - rest) as f32).next_down();
-        self.found.clear();
-        let mut sink = Found { bar, found: self.found };
-        if let [term] = self.order[self.optional..] {
-            one_list(&self.run, &mut self.needed[term], term, window.1, &mut sink)?;
-        } else {
-            let is_sparse = self.is_sparse;
-            self.run.window_of(self.needed, windows, is_sparse, window, 0, &mut sink)?;
-            if is_sparse {
-                self.found.sort_unstable_by_key(|&(docid, _)| docid);
-            }
+        // Documents with this sum or less cannot be hits.
+        let bar = ((self.bar(top) - self.rest) as f32).next_down().max(0.0);
+        let found = &mut self.found[self.optional];
+        match self.order[self.optional..] {
+            [term] => one_list(&self.run, &mut self.needed[term], term, window.1, (bar, found)),
+            _ => self.run.collect(self.needed, windows, window, bar, found),
         }
-        let questions = (self.found.len() * self.optional) as f64;
-        let of_lists =
-            |&term: &usize| self.run.terms[term].list.map_or(0.0, |list| f64::from(list.df()));
-        let optional: f64 = self.order[..self.optional].iter().map(of_lists).sum();
-        let gain = optional * f64::from(window.1 - window.0) / f64::from(self.run.span().max(1));
-        if questions * ASKING > 4.0 * gain + 4.0 * BEGINNING {
-            self.pause = self.next_pause;
-            self.next_pause = (2 * self.next_pause).min(LONGEST_PAUSE);
-            return self.add_up(window, windows, top);
-        }
-        self.next_pause = SHORTEST_PAUSE;
-        self.complete(top)
     }
 }
 
-/// Gives `sink` the documents of one list before `end`.
+/// Adds the documents of one list before `end` that are worth more than `bar`.
 fn one_list(
     run: &Run<'_>,
     cursor: &mut Cursor,
     term: usize,
     end: u32,
-    sink: &mut Found<'_>,
+    (bar, found): (f32, &mut Documents),
 ) -> Result<(), ListError> {
     let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
     while cursor.at < cursor.len {
         let rest = &cursor.docids[cursor.at..cursor.len];
         let here = cursor.at + rest.partition_point(|&docid| docid < end);
         let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, cursor.at..here, 0, sink);
+        collect_block(run.level, postings, cursor.at..here, bar, found);
         cursor.at = here;
         if here < cursor.len || !run.next_block(cursor, (&list, weight))? {
             break;
         }
     }
     Ok(())
-}
-
-/// Collects the documents of a window.
-struct Found<'a> {
-    bar: f32,
-    found: &'a mut Vec<(u32, f32)>,
-}
-
-impl Sink for Found<'_> {
-    fn bar(&self) -> f32 {
-        self.bar
-    }
-
-    fn push(&mut self, docid: u32, sum: f32) {
-        // Sparse windows hand on every document.
-        if sum > self.bar {
-            self.found.push((docid, sum));
-        }
-    }
 }

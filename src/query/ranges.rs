@@ -12,7 +12,9 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
+use super::kernels::{Rest, mosts};
 use super::windows::Run;
+use crate::codec::level::Level;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
 
@@ -95,14 +97,15 @@ impl Ranges {
                 let blocks = (list.last_docids(), list.bounds());
                 spread(
                     blocks,
-                    |bound| bounds.most(weight, bound),
+                    Mosts::new(run.level, weight, bounds),
                     &mut self.blocks[number],
                     span,
                     of_list,
                 );
             }
-            for (sum, most) in self.sums.iter_mut().zip(&*of_list) {
-                *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + most };
+            for (sum, most) in self.sums.iter_mut().zip(of_list) {
+                *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + *most };
+                *most = sum.max(0.0);
             }
         }
         Ok(true)
@@ -118,10 +121,17 @@ impl Ranges {
         &self.sums
     }
 
-    /// What the list with this number may add in a range.
+    /// What the lists up to the one with this number may be worth together in a range.
     #[inline]
-    pub(super) fn of_list(&self, number: usize, range: usize) -> f32 {
-        self.of_lists[number * MOST + range].max(0.0)
+    pub(super) fn upto(&self, number: usize, range: usize) -> f32 {
+        self.of_lists[number * MOST + range]
+    }
+
+    /// The same for all ranges.
+    #[inline]
+    pub(super) fn rest(&self, number: usize) -> Rest<'_> {
+        let of_ranges = &self.of_lists[number * MOST..][..self.sums.len()];
+        Rest { of_ranges, first: self.first, shift: self.shift }
     }
 
     /// Takes a range out: its documents have been offered.
@@ -152,7 +162,7 @@ impl Ranges {
 /// Gives each range the greatest bound of the blocks that reach into it.
 fn spread(
     (last_docids, bounds): (&[[u8; 4]], &[Bound]),
-    worth: impl Fn(&Bound) -> f32,
+    mut mosts: Mosts<'_>,
     next: &mut usize,
     (first, end, shift): (u32, u32, u32),
     of_list: &mut [f32],
@@ -160,14 +170,12 @@ fn spread(
     let last_of = |block: usize| last_docids.get(block).map(|last| u32::from_le_bytes(*last));
     let mut start = first;
     // The tail comes after the last block, and reaches to the end of the run.
-    while start < end
-        && let Some(bound) = bounds.get(*next)
-    {
+    while start < end && *next < bounds.len() {
         let last = last_of(*next);
         let upto = last.unwrap_or(u32::MAX).min(end - 1);
         // Only damage makes last docids fall.
         if upto >= start {
-            let most = worth(bound);
+            let most = mosts.of(bounds, *next);
             let ranges = ((start - first) >> shift) as usize..=((upto - first) >> shift) as usize;
             for range in &mut of_list[ranges] {
                 *range = range.max(most);
@@ -178,5 +186,35 @@ fn spread(
             break;
         }
         *next += 1;
+    }
+}
+
+/// What blocks may be worth; those of sixteen that lie together are found together.
+struct Mosts<'a> {
+    level: Level,
+    weight: f32,
+    norms: &'a BoundNorms,
+    /// Number of the sixteen that were found.
+    sixteen: usize,
+    found: [f32; 16],
+}
+
+impl<'a> Mosts<'a> {
+    fn new(level: Level, weight: f32, norms: &'a BoundNorms) -> Self {
+        Mosts { level, weight, norms, sixteen: usize::MAX, found: [0.0; 16] }
+    }
+
+    /// What a block with one of these bounds may be worth.
+    #[inline]
+    fn of(&mut self, bounds: &[Bound], block: usize) -> f32 {
+        if block / 16 != self.sixteen {
+            let (sixteens, rest) = bounds.as_chunks();
+            let Some(sixteen) = sixteens.get(block / 16) else {
+                return self.norms.most(self.weight, &rest[block % 16]);
+            };
+            self.found = mosts(self.level, self.weight, sixteen, self.norms);
+            self.sixteen = block / 16;
+        }
+        self.found[block % 16]
     }
 }

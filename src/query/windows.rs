@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::cursor::{Cursor, RunTerm, WindowMemory};
-use super::kernels::{Sink, UNMATCHED, first_block, sweep};
+use super::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
 use crate::codec::level::Level;
 use crate::index::list::{ListError, ListView};
 
@@ -102,7 +102,7 @@ impl Run<'_> {
         first_docid: u32,
         sink: &mut S,
     ) -> Result<(), ListError> {
-        let WindowMemory { accumulators, touched } = memory;
+        let WindowMemory { accumulators, touched, .. } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
         if is_sparse {
             // One more than there are documents: behind the last is the next.
@@ -118,6 +118,37 @@ impl Run<'_> {
             self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
             sweep(self.level, &mut sums[..(end - start) as usize], first_docid + start, sink);
         }
+        Ok(())
+    }
+
+    /// Adds the documents from `start` to before `end`, at most [`LONGEST`] of them, to `found` if
+    /// their sums are above `bar`, which is not below zero. No cursor has postings before `start`.
+    ///
+    /// # Errors
+    ///
+    /// As [`window`](Self::window).
+    pub(super) fn collect(
+        &self,
+        cursors: &mut [Cursor],
+        memory: &mut WindowMemory,
+        (start, end): (u32, u32),
+        bar: f32,
+        found: &mut Documents,
+    ) -> Result<(), ListError> {
+        let WindowMemory { accumulators, lines, .. } = memory;
+        accumulators.resize(SPARSE, UNMATCHED);
+        lines.resize(SPARSE / LINE, 0);
+        let slots = (end - start).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
+        let (sums, lines) = (&mut accumulators[..slots], &mut lines[..slots / LINE]);
+        for (cursor, term) in cursors.iter_mut().zip(self.terms) {
+            let Some(list) = &term.list else { continue };
+            let add = |slot: usize, score: f32| {
+                sums[slot] += score;
+                lines[slot / LINE] = 1;
+            };
+            self.each(cursor, (list, term.weight), (start, end), slots, add)?;
+        }
+        collect(self.level, (sums, lines), start, bar, found);
         Ok(())
     }
 
@@ -143,12 +174,33 @@ impl Run<'_> {
     fn add<const IS_SPARSE: bool>(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, f32),
-        (start, end): (u32, u32),
+        list: (&ListView<'_>, f32),
+        window: (u32, u32),
         sums: &mut [f32],
         (touched, count): (&mut [u32], &mut usize),
     ) -> Result<(), ListError> {
-        let slots = sums.len() - 1;
+        self.each(cursor, list, window, sums.len(), |slot, score| {
+            let sum = sums[slot];
+            if IS_SPARSE {
+                // Overwritten by the next unless this is the first match of the document.
+                touched[*count] = slot as u32;
+                *count += usize::from(sum.is_sign_negative());
+            }
+            sums[slot] = sum + score;
+        })
+    }
+
+    /// Hands on each posting of one list in a window by its slot, with what it is worth. The window
+    /// has so many slots, a power of two and no fewer than documents.
+    #[inline(always)]
+    fn each(
+        &self,
+        cursor: &mut Cursor,
+        (list, weight): (&ListView<'_>, f32),
+        (start, end): (u32, u32),
+        slots: usize,
+        mut take: impl FnMut(usize, f32),
+    ) -> Result<(), ListError> {
         while cursor.at < cursor.len {
             let whole = cursor.docids[cursor.len - 1] < end;
             let rest = &cursor.docids[cursor.at..cursor.len];
@@ -159,15 +211,8 @@ impl Run<'_> {
             };
             let scores = &cursor.scores[cursor.at..cursor.len];
             for (&docid, &score) in rest[..here].iter().zip(scores) {
-                // The window has a power of two of slots, so this is docid - start.
-                let slot = (docid - start) as usize & slots;
-                let sum = sums[slot];
-                if IS_SPARSE {
-                    // Overwritten by the next unless this is the first match of the document.
-                    touched[*count] = slot as u32;
-                    *count += usize::from(sum.is_sign_negative());
-                }
-                sums[slot] = sum + score;
+                // This is docid - start.
+                take((docid - start) as usize & (slots - 1), score);
             }
             cursor.at += here;
             if !whole || !self.next_block(cursor, (list, weight))? {

@@ -167,7 +167,7 @@ fn closest(pairs: &[[u8; 2]]) -> usize {
 
 /// How much rounding may lift a score above that of another posting that dominates it, as a factor:
 /// each has four roundings of one part in 2^24.
-const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
+pub(crate) const ROUNDING: f32 = 1.0 + 4.0 * f32::EPSILON;
 
 /// What bounds are worth with one k1, b and mean length.
 #[derive(Clone, Debug)]

@@ -156,8 +156,9 @@ impl Lexicon {
         suffix: &[u8],
     ) -> Result<Option<TermEntry>, IndexError> {
         let bytes = self.block(place, end)?;
-        let mut term = [0; 2 * MAX_TERM_BYTES];
         let (mut length, mut offset, mut at) = (0, first_list, 0);
+        // The term before is less than the one sought, and begins with so many bytes of it.
+        let mut common = 0;
         while at < bytes.len() {
             let start = place + at as u64;
             let coded = CodedTerm::parse(bytes, &mut at)
@@ -165,11 +166,22 @@ impl Lexicon {
                 .ok_or_else(|| no_term(self.path(), start))?;
             // At most 255 each.
             length = coded.shared + coded.rest.len();
-            term[coded.shared..length].copy_from_slice(coded.rest);
             if length > MAX_TERM_BYTES {
                 return Err(no_term(self.path(), start));
             }
-            match term[..length].cmp(suffix) {
+            let order = match coded.shared.cmp(&common) {
+                // It differs from the term before where that is as the one sought, or where that is
+                // not.
+                Ordering::Less => Ordering::Greater,
+                Ordering::Greater => Ordering::Less,
+                Ordering::Equal => {
+                    let sought = &suffix[common..];
+                    let more = coded.rest.iter().zip(sought).take_while(|(a, b)| a == b).count();
+                    common += more;
+                    coded.rest.get(more).cmp(&sought.get(more))
+                }
+            };
+            match order {
                 Ordering::Less => {}
                 Ordering::Equal => {
                     let (df, bytes) = (coded.df, coded.list_bytes);

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::{PostingsHeader, check_agreement};
-use crate::codec::prefetch::prefetch;
+use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
 use crate::index::lexicon::{Lexicon, TermEntry};
@@ -12,6 +12,9 @@ use crate::index::manifest::{RunEntry, Settings, find_file};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::path::Path;
+
+/// So many bytes of a list, and as many of its arrays, are fetched before they are read.
+const FETCHED: usize = 256;
 
 /// A run, mapped.
 #[derive(Debug)]
@@ -89,7 +92,11 @@ impl Run {
     pub fn prefetch(&self, term: &TermEntry) {
         let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
         let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
-        let ends = [0, layout.last_docids, layout.places, layout.heads, layout.bounds];
+        // The arrays follow one another; of long ones the rest is fetched as it is read.
+        for at in [0, layout.last_docids] {
+            prefetch_bytes(bytes.get(at as usize..).unwrap_or_default(), FETCHED);
+        }
+        let ends = [layout.places, layout.heads, layout.bounds, layout.bytes];
         for end in ends {
             // The last entry of one array and the first of the next.
             for at in [end.saturating_sub(1), end] {

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::{BLOCK, Block, Matches, Room, Shares, Sink, portable};
+use crate::score::bounds::{Bound, BoundNorms};
+
+use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
 
 /// Makes each plain form anew with the instructions on.
 macro_rules! compiled_for_avx2 {
@@ -41,6 +43,20 @@ compiled_for_avx2! {
         norms: &[f32; BLOCK],
         count: usize,
         sums: &mut [f32; BLOCK]
+    );
+    fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16];
+    fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left);
+    fn collect(
+        window: (&mut [f32], &mut [u8]),
+        first_docid: u32,
+        bar: f32,
+        found: &mut Documents
+    );
+    fn collect_block(
+        postings: (&Room, &[f32; BLOCK]),
+        part: Range<usize>,
+        bar: f32,
+        found: &mut Documents
     );
 }
 

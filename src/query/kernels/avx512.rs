@@ -1,10 +1,14 @@
 //! The inner loops, sixteen lanes wide.
 
+mod bounds;
+mod collect;
 mod find;
 
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+pub(super) use bounds::mosts;
+pub(super) use collect::{collect, collect_block, narrow};
 #[cfg(test)]
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};

@@ -3,8 +3,12 @@
 
 use std::ops::Range;
 
-use super::{BLOCK, Block, Matches, Room, Shares, Sink, UNMATCHED, bits_to_exceed};
+use super::{
+    BLOCK, Block, Documents, LINE, Left, Matches, NO_DOCID, Rest, Room, Shares, Sink, UNMATCHED,
+    bits_to_exceed,
+};
 use crate::score::bm25::score;
+use crate::score::bounds::{Bound, BoundNorms};
 
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
@@ -141,4 +145,64 @@ pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &
         chunk.fill(UNMATCHED);
         docid = docid.wrapping_add(chunk.len() as u32);
     }
+}
+
+#[inline(always)]
+pub(super) fn collect(
+    (accumulators, lines): (&mut [f32], &mut [u8]),
+    first_docid: u32,
+    bar: f32,
+    found: &mut Documents,
+) {
+    let mut docid = first_docid;
+    for (sums, line) in accumulators.chunks_exact_mut(LINE).zip(lines) {
+        if *line != 0 {
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                push_if(*sum > bar, docid.wrapping_add(lane as u32), *sum, found);
+                *sum = UNMATCHED;
+            }
+            *line = 0;
+        }
+        docid = docid.wrapping_add(LINE as u32);
+    }
+}
+
+/// Adds a document to those that there is room for.
+#[inline(always)]
+fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
+    found.docids[found.len] = docid;
+    found.sums[found.len] = sum;
+    found.len += usize::from(wanted);
+}
+
+#[inline(always)]
+pub(super) fn collect_block(
+    (docids, scores): (&Room, &[f32; BLOCK]),
+    part: Range<usize>,
+    bar: f32,
+    found: &mut Documents,
+) {
+    for (&docid, &score) in docids[part.clone()].iter().zip(&scores[part]) {
+        push_if(score > bar, docid, score, found);
+    }
+}
+
+#[inline(always)]
+pub(super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
+    let mut count = 0;
+    for at in 0..left.count {
+        let (docid, sum) = (left.docids[at], left.sums[at]);
+        let more = rest.of_ranges[((docid - rest.first) >> rest.shift) as usize];
+        left.docids[count] = docid;
+        left.sums[count] = sum;
+        left.slots[count] = left.slots[at];
+        count += usize::from(sum + more > bar);
+    }
+    left.docids[count..count + 16].fill(NO_DOCID);
+    left.count = count;
+}
+
+#[inline(always)]
+pub(super) fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16] {
+    bounds.map(|bound| norms.most(weight, &bound))
 }

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::codec::level::level;
 use crate::query::top_k::Hit;
+use crate::score::bm25::Bm25;
 
 /// Every form that this machine can run.
 fn levels() -> Vec<Level> {
@@ -196,4 +197,104 @@ proptest! {
             prop_assert_eq!(&found, &expected, "{:?}", level);
         }
     }
+
+    #[test]
+    fn twin_mosts(
+        bounds in prop::collection::vec(any::<[u8; 6]>(), 16),
+        weight in 0..1_000_000u32,
+        k1 in prop::sample::select(vec![0.0, 1.2, 1e9]),
+        mean in prop::sample::select(vec![0.0, 0.7, 300.0]),
+    ) {
+        let bounds: [Bound; 16] = std::array::from_fn(|i| bounds[i]);
+        let norms = BoundNorms::new(&Bm25::new(k1, 0.75).unwrap(), mean);
+        let weight = weight as f32 / 1e4;
+        let expected = bounds.map(|bound| norms.most(weight, &bound).to_bits());
+        for level in levels() {
+            prop_assert_eq!(mosts(level, weight, &bounds, &norms).map(f32::to_bits), expected);
+        }
+    }
+
+    #[test]
+    fn twin_collect(
+        sums in sums(1 << 11),
+        untouched in prop::collection::vec(any::<bool>(), 1 << 7),
+        bar in prop::sample::select(vec![0.0f32, 1e-42, 1.0, 8.0]),
+        first in prop::sample::select(vec![0u32, 77, 1 << 31]),
+    ) {
+        let mut sums = sums;
+        for (line, _) in untouched.iter().enumerate().filter(|(_, untouched)| **untouched) {
+            sums[LINE * line..][..LINE].fill(UNMATCHED);
+        }
+        let expected: Vec<(u32, f32)> =
+            (first..).zip(sums.iter().copied()).filter(|(_, sum)| *sum > bar).collect();
+        for level in levels() {
+            let mut sums = sums.clone();
+            let mut lines: Vec<u8> = untouched.iter().map(|&untouched| u8::from(!untouched)).collect();
+            let mut found = Documents::default();
+            // What was found before stays.
+            collect_block(level, (&[5; BLOCK + 16], &[2.0; BLOCK]), 3..4, 1.0, &mut found);
+            collect(level, (&mut sums, &mut lines), first, bar, &mut found);
+            prop_assert_eq!(listed(&found, 0..1), [(5, 2.0)]);
+            prop_assert_eq!(&listed(&found, 1..found.len()), &expected);
+            prop_assert!(sums.iter().all(|sum| sum.to_bits() == UNMATCHED.to_bits()));
+            prop_assert!(lines.iter().all(|&line| line == 0));
+        }
+    }
+
+    #[test]
+    fn twin_collect_block(
+        docids in rising(BLOCK, 9),
+        scores in sums(BLOCK),
+        (from, end) in (0..=BLOCK, 0..=BLOCK),
+        bar in prop::sample::select(vec![0.0f32, 1e-42, 1.0, 8.0]),
+    ) {
+        let part = from.min(end)..from.max(end);
+        let scores: [f32; BLOCK] = std::array::from_fn(|i| scores[i]);
+        let expected: Vec<(u32, f32)> = part
+            .clone()
+            .map(|i| (docids[i], scores[i]))
+            .filter(|(_, score)| *score > bar)
+            .collect();
+        for level in levels() {
+            let mut found = Documents::default();
+            collect_block(level, (&array(&docids), &scores), part.clone(), bar, &mut found);
+            prop_assert_eq!(&listed(&found, 0..found.len()), &expected);
+        }
+    }
+
+    #[test]
+    fn twin_narrow(
+        docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)),
+        sums in sums(BLOCK),
+        rests in sums(200),
+        (first, shift) in (0..2u32, 5..9u32),
+        bar in prop::sample::select(vec![-1.0f32, 0.0, 1.0, 4.0, 8.0]),
+    ) {
+        let count = docids.len();
+        let rest = Rest { of_ranges: &rests, first, shift };
+        let rest_of = |docid: u32| rests[((docid - first) >> shift) as usize];
+        let expected: Vec<(u32, f32, u32)> = (0..count)
+            .map(|i| (docids[i], sums[i], 7 * i as u32))
+            .filter(|&(docid, sum, _)| sum + rest_of(docid) > bar)
+            .collect();
+        for level in levels() {
+            let mut left = Left {
+                docids: array(&docids),
+                sums: std::array::from_fn(|i| sums.get(i).copied().unwrap_or(9.0)),
+                slots: std::array::from_fn(|i| 7 * i as u32),
+                count,
+            };
+            narrow(level, bar, rest, &mut left);
+            let found: Vec<_> = (0..left.count)
+                .map(|i| (left.docids[i], left.sums[i], left.slots[i]))
+                .collect();
+            prop_assert_eq!(&found, &expected);
+            prop_assert_eq!(&left.docids[left.count..][..16], &[NO_DOCID; 16]);
+        }
+    }
+}
+
+fn listed(found: &Documents, part: Range<usize>) -> Vec<(u32, f32)> {
+    let (docids, sums) = found.part(part);
+    docids.iter().copied().zip(sums.iter().copied()).collect()
 }

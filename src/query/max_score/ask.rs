@@ -3,94 +3,126 @@
 
 use std::ops::Range;
 
-use super::{AnyOrder, Search};
-use crate::index::list::{BLOCK, ListError};
-use crate::query::cursor::{Candidates, RunTerm};
-use crate::query::kernels::{NO_DOCID, offer_block, scores};
+use super::Search;
+use crate::index::list::{ListError, MAX_BLOCK};
+use crate::query::cursor::RunTerm;
+use crate::query::kernels::{Left, NO_DOCID, Room, narrow, scores};
+use crate::query::ranges::Ranges;
 use crate::query::top_k::TopK;
 
-impl Search<'_> {
-    /// Asks the optional lists for the documents found and offers those that may be hits.
-    pub(super) fn complete(&mut self, top: &mut TopK) -> Result<(), ListError> {
-        let found = std::mem::take(self.found);
-        let done = found.chunks(BLOCK).try_for_each(|chunk| self.complete_block(chunk, top));
-        *self.found = found;
-        done
-    }
+/// Candidates that lists are asked for together, and what they are worth.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(in crate::query) struct Asking {
+    left: Left,
+    /// The docids of those that a list has, and their numbers among those left.
+    met: Room,
+    kept: Room,
+    tfs: [u32; MAX_BLOCK],
+    worth: [f32; MAX_BLOCK],
+    /// By term and slot: what a candidate is worth in a list.
+    scores: Vec<[f32; MAX_BLOCK]>,
+}
 
-    fn complete_block(&mut self, found: &[(u32, f32)], top: &mut TopK) -> Result<(), ListError> {
-        let bar = self.bar(top);
-        let mut count = found.len();
-        for (i, &(docid, sum)) in found.iter().enumerate() {
-            self.candidates.docids[0][i] = docid;
-            self.candidates.sums[i] = sum;
+impl Default for Asking {
+    fn default() -> Self {
+        let left = Left {
+            docids: [NO_DOCID; MAX_BLOCK + 16],
+            sums: [0.0; MAX_BLOCK + 16],
+            slots: [0; MAX_BLOCK + 16],
+            count: 0,
+        };
+        Asking {
+            left,
+            met: [NO_DOCID; MAX_BLOCK + 16],
+            kept: [0; MAX_BLOCK + 16],
+            tfs: [1; MAX_BLOCK],
+            worth: [0.0; MAX_BLOCK],
+            scores: Vec::new(),
         }
-        self.candidates.docids[0][count..count + 16].fill(NO_DOCID);
-        let needed = self.order.len() - self.optional;
-        if needed == 1 {
-            let scores = &mut self.asked[self.order[self.optional]].scores;
-            scores[..count].copy_from_slice(&self.candidates.sums[..count]);
+    }
+}
+
+impl Search<'_> {
+    /// Asks the optional lists for the documents found where there are so many, and offers those
+    /// that may be hits.
+    pub(super) fn complete(
+        &mut self,
+        optional: usize,
+        ranges: &Ranges,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let found = self.found[optional].len();
+        for start in (0..found).step_by(MAX_BLOCK) {
+            let part = start..found.min(start + MAX_BLOCK);
+            self.complete_part(optional, part, ranges, top)?;
+            top.tighten();
         }
-        // Those that have been asked, and the needed one if it is alone.
-        let with_scores = self.optional + usize::from(needed == 1);
-        for number in (0..self.optional).rev() {
-            let enough = bar - self.bounds[number];
-            count = self.drop_below(enough, count, number + 1..with_scores);
-            if count == 0 {
-                return Ok(());
-            }
-            self.ask(self.order[number], count, true)?;
-        }
-        count = self.drop_below(bar, count, 0..with_scores);
-        if count == 0 {
-            return Ok(());
-        }
-        if needed > 1 {
-            for number in self.optional..self.order.len() {
-                self.ask(self.order[number], count, false)?;
-            }
-        }
-        self.offer(count, top);
+        self.found[optional].clear();
         Ok(())
     }
 
-    /// Drops the candidates whose sums are not above the bar, with their scores in some lists.
-    fn drop_below(&mut self, bar: f64, count: usize, lists: Range<usize>) -> usize {
-        let Candidates { docids: [docids, _], kept, sums, .. } = &mut *self.candidates;
-        let mut left = 0;
-        for (number, &sum) in (0..).zip(&sums[..count]) {
-            kept[left] = number;
-            left += usize::from(f64::from(sum) > bar);
+    fn complete_part(
+        &mut self,
+        optional: usize,
+        part: Range<usize>,
+        ranges: &Ranges,
+        top: &mut TopK,
+    ) -> Result<(), ListError> {
+        let bar = self.bar(top) as f32;
+        let Asking { left, scores, .. } = &mut *self.asking;
+        let (docids, sums) = self.found[optional].part(part);
+        let count = docids.len();
+        left.docids[..count].copy_from_slice(docids);
+        left.sums[..count].copy_from_slice(sums);
+        for (slot, number) in left.slots[..count].iter_mut().zip(0..) {
+            *slot = number;
         }
-        if left == count {
-            return count;
+        left.count = count;
+        scores.resize(self.run.terms.len().max(scores.len()), [0.0; MAX_BLOCK]);
+        for &term in &self.order[..] {
+            scores[term][..count].fill(0.0);
         }
-        for (to, &from) in kept[..left].iter().enumerate() {
-            docids[to] = docids[from as usize];
-            sums[to] = sums[from as usize];
+        if let [term] = self.order[optional..] {
+            scores[term][..count].copy_from_slice(sums);
         }
-        docids[left..left + 16].fill(NO_DOCID);
-        for &term in &self.order[lists] {
-            let scores = &mut self.asked[term].scores;
-            for (to, &from) in kept[..left].iter().enumerate() {
-                scores[to] = scores[from as usize];
+        for number in (0..optional).rev() {
+            narrow(self.run.level, bar, ranges.rest(number), &mut self.asking.left);
+            if self.asking.left.count == 0 {
+                return Ok(());
             }
+            self.ask(self.order[number])?;
         }
-        left
+        let left = &mut self.asking.left;
+        let mut count = 0;
+        for at in 0..left.count {
+            left.docids[count] = left.docids[at];
+            left.slots[count] = left.slots[at];
+            count += usize::from(left.sums[at] > bar);
+        }
+        left.docids[count..count + 16].fill(NO_DOCID);
+        left.count = count;
+        if count > 0 {
+            // Of several needed lists only the sum is known.
+            if optional + 1 < self.order.len() {
+                for number in optional..self.order.len() {
+                    self.ask(self.order[number])?;
+                }
+            }
+            self.offer(top);
+        }
+        Ok(())
     }
 
-    /// Looks for the candidates in a list and sets what each is worth there, which is added to the
-    /// sums if they do not have it yet.
-    fn ask(&mut self, term: usize, count: usize, adds: bool) -> Result<(), ListError> {
+    /// Looks for the candidates in a list and adds what each is worth there to the sums.
+    fn ask(&mut self, term: usize) -> Result<(), ListError> {
         let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
         let level = self.run.level;
-        let Candidates { docids: [docids, met], kept, tfs, sums, worth, .. } =
-            &mut *self.candidates;
-        self.questions += count;
+        let Asking { left, met, kept, tfs, worth, scores: all } = &mut *self.asking;
         let cursor = &mut self.asked[term];
+        cursor.go_back(&list, left.docids[0]);
         let lists = (&list, self.run.documents);
-        let (found, _) = cursor.find(lists, (docids, count), (met, kept), level)?;
-        cursor.scores[..count].fill(0.0);
+        let (found, _) = cursor.find(lists, (&left.docids, left.count), (met, kept), level)?;
         if found == 0 {
             return Ok(());
         }
@@ -98,28 +130,26 @@ impl Search<'_> {
         for _ in 0..=cursor.again.score {
             scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
         }
+        let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {
-            cursor.scores[number as usize] = score;
-            if adds {
-                sums[number as usize] += score;
-            }
+            left.sums[number as usize] += score;
+            scores[left.slots[number as usize] as usize] = score;
         }
         Ok(())
     }
 
-    /// Adds up the scores in the order of the query. A zero where a document does not have the term
-    /// changes no bit of a sum.
-    fn offer(&mut self, count: usize, top: &mut TopK) {
-        let Candidates { docids, sums, .. } = &mut *self.candidates;
-        sums[..count].fill(0.0);
-        for (term, cursor) in self.run.terms.iter().zip(&*self.asked) {
-            if term.list.is_some() {
-                for (sum, score) in sums[..count].iter_mut().zip(&cursor.scores) {
-                    *sum += score;
+    /// Offers the candidates that are left with their scores, added up in the order of the query. A
+    /// zero where a document does not have the term changes no bit of a sum.
+    fn offer(&mut self, top: &mut TopK) {
+        let Asking { left, scores, .. } = &*self.asking;
+        for (&docid, &slot) in left.docids[..left.count].iter().zip(&left.slots) {
+            let mut sum = 0.0;
+            for (term, scores) in self.run.terms.iter().zip(scores) {
+                if term.list.is_some() {
+                    sum += scores[slot as usize];
                 }
             }
+            top.offer(self.first_docid + docid, sum);
         }
-        let postings = (&docids[0], &*sums);
-        offer_block(self.run.level, postings, 0..count, self.first_docid, &mut AnyOrder(top));
     }
 }
