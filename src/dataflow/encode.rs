@@ -7,7 +7,7 @@
 //!   one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
-//! - Work per activation: [`AT_ONCE`] chunks of each owner, so that the writer's worker writes between.
+//! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes between.
 
 use super::build::Build;
 use super::control::{Cause, Guard};

@@ -89,7 +89,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<Q> State<Q> {
-    /// Notes what became of a query that was begun.
+    /// Notes what became of a query that was begun. AND+OR may be begun twice and taken once: what
+    /// is counted here decides about waking early alone.
     fn ended(&mut self, cut: bool) {
         self.begun = self.begun.saturating_sub(1);
         self.cuts = cut;
