@@ -286,7 +286,10 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     }
     let terms = match &runs[..] {
         [run] => run.terms,
-        runs => merge::count_distinct_terms(&build.directory, runs, memory)?,
+        runs => {
+            let runs: Vec<_> = runs.iter().map(|run| (&*build.directory, run)).collect();
+            merge::count_distinct_terms(&runs, memory)?
+        }
     };
     let inputs = describe_inputs(build, &mut done.inputs);
     let settings = manifest::Settings {

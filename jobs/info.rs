@@ -3,11 +3,12 @@
 use crate::args::{Common, show_bytes, show_count};
 use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
+use millrace::index::merge::count_distinct_terms;
 use millrace::index::shards::ShardedManifest;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -83,16 +84,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     crate::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
 }
 
-/// Prints what the manifest of an index of several shards says. The shards may be on other disks, so
-/// nobody knows how many different terms they have together.
+/// Memory to count terms in.
+const COUNT_BYTES: u64 = 64 << 20;
+
+/// Counts the different terms that the shards have together; nobody knows if some are on other disks.
+fn distinct_terms(index: &Path, m: &ShardedManifest) -> anyhow::Result<Option<u64>> {
+    let shards = 0..m.shards.len();
+    if shards.clone().any(|shard| !m.folder(index, shard).is_dir()) {
+        return Ok(None);
+    }
+    let open = |shard| m.open(index, shard, false);
+    let shards = shards.map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = Vec::new();
+    for shard in &shards {
+        runs.extend(shard.manifest().runs.iter().map(|run| (shard.path(), run)));
+    }
+    Ok(Some(count_distinct_terms(&runs, COUNT_BYTES)?))
+}
+
+/// Prints what the manifest of an index of several shards says.
 fn sharded(args: &Args, m: &ShardedManifest) -> anyhow::Result<()> {
     let mut skipped = BTreeMap::new();
     for (reason, n) in m.shards.iter().flat_map(|shard| &shard.statistics.skipped) {
         *skipped.entry(reason.as_str()).or_insert(0u64) += n;
     }
+    let terms = distinct_terms(&args.index, m)?;
     let json = serde_json::json!({
         "documents": m.documents(),
-        "terms": null,
+        "terms": terms,
         "postings": m.sum(|s| s.postings),
         "tokens": m.tokens(),
         "codec": m.settings.codec,
@@ -113,6 +132,7 @@ fn sharded(args: &Args, m: &ShardedManifest) -> anyhow::Result<()> {
     } else {
         let mut row = |name: &str, value: String| writeln!(text, "{name:<16} {value}");
         row("documents", show_count(m.documents()))?;
+        row("terms", terms.map_or("unknown: some shards are not here".into(), show_count))?;
         row("postings", show_count(m.sum(|s| s.postings)))?;
         row("tokens", show_count(m.tokens()))?;
         row("empty documents", show_count(m.sum(|s| s.empty_documents)))?;

@@ -125,10 +125,16 @@ struct Spreading {
     /// Of fgqp: queries that take fewer microseconds, as estimated, are not cut (100 if left out).
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
+    /// Of fgqp: a worker without work looks for more for so many microseconds before it sleeps, since
+    /// to be woken takes longer (200 if left out).
+    #[arg(long, value_name = "US")]
+    spin_us: Option<u32>,
 }
 
 /// What --delta is if it is left out.
 pub(crate) const DELTA: usize = 5;
+/// How long a worker of fgqp looks for work if --spin-us is left out.
+pub(crate) const PATIENCE: Duration = Duration::from_micros(200);
 
 impl Spreading {
     fn model(&self, processes: usize) -> Result<Model, Usage> {
@@ -140,14 +146,17 @@ impl Spreading {
                 if let Some(us) = self.cut_us {
                     cutting.least_ns = f64::from(us) * 1e3;
                 }
-                Model::Fgqp { delta: self.delta.unwrap_or(DELTA), cutting }
+                let patience = self.spin_us.map_or(PATIENCE, |us| Duration::from_micros(us.into()));
+                Model::Fgqp { delta: self.delta.unwrap_or(DELTA), cutting, patience }
             }
             _ => Model::Inter,
         };
         if !matches!(model, Model::Fgqp { .. }) {
-            for (name, given) in
-                [("delta", self.delta.is_some()), ("cut-us", self.cut_us.is_some())]
-            {
+            for (name, given) in [
+                ("delta", self.delta.is_some()),
+                ("cut-us", self.cut_us.is_some()),
+                ("spin-us", self.spin_us.is_some()),
+            ] {
                 if given {
                     return Err(Usage(format!("--{name} goes with --parallelism fgqp")));
                 }
@@ -169,7 +178,7 @@ pub(crate) enum Model {
     Inter,
     DocpUi,
     DocpPi,
-    Fgqp { delta: usize, cutting: Cutting },
+    Fgqp { delta: usize, cutting: Cutting, patience: Duration },
 }
 
 impl Model {
@@ -179,8 +188,9 @@ impl Model {
             Model::Inter => Parallelism::Inter,
             Model::DocpUi => Parallelism::DocpUi,
             Model::DocpPi => Parallelism::DocpPi,
-            Model::Fgqp { delta, cutting } => {
-                Parallelism::Fgqp(Box::new(Crew::new(delta, cutting, workers, *settings)))
+            Model::Fgqp { delta, cutting, patience } => {
+                let crew = Crew::new(delta, cutting, patience, workers, *settings);
+                Parallelism::Fgqp(Box::new(crew))
             }
         }
     }

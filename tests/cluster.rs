@@ -160,6 +160,7 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
         let (one, several) = (info(&whole), info(&index));
         for number in [
             "documents",
+            "terms",
             "postings",
             "tokens",
             "empty_documents",
@@ -261,6 +262,7 @@ fn shards_may_lie_on_different_disks() {
     let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
     assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
     millrace(args!["check", "--index", index(0)]).fails(1).says("shard-1").says("shard-2");
+    assert!(info(&whole)["terms"].is_u64() && info(&index(0))["terms"].is_null());
     let show = |name: &str| millrace(args!["show", "--index", index(0), name]);
     show("nobody").fails(1).says("not here: shard-1, shard-2");
 

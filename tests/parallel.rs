@@ -64,9 +64,9 @@ const MODELS: [&[&str]; 8] = [
     &["--parallelism", "docp-ui"],
     &["--parallelism", "docp-pi"],
     &["--parallelism", "fgqp"],
-    &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "0"],
+    &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "0", "--spin-us", "0"],
     &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "5"],
-    &["--parallelism", "fgqp", "--cut-us", "5", "--delta", "150"],
+    &["--parallelism", "fgqp", "--cut-us", "5", "--delta", "150", "--spin-us", "3000"],
     &["--parallelism", "fgqp", "--cut-us", "4000000000"],
 ];
 
@@ -196,5 +196,6 @@ fn what_is_not_supported_is_wrong_usage() {
     ask(&["--parallelism", "docp-pi", "-n", "2"]).says("--parallelism docp-pi works in one");
     ask(&["--delta", "5"]).says("--delta goes with --parallelism fgqp");
     ask(&["--parallelism", "docp-ui", "--cut-us", "5"]).says("--cut-us goes with");
+    ask(&["--spin-us", "5"]).says("--spin-us goes with");
     ask(&["--parallelism", "none"]).says("--parallelism");
 }

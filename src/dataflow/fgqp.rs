@@ -22,8 +22,8 @@ use crate::query::searcher::{Begun, Cutting, Mode, Searcher, Settings};
 use crate::query::top_k::Hit;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
@@ -42,10 +42,12 @@ struct Asked {
 pub struct Crew {
     pool: Pool<Arc<Asked>>,
     cutting: Cutting,
+    /// So long a worker without work looks for more before it sleeps.
+    patience: Duration,
     /// Answers with their batches, until the worker with the batches takes them.
     answers: Mutex<Vec<(u64, Answered)>>,
     /// What wakes each worker, once it has begun.
-    wakers: Mutex<Vec<Option<SyncActivator>>>,
+    wakers: Vec<OnceLock<SyncActivator>>,
 }
 
 impl std::fmt::Debug for Crew {
@@ -63,25 +65,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Crew {
-    /// Workers that cut a new query only while at most `delta` tasks are open. One alone cuts none.
-    pub fn new(delta: usize, cutting: Cutting, workers: usize, settings: Settings) -> Self {
+    /// Workers that cut a new query only while at most `delta` tasks are open, and look for work
+    /// for the time of `patience` before they sleep. One alone cuts none.
+    pub fn new(
+        delta: usize,
+        cutting: Cutting,
+        patience: Duration,
+        workers: usize,
+        settings: Settings,
+    ) -> Self {
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
-        let wakers = std::iter::repeat_with(|| None).take(workers).collect();
+        let wakers = std::iter::repeat_with(OnceLock::new).take(workers).collect();
         Self {
             pool: Pool::new(delta, workers, settings),
             cutting,
+            patience,
             answers: Mutex::default(),
-            wakers: Mutex::new(wakers),
+            wakers,
         }
     }
 
     fn wake(&self, workers: &[usize]) {
-        if workers.is_empty() {
-            return;
-        }
-        let wakers = lock(&self.wakers);
-        for waker in workers.iter().filter_map(|&worker| wakers[worker].as_ref()) {
+        for waker in workers.iter().filter_map(|&worker| self.wakers[worker].get()) {
             // It fails when the worker has ended, which needs no waking.
             _ = waker.activate();
         }
@@ -95,7 +101,13 @@ impl Crew {
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
         match work {
-            Work::Begin(asked) => self.begin(asked, job.shared.settings().mode, job, searcher),
+            Work::Begin(asked, waiting) => {
+                // A query that is cut is answered sooner, but takes more work, which those behind it
+                // wait for.
+                let least_ns = self.cutting.least_ns * (1 + waiting) as f64;
+                let cutting = Cutting { least_ns, ..self.cutting };
+                self.begin(asked, (job.shared.settings().mode, &cutting), job, searcher)
+            }
             Work::Tasks(open, tasks) => self.tasks(&open, tasks, job, searcher),
         }
     }
@@ -103,12 +115,15 @@ impl Crew {
     fn begin(
         &self,
         asked: Arc<Asked>,
-        mode: Mode,
+        (mode, cutting): (Mode, &Cutting),
         job: &QueryJob,
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
-        match searcher.begin(&asked.query.query.text, mode, &self.cutting)? {
-            Begun::Answered { known } => self.answer(&asked, searcher.hits(), known, job),
+        match searcher.begin(&asked.query.query.text, mode, cutting)? {
+            Begun::Answered { known } => {
+                self.pool.answered_whole();
+                self.answer(&asked, searcher.hits(), known, job);
+            }
             Begun::Cut(cut) => self.wake(&self.pool.open(asked, cut)),
         }
         Ok(())
@@ -121,12 +136,15 @@ impl Crew {
         job: &QueryJob,
         searcher: &mut Searcher,
     ) -> Result<(), Cause> {
+        let start = Instant::now();
         searcher.work(&open.cut, tasks.clone(), open.floor())?;
-        match open.done(tasks, searcher.hits(), job.shared.settings()) {
+        match open.done((tasks, start.elapsed()), searcher.hits(), job.shared.settings()) {
             Done::More => {}
             // A query without a known term is not cut.
             Done::Answered(hits) => self.answer(&open.query, &hits, true, job),
-            Done::Any => self.begin(open.query.clone(), Mode::Or, job, searcher)?,
+            Done::Any => {
+                self.begin(open.query.clone(), (Mode::Or, &self.cutting), job, searcher)?;
+            }
         }
         Ok(())
     }
@@ -159,12 +177,15 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
             let activator = scope.activator_for(info.address.clone());
             if let Parallelism::Fgqp(crew) = &job.parallelism {
                 let waker = scope.worker().sync_activator_for(info.address.to_vec());
-                lock(&crew.wakers)[worker] = Some(waker);
+                // A worker has one operator of a crew.
+                _ = crew.wakers[worker].set(waker);
             }
             let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
             let mut searcher = Searcher::new(job.shared.clone());
             // Of each batch, how many queries are not answered.
             let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
+            // Since when a worker that does not sleep has had nothing to do.
+            let mut idle: Option<Instant> = None;
             move |input, output| {
                 let Parallelism::Fgqp(crew) = &job.parallelism else { return };
                 input.for_each(|cap, data| {
@@ -187,9 +208,26 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                             }
                         }
                     }
-                    let (work, woken) = crew.pool.take(worker);
+                    let waited = idle.map_or(Duration::ZERO, |since| since.elapsed());
+                    let sleep = waited >= crew.patience;
+                    let wait = || {
+                        std::thread::yield_now();
+                        activator.activate();
+                    };
+                    if idle.is_some() && !sleep && !crew.pool.has_work() {
+                        return wait();
+                    }
+                    let (work, woken) = crew.pool.take(worker, sleep);
                     crew.wake(&woken);
-                    let Some(work) = work else { return };
+                    let Some(work) = work else {
+                        if sleep {
+                            idle = None;
+                            return;
+                        }
+                        idle.get_or_insert_with(Instant::now);
+                        return wait();
+                    };
+                    idle = None;
                     if guard.work(|| crew.work(work, &job, &mut searcher)).is_none() {
                         return;
                     }

@@ -255,7 +255,8 @@ impl Check<'_> {
         let runs = &self.manifest.runs;
         // The manifest's reader has compared the numbers if there is one run.
         if runs.len() > 1 && self.problems.is_empty() {
-            let counted = self.note(count_distinct_terms(self.generation, runs, COUNT_BYTES));
+            let runs: Vec<_> = runs.iter().map(|run| (self.generation, run)).collect();
+            let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES));
             let found = self.manifest.statistics.terms;
             if counted.is_some_and(|counted| counted != found) {
                 let expected = format!("{} different terms", counted.unwrap_or_default());

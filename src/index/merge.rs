@@ -106,19 +106,18 @@ pub fn merge_runs(
     merge(from, inputs(from, runs, false), to, number, memory_bytes, threads, form)
 }
 
-/// Counts the different terms of the runs of a generation.
+/// Counts the different terms of some runs, each in the folder of its generation.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
 ///
 /// # Errors
 /// `Damaged`, `Newer`, `Storage`.
 pub fn count_distinct_terms(
-    generation: &Path,
-    runs: &[RunEntry],
+    runs: &[(&Path, &RunEntry)],
     memory_bytes: u64,
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
-    let open = |run: &RunEntry| {
+    let open = |&(generation, run): &(&Path, &RunEntry)| {
         LexiconStream::open(&generation.join(lexicon_name(&run.name)), window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;

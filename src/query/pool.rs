@@ -8,17 +8,20 @@
 //!
 //! Different from the paper: there is no producer apart, whoever comes first cuts; and a worker takes
 //! several neighbouring tasks at once, many while many are left and then fewer, down to what is worth
-//! taking.
+//! taking, which the pool learns from the tasks that are done. Where the last query was cut, idle
+//! workers are woken as soon as the next one comes, to be there when it has been cut too.
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::searcher::{Combined, Cut, Mode, Settings};
 use super::top_k::Hit;
 
 /// What a worker does for a query at least, in nanoseconds: less is not worth a visit to the pool.
-const LEAST_NS: f64 = 30_000.0;
+const LEAST_NS: f64 = 20_000.0;
 
 /// A query of which tasks are open. `Q` is what it is known by.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ pub struct Open<Q> {
     pub cut: Cut,
     found: Mutex<Found>,
     /// Tasks taken at once at least.
-    least: usize,
+    least: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -38,13 +41,15 @@ struct Found {
     floor: f32,
     /// Tasks that are not done.
     left: usize,
+    /// What those that are done took together.
+    took: Duration,
 }
 
 /// What a worker is to do.
 #[derive(Debug)]
 pub enum Work<Q> {
-    /// Answer a query, or cut it.
-    Begin(Q),
+    /// Answer a query, or cut it; and how many queries wait behind it for each worker.
+    Begin(Q, usize),
     /// Do some tasks of a query.
     Tasks(Arc<Open<Q>>, Range<usize>),
 }
@@ -55,6 +60,8 @@ pub struct Pool<Q> {
     delta: usize,
     workers: usize,
     settings: Settings,
+    /// Queries that wait and tasks that nobody has taken, to be looked at without the lock.
+    there: AtomicUsize,
     state: Mutex<State<Q>>,
 }
 
@@ -65,7 +72,11 @@ struct State<Q> {
     open: VecDeque<(Arc<Open<Q>>, usize)>,
     /// Tasks that nobody has taken.
     tasks: usize,
-    /// Workers that found nothing to do.
+    /// Queries that somebody is answering or cutting.
+    begun: usize,
+    /// Whether the query that was begun last was cut.
+    cuts: bool,
+    /// Workers that sleep.
     idle: Vec<usize>,
 }
 
@@ -78,9 +89,24 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<Q> State<Q> {
+    /// Notes what became of a query that was begun.
+    fn ended(&mut self, cut: bool) {
+        self.begun = self.begun.saturating_sub(1);
+        self.cuts = cut;
+    }
+
+    fn there(&self) -> usize {
+        self.waiting.len() + self.tasks
+    }
+
+    /// Whether there will soon be tasks, if the next query is as the last one.
+    fn hopes(&self) -> bool {
+        self.cuts && self.begun + self.waiting.len() > 0
+    }
+
     /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
     fn wake(&mut self, own: usize) -> Vec<usize> {
-        let work = (self.waiting.len() + self.tasks).saturating_sub(own);
+        let work = if self.hopes() { WAKES } else { self.there().saturating_sub(own) };
         let most = WAKES.min(work).min(self.idle.len());
         self.idle.split_off(self.idle.len() - most)
     }
@@ -93,15 +119,19 @@ impl<Q> Pool<Q> {
             waiting: VecDeque::new(),
             open: VecDeque::new(),
             tasks: 0,
+            begun: 0,
+            cuts: false,
             idle: Vec::with_capacity(workers),
         };
-        Self { delta, workers: workers.max(1), settings, state: Mutex::new(state) }
+        let (workers, state) = (workers.max(1), Mutex::new(state));
+        Self { delta, workers, settings, there: 0.into(), state }
     }
 
     /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
     pub fn push(&self, queries: impl IntoIterator<Item = Q>) -> Vec<usize> {
         let mut state = lock(&self.state);
         state.waiting.extend(queries);
+        self.there.store(state.there(), Ordering::Relaxed);
         state.wake(1)
     }
 
@@ -113,38 +143,62 @@ impl<Q> Pool<Q> {
         let open = Arc::new(Open {
             query,
             cut,
-            found: Mutex::new(Found { combined, floor: f32::NEG_INFINITY, left: tasks }),
-            least: least.max(1),
+            found: Mutex::new(Found {
+                combined,
+                floor: f32::NEG_INFINITY,
+                left: tasks,
+                took: Duration::ZERO,
+            }),
+            least: AtomicUsize::new(least.max(1)),
         });
         let mut state = lock(&self.state);
+        state.ended(true);
         state.open.push_back((open, 0));
         state.tasks += tasks;
+        self.there.store(state.there(), Ordering::Relaxed);
         state.wake(1)
     }
 
-    /// Gives `worker` something to do, and names workers to be woken since there is more. If there is
-    /// nothing, the worker is idle until it is named to another.
-    pub fn take(&self, worker: usize) -> (Option<Work<Q>>, Vec<usize>) {
+    /// Notes that a query was answered whole, so that the next one wakes nobody before its time.
+    pub fn answered_whole(&self) {
+        lock(&self.state).ended(false);
+    }
+
+    /// Whether it looks as if there were something to do, without waiting for anybody.
+    pub fn has_work(&self) -> bool {
+        self.there.load(Ordering::Relaxed) > 0
+    }
+
+    /// Gives `worker` something to do, and names workers to be woken since there is more, or soon
+    /// will be. If there is nothing and the worker is about to `sleep`, it is idle until it is named
+    /// to another.
+    pub fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
-            Some(Work::Begin(query))
+            state.begun += 1;
+            Some(Work::Begin(query, state.waiting.len() / self.workers))
         } else {
             self.take_tasks(&mut state)
         };
-        if work.is_none() && !state.idle.contains(&worker) {
+        self.there.store(state.there(), Ordering::Relaxed);
+        let woken =
+            if work.is_some() || (!sleep && state.hopes()) { state.wake(0) } else { Vec::new() };
+        if work.is_none() && sleep && !state.idle.contains(&worker) {
             state.idle.push(worker);
         }
-        let woken = if work.is_some() { state.wake(0) } else { Vec::new() };
         (work, woken)
     }
 
     fn take_tasks(&self, state: &mut State<Q>) -> Option<Work<Q>> {
+        // Where several queries are open nobody has to wait at the end of one, and fewer parts of a
+        // query are less work.
+        let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;
         let (first_taken, tasks) = (*first, open.cut.tasks());
-        let fair = (tasks - first_taken).div_ceil(2 * self.workers);
-        let end = first_taken + fair.max(open.least);
+        let fair = (tasks - first_taken).div_ceil(parts);
+        let end = first_taken + fair.max(open.least.load(Ordering::Relaxed));
         let end = end.min(open.cut.end_of_run(first_taken));
         let taken = open.clone();
         *first = end;
@@ -173,11 +227,20 @@ impl<Q> Open<Q> {
         lock(&self.found).floor
     }
 
-    /// Adds the hits of some tasks that are done.
-    pub fn done(&self, tasks: Range<usize>, hits: &[Hit], settings: &Settings) -> Done {
+    /// Adds the hits of some tasks that are done, and how long they took.
+    pub fn done(
+        &self,
+        (tasks, took): (Range<usize>, Duration),
+        hits: &[Hit],
+        settings: &Settings,
+    ) -> Done {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();
+        found.took += took;
+        let done = (self.cut.tasks() - found.left) as f64;
+        let least = LEAST_NS * done / (found.took.as_nanos() as f64).max(1.0);
+        self.least.store((least as usize).max(1), Ordering::Relaxed);
         if found.left > 0 {
             return Done::More;
         }

@@ -1,7 +1,7 @@
 //! The figures of `tatikonda11`, one a method.
 
-use super::{Bench, Point, Way, fgqp};
-use crate::query::Model;
+use super::{Bench, ModelName, Point, Way};
+use crate::query::{Model, PATIENCE};
 use millrace::query::output::Query;
 use millrace::query::pool::{Pool, Work};
 use millrace::query::searcher::{Begun, Cutting, Mode, Searcher};
@@ -28,9 +28,20 @@ impl Bench<'_> {
         let one = Way { model: Model::Inter, workers: 1 };
         let light = self.args.light * 1e6 / self.mean_us(&queries);
         for &workers in &self.workers {
-            let models =
-                [Model::Inter, Model::DocpUi, Model::DocpPi, fgqp(THROUGHPUT), fgqp(LATENCY)];
-            let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).into();
+            let models = [
+                Model::Inter,
+                Model::DocpUi,
+                Model::DocpPi,
+                self.fgqp(THROUGHPUT),
+                self.fgqp(LATENCY),
+            ];
+            // All are compared with `inter`.
+            let wanted = |model: &Model| {
+                let (names, name) = (&self.args.models, ModelName::of(*model));
+                names.is_empty() || name == ModelName::Inter || names.contains(&name)
+            };
+            let models = models.into_iter().filter(wanted);
+            let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).collect();
             if workers > 1 {
                 ways.insert(0, one);
             }
@@ -71,7 +82,9 @@ impl Bench<'_> {
         let inter = Way { model: Model::Inter, workers };
         let light = self.args.light * 1e6 / self.mean_us(&queries);
         let mut ways = vec![one, inter];
-        ways.extend([5, 10, 20, 50, 75, 100, 150, 200].map(|n| Way { model: fgqp(n), workers }));
+        ways.extend(
+            [5, 10, 20, 50, 75, 100, 150, 200].map(|n| Way { model: self.fgqp(n), workers }),
+        );
         let mut wanted: Vec<(Way, f64)> = Vec::new();
         for rate in [f64::INFINITY, light] {
             wanted.extend(ways.iter().map(|&way| (way, rate)));
@@ -100,7 +113,7 @@ impl Bench<'_> {
             let capacity = self.capacity(workers, queries)?;
             let mut wanted = Vec::new();
             for load in LOADS {
-                for model in [Model::Inter, Model::DocpUi, fgqp(LATENCY)] {
+                for model in [Model::Inter, Model::DocpUi, self.fgqp(LATENCY)] {
                     wanted.push((Way { model, workers }, load * capacity));
                 }
             }
@@ -128,7 +141,7 @@ impl Bench<'_> {
             let light = self.args.light * 1e6 / self.mean_us(&queries);
             let mut wanted = Vec::new();
             for rate in [f64::INFINITY, light] {
-                for model in [Model::Inter, Model::DocpUi, fgqp(LATENCY)] {
+                for model in [Model::Inter, Model::DocpUi, self.fgqp(LATENCY)] {
                     wanted.push((Way { model, workers }, rate));
                 }
             }
@@ -155,7 +168,8 @@ impl Bench<'_> {
             let skip = postings / block_len;
             let cutting = Cutting { skip, ..Cutting::default() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);
-            ways.push(Way { model: Model::Fgqp { delta: LATENCY, cutting }, workers });
+            let patience = PATIENCE;
+            ways.push(Way { model: Model::Fgqp { delta: LATENCY, cutting, patience }, workers });
         }
         for row in &rows {
             row.print()?;
@@ -194,9 +208,10 @@ impl Bench<'_> {
                 least[1] = least[1].min(lap());
                 let pool = Pool::new(LATENCY, self.most_workers(), settings);
                 pool.open((), cut);
-                while let (Some(Work::Tasks(open, tasks)), _) = pool.take(0) {
+                while let (Some(Work::Tasks(open, tasks)), _) = pool.take(0, true) {
+                    let start = Instant::now();
                     searcher.work(&open.cut, tasks.clone(), open.floor())?;
-                    open.done(tasks, searcher.hits(), &settings);
+                    open.done((tasks, start.elapsed()), searcher.hits(), &settings);
                 }
                 least[2] = least[2].min(lap());
             }

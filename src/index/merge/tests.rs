@@ -60,7 +60,8 @@ proptest! {
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
         let distinct: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-        let counted = count_distinct_terms(many.path(), &runs, memory_bytes).unwrap();
+        let placed: Vec<_> = runs.iter().map(|run| (many.path(), run)).collect();
+        let counted = count_distinct_terms(&placed, memory_bytes).unwrap();
         prop_assert_eq!(counted, distinct.len() as u64);
 
         // Into another generation, where the runs stay, and in place, where they go.

@@ -49,7 +49,7 @@ const CANDIDATE_NS: f64 = 0.7;
 const POSTING_NS: f64 = 1.5;
 
 /// What a task of an OR query should take.
-const OR_TASK_NS: f64 = 30_000.0;
+const OR_TASK_NS: f64 = 15_000.0;
 
 /// A query that was cut, for any number of searchers of the same index.
 #[derive(Debug)]

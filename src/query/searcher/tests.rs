@@ -6,6 +6,7 @@ use super::*;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::pool::{Done, Pool, Work};
 use crate::query::share::Copied;
+use std::time::Duration;
 
 const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::Exhaustive,
@@ -164,17 +165,17 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
         let pool: Pool<u32> = Pool::new(delta, 3, settings);
         assert!(pool.push([0]).is_empty());
         // Nobody sleeps yet.
-        assert!(matches!(pool.take(0), (Some(Work::Begin(0)), _)));
-        assert!(matches!(pool.take(1), (None, _)));
-        assert!(matches!(pool.take(2), (None, _)));
+        assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
+        assert!(matches!(pool.take(1, true), (None, _)));
+        assert!(matches!(pool.take(2, true), (None, _)));
         let mut woken = pool.open(0, cut());
         woken.sort_unstable();
         assert_eq!(woken, [1, 2]);
         pool.push([1]);
         let (mut next, mut begun) = (0, false);
         while next < tasks || !begun {
-            match pool.take(0).0.unwrap() {
-                Work::Begin(query) => {
+            match pool.take(0, true).0.unwrap() {
+                Work::Begin(query, _) => {
                     assert_eq!(query, 1);
                     assert!(tasks - next <= delta);
                     begun = true;
@@ -184,13 +185,94 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
                     assert_eq!((open.query, range.start), (0, next));
                     assert!(range.end <= open.cut.end_of_run(next));
                     next = range.end;
-                    let done = open.done(range, &[], &settings);
+                    let done = open.done((range, Duration::from_micros(10)), &[], &settings);
                     assert_eq!(done == Done::Answered(vec![]), next == tasks);
                 }
             }
         }
-        assert!(matches!(pool.take(0), (None, _)));
+        assert!(matches!(pool.take(0, true), (None, _)));
     }
+}
+
+#[test]
+fn a_pool_gives_greater_parts_when_more_queries_are_open() {
+    let fixture = Fixture::new(3, 9000, &[4000]);
+    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
+    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    // The first part of a query is a whole run, taken by an estimate.
+    let mut parts = |open: u32| {
+        let pool: Pool<u32> = Pool::new(usize::MAX, 2, settings);
+        for query in 0..open {
+            let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
+                panic!("not cut")
+            };
+            pool.open(query, cut);
+        }
+        let (mut tasks, mut parts, mut took) = (0, 0, 0);
+        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+            if open.query == 0 {
+                (tasks, parts, took) = (open.cut.tasks(), parts + 1, took + range.len());
+            }
+            // A task takes long enough to be taken alone.
+            open.done(
+                (range.clone(), Duration::from_millis(1) * range.len() as u32),
+                &[],
+                &settings,
+            );
+        }
+        assert_eq!(took, tasks);
+        parts
+    };
+    let (one, two, four) = (parts(1), parts(2), parts(4));
+    assert!(one > two && two > four && four == 2, "{one} {two} {four}");
+}
+
+#[test]
+fn a_pool_learns_how_many_tasks_are_worth_taking() {
+    let fixture = Fixture::new(3, 9000, &[4000]);
+    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
+    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    let mut last_part = |task: Duration| {
+        let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
+            panic!("not cut")
+        };
+        let (pool, mut parts) = (Pool::new(5, 4, settings), Vec::new());
+        pool.open(0, cut);
+        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+            parts.push(range.len());
+            let took = task * range.len() as u32;
+            open.done((range, took), &[], &settings);
+        }
+        parts[parts.len() - 2]
+    };
+    assert_eq!(last_part(Duration::from_millis(1)), 1);
+    assert_eq!(last_part(Duration::from_micros(4)), 5);
+}
+
+#[test]
+fn a_pool_wakes_workers_early_where_queries_are_cut() {
+    let fixture = Fixture::new(3, 9000, &[9000]);
+    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
+    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    let pool: Pool<u32> = Pool::new(5, 3, settings);
+    let rest = |pool: &Pool<u32>| {
+        while pool.take(0, false).0.is_some() {}
+        // Who waits for work is not woken, who sleeps is.
+        assert!(pool.take(1, false).0.is_none());
+        assert!(pool.take(2, true).0.is_none());
+    };
+    rest(&pool);
+    assert!(pool.push([0]).is_empty());
+    assert!(matches!(pool.take(0, false), (Some(Work::Begin(0, 0)), _)));
+    let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
+        panic!("not cut")
+    };
+    assert_eq!(pool.open(0, cut), [2]);
+    rest(&pool);
+    assert_eq!(pool.push([1]), [2]);
+    rest(&pool);
+    pool.answered_whole();
+    assert!(pool.push([2]).is_empty());
 }
 
 #[test]
