@@ -6,6 +6,8 @@
 //! - *Dense* windows are as large as the first-level cache likes; all accumulators are looked at.
 //! - *Sparse* windows are larger, and only the accumulators that were touched are looked at: for
 //!   few postings among many documents.
+//! - Where only documents above a bar are of use, postings mark *lines* of sixteen accumulators, and
+//!   marked lines are looked at, in the order of docids.
 
 use std::ops::Range;
 
