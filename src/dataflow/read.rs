@@ -2,8 +2,8 @@
 //!
 //! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
 //!   split says so.
-//! - Each worker that reads nothing claims the next split when a parser has nothing to do, though all
-//!   open splits feed parsers: what comes from a later split waits for all of the earlier ones, and
+//! - Each worker that reads nothing claims the next split when a parser has nothing to do, though
+//!   nearly all open splits feed parsers: what comes from a later split waits for all of the earlier ones, and
 //!   has left the caches by then. So plain files are read by one or two workers, compressed ones by
 //!   as many as it takes. Splits are opened in order; at most
 //!   [`Budget::open_files`](crate::order::Budget::open_files) are open. A worker that waits holds a
@@ -91,10 +91,12 @@ impl Claims {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Claims the next split if parsers are `hungry` or nothing else is open.
+    /// Claims the next split if parsers are `hungry` or nothing else is open. A few may be on their
+    /// way to the parsers at a time, for files may be small.
     fn claim(&self, splits: usize, most_open: usize, hungry: bool) -> Claim {
         let mut state = self.state();
-        let wanted = state.open == 0 || hungry && state.feeding == state.open;
+        let coming = state.open - state.feeding;
+        let wanted = state.open == 0 || hungry && coming < most_open.div_ceil(4);
         if state.next == splits {
             Claim::Over
         } else if !wanted || state.open == most_open {
