@@ -108,6 +108,38 @@ impl Front {
         self.add_codes(code_above(tf), length);
     }
 
+    /// Adds postings by their tfs less one and the codes of their documents' lengths: as
+    /// [`add`](Self::add) does one by one. Nearly all tfs are small, and the least length of each
+    /// small tf is found for many postings at once.
+    pub fn add_block(&mut self, tfs_less_one: &[u32], lengths: &[u8]) {
+        const AT_ONCE: usize = 64;
+        const SMALL: u8 = 4;
+        for (tfs, lengths) in tfs_less_one.chunks(AT_ONCE).zip(lengths.chunks(AT_ONCE)) {
+            let (mut small, mut padded) = ([u8::MAX; AT_ONCE], [0; AT_ONCE]);
+            for (small, &tf) in small.iter_mut().zip(tfs) {
+                *small = tf.min(u32::from(u8::MAX)) as u8;
+            }
+            padded[..lengths.len()].copy_from_slice(lengths);
+            let mut rest = tfs.len();
+            for tf in 0..SMALL {
+                let (mut least, mut many) = (u8::MAX, 0u8);
+                for (&other, &length) in small.iter().zip(&padded) {
+                    let same = other == tf;
+                    least = least.min(if same { length } else { u8::MAX });
+                    many += u8::from(same);
+                }
+                if many > 0 {
+                    self.add_codes(tf + 1, least);
+                }
+                rest -= usize::from(many);
+            }
+            if rest > 0 {
+                let large = tfs.iter().zip(lengths).filter(|&(&tf, _)| tf >= u32::from(SMALL));
+                large.for_each(|(&tf, &length)| self.add(tf.wrapping_add(1), length));
+            }
+        }
+    }
+
     /// Adds the pairs of a bound.
     #[inline]
     pub fn add_bound(&mut self, bound: Bound) {
@@ -287,6 +319,17 @@ mod tests {
             for &(tf, length) in &postings {
                 prop_assert!(score(weight, tf, bm25.norm(length, mean)) <= whole);
             }
+        }
+
+        #[test]
+        fn oracle_a_block_is_its_postings(
+            postings in prop::collection::vec((prop_oneof![8 => 0..6u32, 1 => any::<u32>()], any::<u8>()), 0..200),
+        ) {
+            let (tfs, lengths): (Vec<u32>, Vec<u8>) = postings.iter().copied().unzip();
+            let (mut one_by_one, mut at_once) = (Front::new(), Front::new());
+            postings.iter().for_each(|&(tf, length)| one_by_one.add(tf.wrapping_add(1), length));
+            at_once.add_block(&tfs, &lengths);
+            prop_assert_eq!((one_by_one.lengths, one_by_one.tfs), (at_once.lengths, at_once.tfs));
         }
 
         #[test]

@@ -206,9 +206,7 @@ impl ListEncoder {
 
     /// Adds the bound of the postings at hand.
     fn bound(&mut self) {
-        for (&tf, &length) in self.tfs[..self.filled].iter().zip(&self.lengths) {
-            self.front.add(tf.wrapping_add(1), length);
-        }
+        self.front.add_block(&self.tfs[..self.filled], &self.lengths[..self.filled]);
         let bound = self.front.take();
         self.list_front.add_bound(bound);
         self.bounds.extend_from_slice(&bound);
