@@ -112,6 +112,32 @@ impl ListEncoder {
         }
     }
 
+    /// Adds postings, as [`push`](Self::push) does one by one; `documents` is added to the docids.
+    /// The three columns are equally long.
+    pub fn push_all(&mut self, documents: u32, docids: &[u32], tfs: &[u32], lengths: &[u8]) {
+        debug_assert!(docids.len() == tfs.len() && docids.len() == lengths.len());
+        let mut done = 0;
+        while done < docids.len() {
+            let here = done..docids.len().min(done + self.block_len - self.filled);
+            let filled = self.filled + here.len();
+            let place = self.filled..filled;
+            for (gap, docid) in self.gaps[place.clone()].iter_mut().zip(&docids[here.clone()]) {
+                let docid = documents + docid;
+                *gap = docid.wrapping_sub(self.previous).wrapping_sub(1);
+                self.previous = docid;
+            }
+            for (less_one, tf) in self.tfs[place.clone()].iter_mut().zip(&tfs[here.clone()]) {
+                *less_one = tf.wrapping_sub(1);
+            }
+            self.lengths[place].copy_from_slice(&lengths[here.clone()]);
+            self.df += here.len() as u32;
+            (self.filled, done) = (filled, here.end);
+            if filled == self.block_len {
+                self.close_block();
+            }
+        }
+    }
+
     /// Postings of the list so far.
     pub fn df(&self) -> u32 {
         self.df

@@ -366,6 +366,36 @@ proptest! {
         prop_assert_eq!(all, list);
     }
 
+    /// Any stretches of a list, some of them one by one, make the bytes that its postings make.
+    #[test]
+    fn law_many_at_once_are_one_by_one(
+        form in forms(),
+        list in postings(),
+        stretches in prop::collection::vec(0..700usize, 1..6),
+        before in 0..1000u32,
+    ) {
+        let (mut one_by_one, mut at_once) = (ListEncoder::of_form(form), ListEncoder::of_form(form));
+        let list: Postings =
+            list.into_iter().filter(|&(docid, _)| docid < u32::MAX - before).collect();
+        let code = |docid: u32| (docid % 251) as u8;
+        for &(docid, tf) in &list {
+            one_by_one.push(before + docid, tf, code(docid));
+        }
+        let mut rest = &list[..];
+        for &stretch in stretches.iter().cycle() {
+            if rest.is_empty() {
+                break;
+            }
+            let (here, behind) = rest.split_at(rest.len().min(stretch + 1));
+            rest = behind;
+            let (docids, tfs): (Vec<u32>, Vec<u32>) = here.iter().copied().unzip();
+            let codes: Vec<u8> = docids.iter().map(|&docid| code(docid)).collect();
+            at_once.push_all(before, &docids, &tfs, &codes);
+        }
+        prop_assert_eq!(one_by_one.finish(), at_once.finish());
+        prop_assert_eq!(one_by_one.payload(), at_once.payload());
+    }
+
     #[test]
     fn law_parts_hold_the_blocks_that_may_have_the_docids(
         form in forms(),

@@ -25,7 +25,7 @@ pub(super) struct Lengths {
     documents: u64,
     /// The long documents and their codes.
     long: Vec<(u32, u8)>,
-    /// Each page has one place, its number modulo the places.
+    /// Each page has one place, its number modulo the places, which are a power of two.
     codes: Vec<u8>,
     /// Which page is at each place.
     pages: Vec<Option<u32>>,
@@ -54,14 +54,20 @@ impl Lengths {
         }
         let long = long_documents;
         let pages = documents.div_ceil(PAGE as u64).max(1);
-        let places = pages.min(memory_bytes.max(LEAST_BYTES) / PAGE as u64) as usize;
+        let affordable = memory_bytes.max(LEAST_BYTES) / PAGE as u64;
+        // A power of two, so that the place of a page takes no division.
+        let places = match pages <= affordable {
+            true => pages.next_power_of_two(),
+            false => 1 << affordable.ilog2(),
+        } as usize;
         // Pages are made when they are first filled.
         Ok(Self { window, documents, long, codes: Vec::new(), pages: vec![None; places] })
     }
 
     /// Bytes that the pages take when all places are filled.
     pub(super) fn memory_bytes(&self) -> u64 {
-        (self.pages.len() * PAGE) as u64
+        let pages = self.documents.div_ceil(PAGE as u64).max(1);
+        pages.min(self.pages.len() as u64) * PAGE as u64
     }
 
     /// Reads the codes of documents, which rise, counted from document `base`.
@@ -78,7 +84,7 @@ impl Lengths {
         for (code, &docid) in codes.iter_mut().zip(docids) {
             let docid = base + u64::from(docid);
             let (page, at) = (docid / PAGE as u64, docid as usize % PAGE);
-            let place = (page % self.pages.len() as u64) as usize;
+            let place = page as usize & (self.pages.len() - 1);
             if self.pages[place].map(u64::from) != Some(page) {
                 self.fill(page, place)?;
             }
@@ -133,7 +139,7 @@ mod tests {
             table.push(b"", length(docid), Location::default()).unwrap();
         }
         table.finish().unwrap();
-        for memory_bytes in [0, 10 * PAGE as u64, 1 << 30] {
+        for (memory_bytes, places) in [(0, 8), (10 * PAGE as u64, 8), (1 << 30, 13)] {
             let mut lengths = Lengths::open(folder.path(), memory_bytes).unwrap();
             let mut codes = [0; MAX_BLOCK];
             for step in [1usize, 1000, PAGE + 1] {
@@ -147,9 +153,8 @@ mod tests {
                     }
                 }
             }
-            let places = memory_bytes.max(LEAST_BYTES).min(13 * PAGE as u64);
-            assert_eq!(lengths.memory_bytes(), places / PAGE as u64 * PAGE as u64);
-            assert!(lengths.codes.len() as u64 <= places);
+            assert_eq!(lengths.memory_bytes(), places * PAGE as u64);
+            assert!(lengths.codes.len() as u64 <= places * PAGE as u64);
             let error = lengths.read(u64::from(documents) + PAGE as u64, &[0], &mut codes);
             assert!(error.unwrap_err().to_string().contains("documents.lengths"));
         }

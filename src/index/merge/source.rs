@@ -271,10 +271,8 @@ impl Base {
     ) -> Result<(), IndexError> {
         let first = u64::from(self.first) + u64::from(self.documents);
         lengths.read(first, docids, &mut self.codes)?;
-        for ((docid, tf), code) in docids.iter().zip(tfs).zip(&self.codes) {
-            // Both are below the documents of all runs together, which fit a u32.
-            encoder.push(self.documents + docid, *tf, *code);
-        }
+        // Sums are below the documents of all runs together, which fit a u32.
+        encoder.push_all(self.documents, docids, tfs, &self.codes[..docids.len()]);
         Ok(())
     }
 }
