@@ -15,6 +15,7 @@
 use super::answer::{Answered, SLICE};
 use super::batch::Numbered;
 use super::control::{Cause, Guard};
+use super::cores;
 use super::query::{Parallelism, QueryJob};
 use crate::dictionary::group::Local;
 use crate::query::pool::{Done, Open, Pool, Work};
@@ -179,6 +180,7 @@ impl<'scope> Fgqp<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
                 let waker = scope.worker().sync_activator_for(info.address.to_vec());
                 // A worker has one operator of a crew.
                 _ = crew.wakers[worker].set(waker);
+                cores::bind(worker, crew.wakers.len());
             }
             let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
             let mut searcher = Searcher::new(job.shared.clone());

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod build;
 pub mod collect;
 pub mod control;
+mod cores;
 pub mod crossing;
 pub mod decompress;
 pub mod docp;
