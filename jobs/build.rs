@@ -152,7 +152,6 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
         return Err(Usage("--max-document must be below 4G".into()).into());
     }
     let quiet = args.workers.common.quiet;
-    let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     if let Some(readers) = args.pipeline.readers {
         if readers == 0 {
             return Err(Usage("--readers 0: nobody would read".into()).into());
@@ -162,6 +161,8 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
+    // Nothing fails between the beginning and the end of this.
+    let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     let alone = workers == 1 && args.pipeline.cpu_indexers.is_none() && !finding.is_under_way();
     let sample = if alone { None } else { pipeline::sample_of(args, &plan, &analysis) };
     let gpus = finding.choose(quiet)?;

@@ -74,6 +74,16 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
     }
 }
 
+impl<T> Drop for Opening<T> {
+    /// Waits for the thread: a process is not to end while its driver starts.
+    fn drop(&mut self) {
+        if let Some((thread, _)) = self.opening.take() {
+            // What it has opened, or why it could not, matters no more.
+            _ = thread.join();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
