@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Manifest> {
     if let Some(hosts) = hosts {
         return shard::run(args, &hosts, start);
     }
-    let input = prepare(args)?;
+    let input = prepare(args, true)?;
 
     // From here on a signal leaves nothing behind.
     let control = Arc::new(Control::default());
@@ -135,13 +135,14 @@ struct Prepared {
     budget: Budget,
     analysis: Analysis,
     plan: Plan,
-    /// What the input holds, if that matters and can be told.
+    /// What the input holds, where the start of a GPU's driver left time to find out.
     sample: Option<Sample>,
     /// Whether this is all of the input, or the share of one of several processes.
     whole: bool,
 }
 
-fn prepare(args: &Args) -> anyhow::Result<Prepared> {
+/// Of `whole` the input is sampled while devices are found; a share is not known yet.
+fn prepare(args: &Args, whole: bool) -> anyhow::Result<Prepared> {
     let began = Instant::now();
     args.form()?;
     let workers = args.workers.count()?;
@@ -163,11 +164,11 @@ fn prepare(args: &Args) -> anyhow::Result<Prepared> {
     let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
     // Nothing fails between the beginning and the end of this.
     let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
-    let alone = workers == 1 && args.pipeline.cpu_indexers.is_none() && !finding.is_under_way();
-    let sample = if alone { None } else { pipeline::sample_of(args, &plan, &analysis) };
+    let early = whole && finding.is_under_way();
+    let sample = if early { pipeline::sample_of(args, &plan, &analysis) } else { None };
     let gpus = finding.choose(quiet)?;
     let roles = args.pipeline.roles(pipeline::indexing(args), workers, &budget, &gpus, quiet)?;
-    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, sample, whole: true })
+    Ok(Prepared { began, workers, gpus, roles, budget, analysis, plan, sample, whole })
 }
 
 /// Builds and publishes the next generation.
@@ -186,12 +187,12 @@ fn build_and_publish(
 /// Builds generation `number` in its empty folder and syncs it; publishes nothing.
 fn build_generation(
     args: &Args,
-    input: Prepared,
+    mut input: Prepared,
     number: u32,
     directory: PathBuf,
     control: &Arc<Control>,
 ) -> anyhow::Result<(Arc<Build>, Manifest)> {
-    let Placing { owners, report: placement } = pipeline::place(args, &input);
+    let Placing { owners, report: placement } = pipeline::place(args, &mut input);
     let Prepared { began, workers, gpus, roles, budget, analysis, plan, whole, .. } = input;
     let sizes = args.pipeline.gpu_sizes(&budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;

@@ -149,16 +149,20 @@ pub(super) fn sample_of(args: &Args, plan: &Plan, analysis: &Analysis) -> Option
 }
 
 /// Places the trie collections by a sample of the input.
-pub(super) fn place(args: &Args, input: &Prepared) -> Placing {
+pub(super) fn place(args: &Args, input: &mut Prepared) -> Placing {
     let (roles, indexing) = (&input.roles, indexing(args));
-    // One owner gets everything.
-    let Some(sample) = input.sample.as_ref().filter(|_| roles.indexers() > 1) else {
+    let sample = match roles.indexers() {
+        // One owner gets everything.
+        1 => None,
+        _ => input.sample.take().or_else(|| sample_of(args, &input.plan, &input.analysis)),
+    };
+    let Some(sample) = sample else {
         let report = json!({"by": "turn", "indexers": roles.indexers()});
         return Placing { owners: Arc::new(in_turn(roles)), report };
     };
     let placed = by_weight(&sample.weights, roles, &args.pipeline.rates.unwrap_or_default());
     if indexing == Indexing::Tokens && !args.workers.common.quiet {
-        eprintln!("millrace: {}", describe(&placed, sample, roles));
+        eprintln!("millrace: {}", describe(&placed, &sample, roles));
     }
     let report = json!({
         "by": "sample",

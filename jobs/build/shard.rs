@@ -15,9 +15,7 @@
 //! A process that fails before its shard is synced removes it. Afterwards it cannot know whether
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
-use super::{
-    Args, Prepared, accept_duplicates, build_generation, names, pipeline, prepare, reasons, totals,
-};
+use super::{Args, Prepared, accept_duplicates, build_generation, names, prepare, reasons, totals};
 use crate::args::{show_bytes, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::{Usage, signals};
@@ -94,7 +92,7 @@ pub(super) fn run(args: &Args, hosts: &Hosts, start: Instant) -> anyhow::Result<
 /// Checks the input, and takes the share of this process; also returns what all processes have to
 /// have alike.
 fn prepare_share(args: &Args, hosts: &Hosts) -> anyhow::Result<(Prepared, Vec<Setting>)> {
-    let mut input = prepare(args)?;
+    let mut input = prepare(args, false)?;
     if input.plan.reads_stdin() {
         let message = "standard input (-) cannot be shared among processes: give files, or build in one process";
         return Err(Usage(message.into()).into());
@@ -115,8 +113,6 @@ fn prepare_share(args: &Args, hosts: &Hosts) -> anyhow::Result<(Prepared, Vec<Se
     ];
     let settings = rows.map(|(name, value)| (name.to_string(), value)).into();
     input.plan = input.plan.share(hosts.process(), hosts.processes());
-    input.sample = pipeline::sample_of(args, &input.plan, &input.analysis);
-    input.whole = false;
     Ok((input, settings))
 }
 
