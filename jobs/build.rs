@@ -204,6 +204,7 @@ fn build_generation(
         max_document: args.max_document,
         strict: args.strict,
         workers,
+        writing: roles.writing(),
         make_indexer: match args.pipeline.parse_only {
             true => pipeline::discard(),
             false => gpus.make_indexer(roles, sizes, args.workers.common.quiet),

@@ -133,8 +133,10 @@ struct Spreading {
 
 /// What --delta is if it is left out.
 pub(crate) const DELTA: usize = 5;
-/// How long a worker of fgqp looks for work if --spin-us is left out.
-pub(crate) const PATIENCE: Duration = Duration::from_micros(200);
+/// How long a worker of fgqp looks for work, by --spin-us.
+pub(crate) fn patience(spin_us: Option<u32>) -> Duration {
+    Duration::from_micros(spin_us.unwrap_or(200).into())
+}
 
 impl Spreading {
     fn model(&self, processes: usize) -> Result<Model, Usage> {
@@ -146,7 +148,7 @@ impl Spreading {
                 if let Some(us) = self.cut_us {
                     cutting.least_ns = f64::from(us) * 1e3;
                 }
-                let patience = self.spin_us.map_or(PATIENCE, |us| Duration::from_micros(us.into()));
+                let patience = patience(self.spin_us);
                 Model::Fgqp { delta: self.delta.unwrap_or(DELTA), cutting, patience }
             }
             _ => Model::Inter,

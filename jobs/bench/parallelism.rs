@@ -11,7 +11,7 @@ mod rig;
 
 use super::{all_queries, quantile};
 use crate::Usage;
-use crate::query::{Model, PATIENCE, Ranking};
+use crate::query::{Model, Ranking, patience};
 use anyhow::Context;
 use millrace::generate::arrivals::Poisson;
 use millrace::query::output::Query;
@@ -22,7 +22,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Arguments of the experiment.
 #[derive(clap::Args, Clone, Debug)]
@@ -285,8 +285,11 @@ impl Point {
 
 impl Bench<'_> {
     fn fgqp(&self, delta: usize) -> Model {
-        let patience = self.args.spin_us.map_or(PATIENCE, |us| Duration::from_micros(us.into()));
-        Model::Fgqp { delta, cutting: Cutting::default(), patience }
+        self.fgqp_cut(delta, Cutting::default())
+    }
+
+    fn fgqp_cut(&self, delta: usize, cutting: Cutting) -> Model {
+        Model::Fgqp { delta, cutting, patience: patience(self.args.spin_us) }
     }
 
     fn all(&self) -> Vec<&Query> {

@@ -60,6 +60,8 @@ pub struct Build {
     pub strict: bool,
     /// Worker threads.
     pub workers: usize,
+    /// The worker that writes runs (`schedule::roles`).
+    pub writing: usize,
     /// Makes an indexer that takes tokens, by its number.
     pub make_indexer: MakeIndexer,
     /// How the placement of trie collections came about, for the report.

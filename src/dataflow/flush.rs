@@ -35,8 +35,8 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<Chunk>> {
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
         let build = build.clone();
         let worker = self.scope().index();
-        let last = build.workers as u64 - 1;
-        let to_writer = Exchange::new(move |_: &Local<Chunk>| last);
+        let writing = build.writing as u64;
+        let to_writer = Exchange::new(move |_: &Local<Chunk>| writing);
         self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
             // An owner that is ahead may have begun the next run.

@@ -1,7 +1,7 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::{Bench, ModelName, Point, Way};
-use crate::query::{Model, PATIENCE};
+use crate::query::Model;
 use millrace::query::output::Query;
 use millrace::query::pool::{Pool, Work};
 use millrace::query::searcher::{Begun, Cutting, Mode, Searcher};
@@ -168,8 +168,7 @@ impl Bench<'_> {
             let skip = postings / block_len;
             let cutting = Cutting { skip, ..Cutting::default() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);
-            let patience = PATIENCE;
-            ways.push(Way { model: Model::Fgqp { delta: LATENCY, cutting, patience }, workers });
+            ways.push(Way { model: self.fgqp_cut(LATENCY, cutting), workers });
         }
         for row in &rows {
             row.print()?;
