@@ -15,6 +15,7 @@ mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
+mod gpu_queries;
 mod layers;
 mod parallel;
 mod queries;
