@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn chunks_can_be_hashed_apart() {
-        let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5).map(|i| (i * i >> 7) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5).map(|i| ((i * i) >> 7) as u8).collect();
         for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5] {
             let bytes = &bytes[..length as usize];
             let hash_of = |chunk| xxh3_64(chunk).to_le_bytes();
