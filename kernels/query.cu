@@ -83,7 +83,8 @@ query_select(const Record* __restrict__ records, u32 first, State* states, const
     u32 r = first + blockIdx.x;
     const Record& record = records[r];
     if (is_answered(record, states)) return;
-    select_best(*(SelectShared*)shared_memory(), record, states[r], keys + record.keys, sorted + record.sorted,
+    SHARED(SelectShared, shared);
+    select_best(shared, record, states[r], keys + record.keys, sorted + record.sorted,
                 hits + record.hits);
 }
 

@@ -10,15 +10,6 @@
 // Each array begins at a multiple of 16 bytes. The postings of a window begin at a multiple of four;
 // padding repeats the docid before it. P is a multiple of 16.
 
-typedef unsigned char u8;
-typedef unsigned short u16;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
-#ifndef DYNAMIC_SHARED
-#define DYNAMIC_SHARED(type, name) extern __shared__ __align__(16) type name[]
-#endif
-
 #ifndef WINDOW_BITS
 #define WINDOW_BITS 16
 #endif
@@ -49,8 +40,6 @@ typedef unsigned long long u64;
 #define WINDOW (1u << WINDOW_BITS)
 #define MOST_TERMS 64
 #define BINS 256
-#define ALL 0xffffffffu
-#define NONE 0xffffffffu
 #define OVERFLOWN 0xffffffffu
 
 // A term of a query; src/gpu/query/plan.rs.
@@ -79,7 +68,7 @@ struct Record {
     u32 hits;          // the first of its hits
     float per_unit;    // of AND: score to bin
     u32 bar;           // sums below are not looked at in a sample
-    u32 spare;
+    u32 floor;         // nor are sums below this at any time
 };
 
 // What is known of a query so far.
@@ -99,12 +88,6 @@ struct List {
     const u32* exceptions;
     u32 exceptions_len;
 };
-
-// The dynamic shared memory of a block.
-__device__ __forceinline__ void* shared_memory() {
-    DYNAMIC_SHARED(uint4, dynamic_shared_memory);
-    return dynamic_shared_memory;
-}
 
 __device__ __forceinline__ u32 sum_of_warp(u32 value) {
     for (u32 step = 16; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);

@@ -24,9 +24,13 @@ struct Segment {
 template <u32 BITS>
 struct OrShared {
     u32 sums[WINDOW / 32 * BITS];
+    SHARED_GAP
     u32 found[FOUND];
+    SHARED_GAP
     u32 bins[BINS];
+    SHARED_GAP
     Segment segments[MOST_TERMS];
+    SHARED_GAP
     u32 next;
     u32 live;
     u32 postings;
@@ -34,6 +38,8 @@ struct OrShared {
     u32 base;
     u32 bar;
 };
+SHARED_IS(OrShared<8>, OR_SHARED_BYTES);
+SHARED_IS(OrShared<16>, WIDE_SHARED_BYTES);
 
 template <u32 BITS>
 struct Packed {
@@ -178,7 +184,7 @@ template <u32 BITS, u32 BLOCK>
 __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, const Record* records, u32 first,
                                            u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys,
                                            u32* work) {
-    OrShared<BITS>& shared = *(OrShared<BITS>*)shared_memory();
+    SHARED(OrShared<BITS>, shared);
     u32 tid = threadIdx.x;
     bool is_sample = step > 1;
     const u32 QUADS = WINDOW / 128 * BITS;
@@ -206,7 +212,8 @@ __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, c
         if (tid == 0) {
             u32 threshold = __ldcg(&states[r].threshold);
             u32 bar = threshold > record.slack ? threshold - record.slack : 1;
-            shared.bar = is_sample && bar < record.bar ? record.bar : bar;
+            u32 least = is_sample && record.floor < record.bar ? record.bar : record.floor;
+            shared.bar = bar < least ? least : bar;
         }
         add_up(shared, chunks, BLOCK / 32);
         __syncthreads();

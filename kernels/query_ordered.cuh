@@ -5,7 +5,13 @@
 
 struct OrderedShared {
     float sums[HALF];
+    SHARED_GAP
     u8 lists[HALF];
+};
+SHARED_IS(OrderedShared, ORDERED_SHARED_BYTES);
+
+struct CountShared {
+    u32 bins[BINS];
 };
 
 // Keys of the best k of all scores: digits of the greatest keys so far, how many documents have greater
@@ -19,7 +25,7 @@ struct Digits {
 
 __device__ __forceinline__ void ordered_half(const u8* arena, const Term* terms, const Record& record, u32 all_lists,
                                              u32 windows, const float* norms, u32 documents, u32* scores) {
-    OrderedShared& shared = *(OrderedShared*)shared_memory();
+    SHARED(OrderedShared, shared);
     u32 window = blockIdx.x / 2, half = blockIdx.x % 2 * HALF;
     for (u32 i = threadIdx.x; i < HALF; i += blockDim.x) {
         shared.sums[i] = 0.0f;
@@ -53,7 +59,8 @@ __device__ __forceinline__ u64 ordered_key(const u32* scores, u32 docid) { retur
 
 // Counts the digits at `shift` of all keys with the digits above it that were chosen.
 __device__ __forceinline__ void count_digits(const u32* scores, u32 documents, u32 shift, Digits& digits) {
-    u32* bins = (u32*)shared_memory();
+    SHARED(CountShared, shared);
+    u32* bins = shared.bins;
     for (u32 i = threadIdx.x; i < BINS; i += blockDim.x) bins[i] = 0;
     __syncthreads();
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < documents; i += (u64)gridDim.x * blockDim.x) {

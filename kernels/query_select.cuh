@@ -4,12 +4,15 @@
 
 struct SelectShared {
     u64 keys[SORTED];
+    SHARED_GAP
     u32 digits[BINS];
+    SHARED_GAP
     u32 len;
     u32 digit;
     u32 above;
     u32 at_digit;
 };
+SHARED_IS(SelectShared, SELECT_SHARED_BYTES);
 
 // Sorts `len` keys, a power of two, the greatest first.
 __device__ __forceinline__ void sort_keys(u64* keys, u32 len) {

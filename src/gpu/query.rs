@@ -6,6 +6,7 @@
 //! | [`batch`] | how queries become a batch, and results answers |
 //! | [`device`] | how a device takes batches and gives results |
 //! | [`list`] | how a postings list lies in the device's memory |
+//! | [`load`] | how a list of an index becomes one of a device |
 //! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
 //! | [`residency`] | which lists are in that memory, and which have to go |
 //! | [`slab`] | which memory queries use |
@@ -15,6 +16,7 @@
 pub mod batch;
 pub mod device;
 pub mod list;
+pub mod load;
 pub mod plan;
 pub mod residency;
 pub mod slab;
@@ -57,7 +59,7 @@ impl Default for Tuning {
 }
 
 /// Shared memory of a window's lists, its bins and all else but the sums and what is found.
-const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 64) as u32;
+const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
 
 impl Tuning {
     /// The largest windows that a device has room for whose blocks may have so much shared memory.
@@ -77,8 +79,13 @@ impl Tuning {
             ("FOUND", self.found),
             ("SORTED", self.sorted),
             ("SELECT_THREADS", self.select_threads),
+            ("OR_SHARED_BYTES", self.or_shared_bytes(8)),
+            ("WIDE_SHARED_BYTES", self.or_shared_bytes(16)),
+            ("SELECT_SHARED_BYTES", self.select_shared_bytes()),
+            ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
         ];
         let text = concat!(
+            include_str!("../../kernels/common.cuh"),
             include_str!("../../kernels/query_list.cuh"),
             include_str!("../../kernels/query_or.cuh"),
             include_str!("../../kernels/query_and.cuh"),

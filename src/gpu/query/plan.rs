@@ -72,10 +72,10 @@ pub struct QueryRecord {
     pub hits: u32,
     /// Score to bin, of AND.
     pub per_unit: f32,
-    /// Sums that a sample looks at.
+    /// Sums below this are not looked at in a sample.
     pub bar: u32,
-    /// Nothing.
-    pub spare: u32,
+    /// Nor are sums below this at any time.
+    pub floor: u32,
 }
 
 /// What is known of a query so far.
