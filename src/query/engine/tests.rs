@@ -252,8 +252,9 @@ fn whoever_sleeps_is_woken_by_a_query() {
         let engines = model.engines(&wakers);
         let mut crew = [0, 1].map(|worker| engines.engine(worker, &snapshot).unwrap());
         while crew[1].advance().unwrap() != Pace::Idle {}
-        let plan = Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
-        crew[0].submit(0, plan);
+        // An AND query has a task for each block of its shortest list.
+        let wanted = Wanted { mode: Mode::And, ..Wanted::default() };
+        crew[0].submit(0, Planner::default().plan(&snapshot, wanted, &term(7)).unwrap());
         crew[0].advance().unwrap();
         assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
     }
