@@ -47,10 +47,10 @@ fn golden_means_of_public_collections() {
     const NAMES: [&str; 9] =
         ["nDCG@10", "AP", "RR", "P@10", "R@100", "R@1000", "Success@10", "Bpref", "Judged@10"];
     for (collection, expected) in [
-        ("cacm", [0.4927, 0.3522, 0.7232, 0.3673, 0.7219, 0.9278, 0.9615, 0.9278, 0.3673]),
-        ("cisi", [0.3839, 0.2173, 0.6435, 0.3500, 0.4456, 0.9300, 0.8947, 0.9300, 0.3500]),
-        ("cranfield", [0.3682, 0.3063, 0.5289, 0.2320, 0.7382, 0.9515, 0.8578, 0.2699, 0.3044]),
-        ("vaswani", [0.4342, 0.2869, 0.6897, 0.3505, 0.6039, 0.9307, 0.8817, 0.9307, 0.3505]),
+        ("cacm", "0.4927 0.3522 0.7232 0.3673 0.7219 0.9278 0.9615 0.9278 0.3673"),
+        ("cisi", "0.3839 0.2173 0.6435 0.3500 0.4456 0.9300 0.8947 0.9300 0.3500"),
+        ("cranfield", "0.3682 0.3063 0.5289 0.2320 0.7382 0.9515 0.8578 0.2699 0.3044"),
+        ("vaswani", "0.4342 0.2869 0.6897 0.3505 0.6039 0.9307 0.8817 0.9307 0.3505"),
     ] {
         let Some(folder) = shared(&format!("collections/{collection}")) else { continue };
         let scratch = Scratch::new();
@@ -65,7 +65,8 @@ fn golden_means_of_public_collections() {
             job.stdin(run).ok().json_lines().remove(0)
         };
         let got = evaluate("trec");
-        for (name, expected) in NAMES.iter().zip(expected) {
+        for (name, expected) in NAMES.iter().zip(expected.split(' ')) {
+            let expected: f64 = expected.parse().unwrap();
             let value = got["measures"][name].as_f64().unwrap();
             assert!(
                 (value - expected).abs() < 5e-5,
