@@ -24,7 +24,6 @@
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
-//! | [`generate`] | how a collection of any size is made up |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
@@ -34,7 +33,6 @@ pub mod dataflow;
 pub mod dictionary;
 pub mod evaluate;
 pub mod fault;
-pub mod generate;
 pub mod gpu;
 pub mod index;
 pub mod input;
