@@ -13,7 +13,6 @@ use super::{all_queries, quantile};
 use crate::Usage;
 use crate::query::{Ranking, patience};
 use anyhow::Context;
-use millrace::generate::arrivals::Poisson;
 use millrace::query::engine::Model;
 use millrace::query::lines::Query;
 use millrace::query::searcher::{Cutting, Searcher};
@@ -25,6 +24,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use synthetic::arrivals::Poisson;
 
 /// Arguments of the experiment. Queries are AND, by small-adaptive, as in the paper, unless others are
 /// asked for.

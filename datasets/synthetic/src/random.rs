@@ -19,6 +19,9 @@ pub(super) enum Purpose {
     Documents = 2,
     Queries = 3,
     Arrivals = 4,
+    Clusters = 5,
+    Log = 6,
+    PageRank = 7,
 }
 
 /// A stream of random numbers.
@@ -64,7 +67,7 @@ impl Random {
             let (x, y) = (2.0 * self.fraction() - 1.0, 2.0 * self.fraction() - 1.0);
             let square = x * x + y * y;
             if square > 0.0 && square < 1.0 {
-                return x * (-2.0 * super::real::ln(square) / square).sqrt();
+                return x * (-2.0 * crate::real::ln(square) / square).sqrt();
             }
         }
     }
