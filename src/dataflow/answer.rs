@@ -38,7 +38,7 @@ pub(super) enum Outcome<S, T> {
     /// This goes out.
     Out(T),
     /// The engine is asked for another stage.
-    Again(Taken<S>, Plan),
+    Again(Box<(Taken<S>, Plan)>),
 }
 
 impl From<Numbered> for Asked {
@@ -198,7 +198,8 @@ where
         let batch = taken.batch;
         match (self.finish)(&self.context, taken, answer)? {
             Outcome::Out(out) => self.desk.hand_out(self.worker, batch, out),
-            Outcome::Again(taken, plan) => {
+            Outcome::Again(again) => {
+                let (taken, plan) = *again;
                 self.desk.begin(number, taken);
                 self.engine.submit(number, plan);
             }

@@ -51,6 +51,9 @@ pub(super) struct Context {
 /// Is told of an answer.
 type OnAnswer = Box<dyn Fn(u64, Duration) + Send + Sync>;
 
+/// Is told of a line that is no query.
+type OnRefused = Box<dyn Fn(&Refused) + Send + Sync>;
+
 /// Who is told of what happens in a query job while it runs.
 #[derive(Default)]
 pub struct Hooks {
@@ -58,7 +61,7 @@ pub struct Hooks {
     /// as its answer is there, before it is its turn to be written. Any worker may call it.
     pub on_answer: Option<OnAnswer>,
     /// Is called with every line that is no query, in their order.
-    pub on_refused: Option<Box<dyn Fn(&Refused) + Send + Sync>>,
+    pub on_refused: Option<OnRefused>,
 }
 
 /// What a query job counts.

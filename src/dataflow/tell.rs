@@ -52,7 +52,7 @@ pub(super) fn answer(
             let wanted = *plan.wanted();
             plan.want(Wanted { mode: Mode::Or, ..wanted });
             let taken = Taken { batch, asked: None, before: Some(named), began };
-            return Ok(Outcome::Again(taken, plan));
+            return Ok(Outcome::Again(Box::new((taken, plan))));
         }
         (None, _) => (named, Vec::new()),
     };
