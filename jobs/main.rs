@@ -20,6 +20,7 @@ mod info;
 mod merge;
 mod progress;
 mod query;
+mod query_gpus;
 mod report;
 mod show;
 mod signals;

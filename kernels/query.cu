@@ -42,15 +42,10 @@ query_wide_or(const u8* __restrict__ arena, const Term* __restrict__ terms, cons
     or_windows<16, WIDE_THREADS>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
 }
 
-// A warp for each window of each query.
-extern "C" __global__ void query_and(const u8* __restrict__ arena, const Term* __restrict__ terms,
-                                     const Record* __restrict__ records, u32 first, u32 records_len, u32 windows,
-                                     const float* __restrict__ norms, State* states, u32* bins, u64* keys) {
-    u64 items = (u64)records_len * windows, warps = (u64)gridDim.x * blockDim.x / 32;
-    for (u64 item = ((u64)blockIdx.x * blockDim.x + threadIdx.x) / 32; item < items; item += warps) {
-        u32 r = first + (u32)(item % records_len), window = (u32)(item / records_len);
-        and_window(arena, terms, records[r], r, window, windows, norms, states, bins, keys);
-    }
+extern "C" __global__ void __launch_bounds__(AND_THREADS)
+query_and(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+          u32 records_len, u32 windows, const float* __restrict__ norms, State* states, u32* bins, u64* keys) {
+    and_windows(arena, terms, records, first, records_len, windows, norms, states, bins, keys);
 }
 
 // `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all others

@@ -8,8 +8,8 @@ use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Argument, Array, Machine, Step, Zeroed};
 use millrace::gpu::query::twin::{Memory, hit_of};
-use millrace::query::searcher::Mode;
 use millrace::query::top_k::Hit;
+use millrace::query::wanted::Mode;
 use std::collections::HashMap;
 
 struct Random(u64);

@@ -8,18 +8,21 @@
 mod collection;
 
 use super::{all_queries, quantile};
-use crate::query::Ranking;
 use anyhow::{Context as _, bail};
 use collection::{OnDevice, Planned};
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::{QueryDevice, Slot, accumulation};
-use millrace::query::output::Query;
-use millrace::query::searcher::{Algorithm, Mode, Searcher};
+use millrace::index::generation::Generation;
+use millrace::query::lines::Query;
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use serde_json::json;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -84,7 +87,9 @@ fn print(line: serde_json::Value) -> anyhow::Result<()> {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
     let start = Instant::now();
-    let (device, planned) = collection::open(&args.index, &queries, args.terms, args.gpu_memory)?;
+    let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
+    let (device, planned) =
+        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory)?;
     if planned.is_empty() {
         bail!("no query has terms of the index, as many as --terms says");
     }
@@ -92,12 +97,13 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let postings: u64 = planned.iter().map(Planned::postings).sum();
     print(json!({
         "row": "load", "device": device.query.device().info().to_string(),
-        "documents": device.norms.len(), "queries": planned.len(), "lists": on.lists,
+        "documents": snapshot.norms().len(), "queries": planned.len(), "lists": on.lists,
         "postings": on.postings, "bytes": on.bytes, "load_s": on.seconds,
         "start_s": start.elapsed().as_secs_f64(),
         "postings_per_query": postings / planned.len() as u64,
     }))?;
-    let bench = Bench { args, device: &device.query, planned: &planned, on: &on };
+    let bench =
+        Bench { args, device: &device.query, planned: &planned, on: &on, snapshot: &snapshot };
     for (name, mode, k) in ROWS.into_iter().chain(COMPARED) {
         if args.wants("check") || args.wants(name) {
             bench.check(name, mode, k, &queries)?;
@@ -133,6 +139,7 @@ struct Bench<'a> {
     device: &'a QueryDevice,
     planned: &'a [Planned],
     on: &'a OnDevice,
+    snapshot: &'a Arc<Snapshot>,
 }
 
 impl Bench<'_> {
@@ -268,19 +275,19 @@ impl Bench<'_> {
         k: u32,
         queries: &[Query],
     ) -> anyhow::Result<Vec<Vec<Hit>>> {
-        let shared =
-            Ranking::plain(&self.args.index, mode, Algorithm::Exhaustive, k as usize).open()?;
+        let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
         let next = AtomicUsize::new(0);
         let found: Vec<anyhow::Result<Vec<(usize, Vec<Hit>)>>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads())
                 .map(|_| {
                     scope.spawn(|| {
-                        let mut searcher = Searcher::new(shared.clone());
+                        let mut searcher = Searcher::new();
                         let mut found = Vec::new();
                         loop {
                             let at = next.fetch_add(1, Ordering::Relaxed);
                             let Some(planned) = sample.get(at) else { return Ok(found) };
-                            let (hits, _) = searcher.search(&queries[planned.number].text)?;
+                            let text = &queries[planned.number].text;
+                            let (hits, _) = searcher.search(self.snapshot, &wanted, text)?;
                             found.push((at, hits.to_vec()));
                         }
                     })
@@ -463,7 +470,7 @@ impl Bench<'_> {
         k: u32,
         queries: &[Query],
     ) -> anyhow::Result<()> {
-        let shared = Ranking::plain(&self.args.index, mode, algorithm, k as usize).open()?;
+        let wanted = Wanted { k: k as usize, mode, algorithm };
         let next = AtomicUsize::new(0);
         let warm = Duration::from_secs_f64(self.args.seconds / 2.0);
         let until = warm + Duration::from_secs_f64(self.args.seconds);
@@ -472,12 +479,12 @@ impl Bench<'_> {
             let threads: Vec<_> = (0..threads())
                 .map(|_| {
                     scope.spawn(|| {
-                        let mut searcher = Searcher::new(shared.clone());
+                        let mut searcher = Searcher::new();
                         let mut count = 0;
                         while start.elapsed() < until {
                             let at = next.fetch_add(1, Ordering::Relaxed) % self.planned.len();
                             let text = &queries[self.planned[at].number].text;
-                            std::hint::black_box(searcher.search(text)?);
+                            std::hint::black_box(searcher.search(self.snapshot, &wanted, text)?);
                             count += u64::from(start.elapsed() >= warm);
                         }
                         Ok(count)

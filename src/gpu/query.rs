@@ -5,20 +5,25 @@
 //! | --- | --- |
 //! | [`batch`] | how queries become a batch, and results answers |
 //! | [`device`] | how a device takes batches and gives results |
+//! | [`engine`] | how workers have their queries answered by devices |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`load`] | how a list of an index becomes one of a device |
 //! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
 //! | [`residency`] | which lists are in that memory, and which have to go |
+//! | [`service`] | who drives a device |
 //! | [`slab`] | which memory queries use |
 //! | [`steps`] | which kernels answer a batch, one after the other |
 //! | [`twin`] | what they find |
 
 pub mod batch;
 pub mod device;
+pub mod engine;
+mod fetch;
 pub mod list;
 pub mod load;
 pub mod plan;
 pub mod residency;
+pub mod service;
 pub mod slab;
 pub mod steps;
 pub mod twin;
@@ -83,6 +88,7 @@ impl Tuning {
             ("WIDE_SHARED_BYTES", self.or_shared_bytes(16)),
             ("SELECT_SHARED_BYTES", self.select_shared_bytes()),
             ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
+            ("AND_SHARED_BYTES", self.and_shared_bytes()),
         ];
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
@@ -99,6 +105,12 @@ impl Tuning {
     /// Shared memory of a block that adds up sums of so many bits.
     pub fn or_shared_bytes(&self, bits: u32) -> u32 {
         (1 << self.window_bits) / 8 * bits + 4 * self.found + SHARED_BESIDE
+    }
+
+    /// Shared memory of a block of AND.
+    pub fn and_shared_bytes(&self) -> u32 {
+        const PORTION: u32 = 1024;
+        (1 << self.window_bits) / 8 + 4 * PORTION + plan::MOST_TERMS as u32 * 32 + 24
     }
 
     /// Shared memory of a block that selects.

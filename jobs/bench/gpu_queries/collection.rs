@@ -1,33 +1,28 @@
 //! The index on a device, and the queries as its engine takes them.
 
-use crate::query::Ranking;
-use anyhow::{Context as _, bail};
+use crate::query_gpus::usable;
+use anyhow::Context as _;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
-use millrace::gpu::discover::Discovery;
-use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::{ListMaker, Placed};
 use millrace::gpu::query::load::make_list;
 use millrace::gpu::query::plan::PlacedTerm;
 use millrace::gpu::query::residency::Ranges;
-use millrace::index::generation::Generation;
 use millrace::index::lexicon::TermEntry;
-use millrace::query::output::Query;
-use millrace::query::searcher::{Algorithm, Mode};
-use millrace::score::bm25::{Bm25, IdfKind, idf};
-use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
+use millrace::query::lines::Query;
+use millrace::query::plan::{Plan, Planner};
+use millrace::query::snapshot::Snapshot;
+use millrace::query::wanted::Wanted;
 use std::collections::HashMap;
-use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// A device with the norms of an index.
 pub(super) struct Opened {
     pub(super) query: QueryDevice,
-    pub(super) norms: Vec<f32>,
-    generation: Generation,
+    pub(super) snapshot: Arc<Snapshot>,
 }
 
 /// A term of a query: its lists, run by run.
@@ -47,6 +42,16 @@ pub(super) struct Planned {
 }
 
 impl Planned {
+    fn new(number: usize, plan: &Plan) -> Self {
+        let len = plan.terms().len();
+        let terms = plan.terms().iter().enumerate().map(|(t, term)| PlannedTerm {
+            entries: plan.lists().iter().skip(t).step_by(len).copied().collect(),
+            df: term.df,
+            weight: term.weight,
+        });
+        Self { number, terms: terms.collect() }
+    }
+
     pub(super) fn postings(&self) -> u64 {
         self.terms.iter().map(|term| u64::from(term.df)).sum()
     }
@@ -55,63 +60,23 @@ impl Planned {
 /// Opens the first device that can be used, and plans the queries whose distinct terms are as many as
 /// `terms` says and are all in the index.
 pub(super) fn open(
-    index: &Path,
+    snapshot: Arc<Snapshot>,
     queries: &[Query],
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
-    let discovery = Discovery::of_machine();
-    let usable = discovery.usable();
-    let (Some(info), Some(compiler), Some(driver)) =
-        (usable.first(), discovery.compiler.clone(), discovery.driver)
-    else {
-        let reasons: Vec<String> = discovery.missing.iter().map(ToString::to_string).collect();
-        bail!("no GPU can be used ({})", reasons.join("; "));
-    };
-    let toolchain = Toolchain { driver, compiler, cache: ModuleCache::of_user() };
-    let shared = Ranking::plain(index, Mode::Or, Algorithm::Auto, 10).open()?;
-    drop(shared);
-    let generation = Generation::open(index, false)?;
-    let documents = generation.documents().len();
-    let tokens = generation.manifest().statistics.tokens;
-    let mean = if documents == 0 { 0.0 } else { tokens as f64 / f64::from(documents) };
-    let (bm25, mut norms) = (Bm25::default(), Vec::new());
-    bm25.norms(generation.documents().lengths(), mean, &mut norms);
-    let query = QueryDevice::open(Device::open(info, 1)?, &toolchain, &norms, arena_bytes)?;
-    let mut planned = Vec::new();
+    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let device = Device::open(&devices[0], 1)?;
+    let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
+    let (mut planner, mut planned) = (Planner::default(), Vec::new());
     for (number, query) in queries.iter().enumerate() {
-        let terms = plan(&generation, query, &bm25)?;
-        let fits = (least..=most).contains(&terms.len());
-        if fits && terms.iter().all(|term| term.df > 0) {
-            planned.push(Planned { number, terms });
+        let plan = planner.plan(&snapshot, Wanted::default(), &query.text)?;
+        let fits = (least..=most).contains(&plan.terms().len());
+        if fits && plan.terms().iter().all(|term| term.df > 0) {
+            planned.push(Planned::new(number, &plan));
         }
     }
-    Ok((Opened { query, norms, generation }, planned))
-}
-
-fn plan(generation: &Generation, query: &Query, bm25: &Bm25) -> anyhow::Result<Vec<PlannedTerm>> {
-    let analysis = generation.manifest().analysis(generation.path())?;
-    let mut terms: Vec<(String, u32)> = Vec::new();
-    analysis.terms(query.text.as_bytes(), |term| {
-        match terms.iter_mut().find(|(old, _)| old == term) {
-            Some((_, times)) => *times += 1,
-            None => terms.push((term.to_owned(), 1)),
-        }
-    });
-    let mut planned = Vec::new();
-    for (term, times) in terms {
-        let collection = trie_collection(&term);
-        let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
-        let entries = generation
-            .runs()
-            .iter()
-            .map(|run| run.lexicon().find(collection, suffix))
-            .collect::<Result<Vec<_>, _>>()?;
-        let df = entries.iter().flatten().map(|entry| entry.df).sum();
-        let weight = bm25.weight(idf(generation.documents().len(), df, IdfKind::Lucene), times);
-        planned.push(PlannedTerm { entries, df, weight });
-    }
-    Ok(planned)
+    Ok((Opened { query, snapshot }, planned))
 }
 
 type Key = Vec<Option<u64>>;
@@ -150,10 +115,10 @@ impl OnDevice {
                 bytes.clear();
                 let windows = opened.query.windows();
                 let placed = make_list(
-                    &opened.generation,
+                    opened.snapshot.generation(),
                     &term.entries,
                     windows,
-                    &opened.norms,
+                    opened.snapshot.norms(),
                     &mut maker,
                     &mut bytes,
                 )?;

@@ -9,8 +9,8 @@ use super::plan::{
 };
 use super::steps::Groups;
 use super::twin::hit_of;
-use crate::query::searcher::Mode;
 use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
 use std::ops::Range;
 
 /// What a batch may hold.

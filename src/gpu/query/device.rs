@@ -14,7 +14,7 @@ use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Launched, Work};
 use crate::gpu::modules::Toolchain;
 use crate::gpu::pinned::is_done;
-use crate::query::searcher::Mode;
+use crate::query::wanted::Mode;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
 use cudarc::driver::{
     CudaEvent, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, result,
@@ -76,6 +76,7 @@ impl QueryDevice {
             let bytes = match name {
                 "query_sample" | "query_or" => tuning.or_shared_bytes(8),
                 "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
+                "query_and" => tuning.and_shared_bytes(),
                 "query_select" => tuning.select_shared_bytes(),
                 "ordered_scores" => tuning.ordered_shared_bytes(),
                 _ => 0,

@@ -75,7 +75,8 @@ impl Fetchers {
             };
             std::thread::Builder::new().name(format!("lists-{number}")).spawn(move || {
                 loop {
-                    let next = receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
+                    let next =
+                        receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
                     let Ok(wanted) = next else { return };
                     let came = fetcher.fetch(&wanted);
                     if sender.send((wanted.key, came)).is_err() {

@@ -116,7 +116,10 @@ impl Driver {
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers =
             Fetchers::start(fetchers, &snapshot, device.windows(), device.arena(), &lists)
-                .map_err(|source| GpuError::Thread { device: device.device().info().to_string(), source })?;
+                .map_err(|source| GpuError::Thread {
+                    device: device.device().info().to_string(),
+                    source,
+                })?;
         Ok(Self {
             device,
             snapshot,
@@ -205,9 +208,10 @@ impl Driver {
         while let Ok((key, came)) = self.fetchers.fetched.try_recv() {
             if came == Fetched::Lost {
                 // The next look at the device says why.
-                self.device.arena().write(0, &[]).map_err(|e| {
-                    self.device.device().call("copy a list to the device", e)
-                })?;
+                self.device
+                    .arena()
+                    .write(0, &[])
+                    .map_err(|e| self.device.device().call("copy a list to the device", e))?;
             }
             self.came(&key, came);
             any = true;
@@ -437,7 +441,7 @@ impl Driver {
         let lacks = open.keys.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
-        let docids: Range<u32> = self.snapshot.share().docids();
+        let docids: Range<u32> = self.snapshot.docids_of_share(0, 1);
         BatchQuery { terms, k: plan.wanted().k as u32, mode, docids }
     }
 

@@ -174,9 +174,8 @@ impl Machine {
 
     fn and(&self, windows: Windows, len: u32) -> Step {
         const THREADS: u32 = 128;
-        let warps = u64::from(len) * windows.len() as u64;
-        let most = u64::from(self.multiprocessors) * 10;
-        let blocks = warps.div_ceil(u64::from(THREADS / 32)).min(most) as u32;
+        let items = u64::from(len) * windows.len() as u64;
+        let blocks = items.min(u64::from(self.multiprocessors) * 12) as u32;
         let arguments = vec![
             In(Array::Arena, 0),
             In(Array::Terms, 0),
@@ -189,7 +188,8 @@ impl Machine {
             In(Array::Bins, 0),
             In(Array::Keys, 0),
         ];
-        let geometry = Geometry { blocks, threads: THREADS, shared_bytes: 0 };
+        let shared_bytes = self.tuning.and_shared_bytes();
+        let geometry = Geometry { blocks, threads: THREADS, shared_bytes };
         Step { kernel: "query_and", geometry, arguments }
     }
 
