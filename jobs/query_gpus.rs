@@ -53,7 +53,7 @@ pub(crate) struct Devices {
 /// There is none, and why.
 pub(crate) fn usable(cache: ModuleCache) -> anyhow::Result<(Vec<DeviceInfo>, Toolchain)> {
     let discovery = Discovery::of_machine();
-    let devices: Vec<DeviceInfo> = discovery.usable().into_iter().cloned().collect();
+    let devices: Vec<DeviceInfo> = discovery.usable();
     match (discovery.compiler.clone(), discovery.driver) {
         (Some(compiler), Some(driver)) if !devices.is_empty() => {
             Ok((devices, Toolchain { driver, compiler, cache }))
