@@ -59,12 +59,7 @@ pub(crate) fn usable(cache: ModuleCache) -> anyhow::Result<(Vec<DeviceInfo>, Too
             Ok((devices, Toolchain { driver, compiler, cache }))
         }
         _ => {
-            let missing = discovery.missing.iter().map(ToString::to_string);
-            let unfit = discovery.devices.iter().filter_map(|found| {
-                found.unfit.as_ref().map(|unfit| format!("{}: {unfit}", found.info))
-            });
-            let reasons: Vec<String> = missing.chain(unfit).collect();
-            anyhow::bail!("no GPU can be used: {}", reasons.join("; "))
+            anyhow::bail!("no GPU can be used: {}", discovery.reasons().join("; "))
         }
     }
 }

@@ -50,26 +50,16 @@ query_and(const u8* __restrict__ arena, const Term* __restrict__ terms, const Re
 
 // `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all others
 // their keys. `bits` are those of the sums.
-extern "C" __global__ void query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms,
-                                         const Record* __restrict__ records, u32 first, u32 each, u32 windows, u32 bits,
-                                         const float* __restrict__ norms, const State* __restrict__ states,
-                                         const u32* __restrict__ bins, u64* keys) {
+extern "C" __global__ void __launch_bounds__(RESCORE_THREADS)
+query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+              u32 each, u32 windows, u32 bits, const float* __restrict__ norms, const State* __restrict__ states,
+              const u32* __restrict__ bins, u64* keys) {
+    SHARED(RescoreShared, shared);
     u32 r = first + blockIdx.x / each;
     const Record& record = records[r];
     if (is_answered(record, states)) return;
-    u32 count = states[r].count;
-    if (count > record.capacity) return;
-    u32 threshold = kth_bin(bins + r * BINS, record.k, threadIdx.x % 32) << (bits - 8);
-    if (threshold < states[r].threshold) threshold = states[r].threshold;
-    u32 bar = threshold > record.slack ? threshold - record.slack : 1;
-    for (u32 i = blockIdx.x % each * blockDim.x + threadIdx.x; i < count; i += each * blockDim.x) {
-        u64 candidate = keys[record.keys + i], key = 0;
-        if ((u32)(candidate >> 32) >= bar) {
-            float score = exact_score(arena, terms, record, windows, norms, (u32)candidate);
-            if (score > 0.0f) key = key_of((u32)candidate, score);
-        }
-        keys[record.keys + i] = key;
-    }
+    rescore(shared, arena, terms, record, windows, bits, norms, states[r], bins + r * BINS, keys + record.keys,
+            blockIdx.x % each, each);
 }
 
 extern "C" __global__ void __launch_bounds__(SELECT_THREADS)

@@ -240,7 +240,10 @@ __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, c
                 for (u32 w = 0; w < 4; w++) enough |= Packed<BITS>::at_least(words[w], lift, any);
                 if (!(enough & Packed<BITS>::TOP)) continue;
                 for (u32 w = 0; w < 4; w++) {
-                    for (u32 p = 0; p < 32 / BITS; p++) {
+                    // The top bits of the sums that are enough, one after the other.
+                    u32 tops = Packed<BITS>::at_least(words[w], lift, any) & Packed<BITS>::TOP;
+                    for (; tops != 0; tops &= tops - 1) {
+                        u32 p = ((u32)__ffs((int)tops) - 1) / BITS;
                         u32 sum = words[w] >> (p * BITS) & Packed<BITS>::MASK;
                         u32 offset = (4 * i + w) * (32 / BITS) + p;
                         if (sum >= bar) take(shared, record, states, keys, r, window, offset, sum, is_sample);
@@ -265,9 +268,10 @@ __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, c
         }
         if (tid == 0) shared.found_len = 0;
         __syncthreads();
-        if (tid < 32) {
-            u32 bin = kth_bin(bins + r * BINS, record.k, tid);
-            if (tid == 0 && bin > 0) atomicMax(&states[r].threshold, bin << (BITS - 8));
+        // The second warp: the first looks up the next window meanwhile.
+        if (tid / 32 == 1) {
+            u32 bin = kth_bin(bins + r * BINS, record.k, tid % 32);
+            if (tid == 32 && bin > 0) atomicMax(&states[r].threshold, bin << (BITS - 8));
         }
     }
 }

@@ -1,3 +1,46 @@
+// Which candidates may be among the best k, and what are they worth? Blocks take some candidates at a time;
+// those whose sums are enough are gathered first, so that all threads have some to score.
+
+#define RESCORE_THREADS 128
+// Candidates that a block looks at together.
+#define GATHERED 1024
+
+struct RescoreShared {
+    u16 left[GATHERED];
+    SHARED_GAP
+    u32 len;
+    u32 bar;
+};
+SHARED_IS(RescoreShared, RESCORE_SHARED_BYTES);
+
+__device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, const Term* terms, const Record& record,
+                                        u32 windows, u32 bits, const float* norms, const State& state, const u32* bins,
+                                        u64* keys, u32 block, u32 blocks) {
+    u32 tid = threadIdx.x, count = state.count;
+    if (count > record.capacity) return;
+    if (tid < 32) {
+        u32 threshold = kth_bin(bins, record.k, tid) << (bits - 8);
+        if (threshold < state.threshold) threshold = state.threshold;
+        if (tid == 0) shared.bar = threshold > record.slack ? threshold - record.slack : 1;
+    }
+    for (u32 base = block * GATHERED; base < count; base += blocks * GATHERED) {
+        if (tid == 0) shared.len = 0;
+        __syncthreads();
+        u32 end = count - base < GATHERED ? count - base : GATHERED;
+        for (u32 i = tid; i < end; i += RESCORE_THREADS) {
+            if ((u32)(keys[base + i] >> 32) >= shared.bar) shared.left[atomicAdd(&shared.len, 1)] = (u16)i;
+            else keys[base + i] = 0;
+        }
+        __syncthreads();
+        for (u32 i = tid; i < shared.len; i += RESCORE_THREADS) {
+            u32 at = base + shared.left[i], docid = (u32)keys[at];
+            float score = exact_score(arena, terms, record, windows, norms, docid);
+            keys[at] = score > 0.0f ? key_of(docid, score) : 0;
+        }
+        __syncthreads();
+    }
+}
+
 // Which candidates are the best k? By a block for each query: if more than SORTED are left, digits of
 // their keys are counted from the highest on until few enough have the same or greater ones; these are
 // sorted, in shared memory if they fit.

@@ -2,6 +2,8 @@
 //! documents in the same order with the same scores, to the bit.
 
 use crate::emulation::{Arg, Buffer, Emulator, Launch};
+use crate::gpu::found;
+use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
@@ -326,4 +328,41 @@ fn twin_the_ordered_kernels_answer_what_overflows() {
         let overflown = check(&emulator, &collection, &queries, &room(8), seed);
         assert!(overflown > 0, "{kind:?}");
     }
+}
+
+/// Queries of a collection on a device and on the CPU, through the binary.
+#[test]
+fn a_device_answers_as_the_cpu_does() {
+    if found().is_none() {
+        return;
+    }
+    let fixture = Fixture::new(71, 4000);
+    let queries = fixture.queries(72, 300).join("\n");
+    for mode in ["or", "and", "and-or"] {
+        for k in ["1", "10", "1000", "70000"] {
+            let asked = ["--mode", mode, "-k", k, "--format", "tsv"];
+            let of = |more: &[&str]| {
+                let job = fixture.query(&asked).args(more).stdin(queries.clone());
+                job.ok().text().to_owned()
+            };
+            let expected = of(&["--algorithm", "exhaustive"]);
+            assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
+            let range = of(&["--docids", "100..3000"]);
+            assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+            // Hardly any list has room.
+            assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
+        }
+    }
+}
+
+#[test]
+fn without_a_device_the_job_says_why() {
+    let fixture = Fixture::new(73, 30);
+    let job = fixture.query(&["--device", "gpu"]).env("CUDA_VISIBLE_DEVICES", "").stdin("x\n");
+    job.fails(1).says("no GPU can be used");
+    for more in [["--gpus", "1"], ["--gpu-memory", "1G"]] {
+        fixture.query(&more).stdin("x\n").fails(2).says("goes with --device gpu");
+    }
+    let more = ["--device", "gpu", "--parallelism", "fgqp"];
+    fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");
 }

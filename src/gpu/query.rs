@@ -67,6 +67,9 @@ impl Default for Tuning {
 const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
 
 impl Tuning {
+    /// Shared memory of a block that scores candidates.
+    pub const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
+
     /// The largest windows that a device has room for whose blocks may have so much shared memory.
     pub fn of_device(shared_bytes: u32) -> Self {
         let all = [16, 15, 14, 13].map(|window_bits| Self { window_bits, ..Self::default() });
@@ -89,6 +92,7 @@ impl Tuning {
             ("SELECT_SHARED_BYTES", self.select_shared_bytes()),
             ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
             ("AND_SHARED_BYTES", self.and_shared_bytes()),
+            ("RESCORE_SHARED_BYTES", Self::RESCORE_SHARED_BYTES),
         ];
         let text = concat!(
             include_str!("../../kernels/common.cuh"),

@@ -196,7 +196,7 @@ impl Machine {
     fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> Step {
         const THREADS: u32 = 128;
         // Enough blocks for the device, however few queries there are.
-        let each = (self.multiprocessors * 8).div_ceil(len).clamp(4, 64);
+        let each = (self.multiprocessors * 16).div_ceil(len).clamp(4, 32);
         let arguments = vec![
             In(Array::Arena, 0),
             In(Array::Terms, 0),
@@ -210,7 +210,8 @@ impl Machine {
             In(Array::Bins, 0),
             In(Array::Keys, 0),
         ];
-        let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes: 0 };
+        let shared_bytes = Tuning::RESCORE_SHARED_BYTES;
+        let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes };
         Step { kernel: "query_rescore", geometry, arguments }
     }
 
