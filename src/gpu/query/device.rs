@@ -81,10 +81,13 @@ impl QueryDevice {
                 "ordered_scores" => tuning.ordered_shared_bytes(),
                 _ => 0,
             };
-            let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            function
-                .set_attribute(most, bytes as i32)
-                .map_err(|e| device.call("take shared memory for a kernel", e))?;
+            // Kernels may have 48 KiB without asking.
+            if bytes > 48 << 10 {
+                let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                function
+                    .set_attribute(most, bytes as i32)
+                    .map_err(|e| device.call("take shared memory for a kernel", e))?;
+            }
             functions.insert(name, function);
         }
         let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };

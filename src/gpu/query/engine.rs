@@ -179,6 +179,7 @@ impl Engines for GpuEngines {
             ready: Vec::new(),
             back: VecDeque::new(),
             cpu,
+            counts: self.counts.clone(),
             out: 0,
             room: self.room,
         }))
@@ -194,6 +195,7 @@ struct GpuEngine {
     /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
     cpu: Box<dyn QueryEngine>,
+    counts: Arc<Counts>,
     /// Queries that devices have of this worker.
     out: usize,
     room: usize,
@@ -226,7 +228,10 @@ impl QueryEngine for GpuEngine {
         };
         match sent {
             Ok(()) => self.out += 1,
-            Err(job) => self.back.push_back((job.number, *job.plan)),
+            Err(job) => {
+                self.counts.lost.fetch_add(1, Ordering::Relaxed);
+                self.back.push_back((job.number, *job.plan));
+            }
         }
     }
 
