@@ -64,6 +64,9 @@ fn parse_terms(text: &str) -> Result<(usize, usize), String> {
     Ok((least.parse().map_err(|_| wrong())?, most.parse().map_err(|_| wrong())?))
 }
 
+/// Answers of the CPU to some queries of a sample, by their places.
+type Part = anyhow::Result<Vec<(usize, Vec<Hit>)>>;
+
 /// The ways to ask that are compared and timed.
 const ROWS: [(&str, Mode, u32); 3] =
     [("or-10", Mode::Or, 10), ("or-1000", Mode::Or, 1000), ("and-10", Mode::And, 10)];
@@ -277,7 +280,7 @@ impl Bench<'_> {
     ) -> anyhow::Result<Vec<Vec<Hit>>> {
         let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
         let next = AtomicUsize::new(0);
-        let found: Vec<anyhow::Result<Vec<(usize, Vec<Hit>)>>> = std::thread::scope(|scope| {
+        let found: Vec<Part> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads())
                 .map(|_| {
                     scope.spawn(|| {
