@@ -19,6 +19,7 @@ mod gpu_indexer;
 mod layers;
 mod parallel;
 mod queries;
+mod query_lines;
 mod records;
 mod streaming;
 mod wei11;
