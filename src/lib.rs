@@ -20,6 +20,7 @@
 //! | [`index`] | how a generation lies on disk, is read, checked, merged and published |
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
+//! | [`rebuild`] | how an index follows its sources |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
@@ -38,6 +39,7 @@ pub mod index;
 pub mod input;
 pub mod order;
 pub mod query;
+pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;
