@@ -74,7 +74,7 @@ pub(super) struct Place<'a> {
 impl Place<'_> {
     /// Line and column of a byte of the text, from 1.
     pub(super) fn line_and_column(&self, at: usize) -> (usize, usize) {
-        let before = &self.text[..self.text.floor_char_boundary(at)];
+        let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
