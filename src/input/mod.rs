@@ -15,6 +15,7 @@ pub mod cutter;
 pub mod decoder;
 pub mod document;
 pub mod gzip;
+pub mod hash;
 pub mod html;
 mod json;
 pub mod jsonl;
