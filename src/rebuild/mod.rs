@@ -3,6 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod changes;
 pub mod job_file;
 pub mod schedule;
+pub mod table;
 pub mod values;
