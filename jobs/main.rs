@@ -13,8 +13,6 @@ mod cluster;
 mod demo;
 mod devices;
 mod generate;
-mod gpus;
-mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -66,8 +64,9 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
-        Job::Build(args) => build::run(&args).map(drop),
+        Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Merge(args) => merge::run(&args),

@@ -18,6 +18,7 @@ pub mod gzip;
 pub mod html;
 mod json;
 pub mod jsonl;
+pub mod memory;
 pub mod piece;
 mod pipe;
 pub mod plain;
