@@ -18,6 +18,7 @@ use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::sync_run;
+use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -213,7 +214,7 @@ fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::Inp
         .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
             path: absolute(&build.plan.path(input)),
             bytes,
-            hash: format!("xxh3:{hash:016x}"),
+            hash: format!("{}:{hash:016x}", input_hash::NAME),
             format: build.plan.inputs[input as usize].format.to_string(),
             compression: compression.to_string(),
         })
