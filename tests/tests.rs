@@ -20,6 +20,7 @@ mod layers;
 mod parallel;
 mod queries;
 mod query_lines;
+mod rebuild;
 mod records;
 mod streaming;
 mod wei11;
