@@ -1,17 +1,19 @@
 //! `millrace demo`: an index over a small collection, and a handful of queries, readably.
 
-use crate::build;
-use crate::query::Ranking;
+use crate::args::command;
+use crate::build::explain;
+use crate::signals;
 use anyhow::Context;
-use clap::Parser;
+use millrace::build::{BuildOptions, build};
 use millrace::query::lines::{Lines, Query};
 use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::Snapshot;
+use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::Wanted;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The collection that comes with millrace, and queries for it.
 const FILES: [(&str, &[u8]); 2] = [
@@ -20,7 +22,7 @@ const FILES: [(&str, &[u8]); 2] = [
 ];
 const QUERIES: &str = include_str!("../datasets/tiny/queries.tsv");
 /// Hits that are shown for a query.
-const SHOWN: &str = "5";
+const SHOWN: usize = 5;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -28,19 +30,6 @@ pub(crate) struct Args {
     /// A file or folder of your own; type queries at the prompt.
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-}
-
-/// The arguments of a build and of queries, with their defaults.
-#[derive(Parser)]
-struct Defaults {
-    #[command(flatten)]
-    build: build::Args,
-}
-
-#[derive(Parser)]
-struct RankingDefaults {
-    #[command(flatten)]
-    ranking: Ranking,
 }
 
 /// Runs the job.
@@ -58,17 +47,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             input
         }
     };
-    let mut build = Defaults::parse_from([
-        "demo".as_ref(),
-        "--index".as_ref(),
-        index.as_os_str(),
-        input.as_os_str(),
-    ])
-    .build;
-    build.workers.common.quiet = true;
-    let manifest = build::run(&build)?;
+    let mut options = BuildOptions::of_paths(&index, [input]);
+    let control = options.control.clone();
+    options.command = command();
+    // At the prompt nobody looks at the control.
+    signals::watch(&control, Some(Duration::from_secs(1)))?;
+    let report = build(options).map_err(explain)?;
     let mut out = std::io::stdout();
-    let s = &manifest.statistics;
     writeln!(
         out,
         "Indexed {}: {} documents, {} terms, {} postings.",
@@ -76,19 +61,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .as_deref()
             .unwrap_or(Path::new("the collection that comes with millrace"))
             .display(),
-        s.documents,
-        s.terms,
-        s.postings
+        report.documents,
+        report.terms,
+        report.postings
     )?;
-    let ranking = RankingDefaults::parse_from([
-        "demo".as_ref(),
-        "--index".as_ref(),
-        index.as_os_str(),
-        "-k".as_ref(),
-        SHOWN.as_ref(),
-    ])
-    .ranking;
-    let demo = Demo { snapshot: ranking.open()?, wanted: ranking.wanted() };
+    let snapshot = Snapshot::open(&index, false, Scoring::default())?;
+    let demo = Demo { snapshot, wanted: Wanted { k: SHOWN, ..Wanted::default() } };
     if args.path.is_none() {
         demo.answer_all(QUERIES.as_bytes())?;
         writeln!(out, "\nNow with your own files: millrace demo PATH, or see README.md.")?;

@@ -14,13 +14,12 @@ mod demo;
 mod devices;
 mod evaluate;
 mod generate;
-mod gpus;
-mod heap;
 mod info;
 mod merge;
 mod progress;
 mod query;
 mod query_gpus;
+mod rebuild;
 mod report;
 mod show;
 mod signals;
@@ -43,6 +42,8 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
+    /// Keep an index up to date with its sources: on a schedule, or once.
+    Rebuild(rebuild::Args),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
@@ -70,11 +71,13 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
-        Job::Build(args) => build::run(&args).map(drop),
+        Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),
+        Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),

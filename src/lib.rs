@@ -21,23 +21,29 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
+//! | [`rebuild`] | what a job file asks for, and what the rebuilds of an index have done |
+//! | [`follow`] | how an index is brought up to date with its sources |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`build`](mod@build) | how a program builds an index |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
+pub mod build;
 pub mod cluster;
 pub mod codec;
 pub mod dataflow;
 pub mod dictionary;
 pub mod evaluate;
 pub mod fault;
+pub mod follow;
 pub mod gpu;
 pub mod index;
 pub mod input;
 pub mod order;
 pub mod query;
+pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;

@@ -20,6 +20,8 @@ mod gpu_queries;
 mod layers;
 mod parallel;
 mod queries;
+mod query_lines;
+mod rebuild;
 mod records;
 mod streaming;
 mod wei11;

@@ -9,7 +9,8 @@ use millrace::index::format::{CURRENT, MANIFEST, RUNS};
 use millrace::index::generation::Generation;
 use millrace::index::list::Form;
 use millrace::index::manifest::Manifest;
-use millrace::index::merge::merge_runs;
+use millrace::index::merge::{Merging, merge_runs};
+use millrace::index::storage::Stop;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
@@ -135,7 +136,9 @@ fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
 fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let generation = index.join("gen-000001");
     let runs = Manifest::read(&generation)?.runs;
-    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1, Form::default()).map(drop)
+    let (threads, form, stop) = (1, Form::default(), Stop::default());
+    let merging = Merging { memory_bytes: MERGE_BYTES, threads, form, stop };
+    merge_runs(&generation, &runs, to, 0, &merging).map(drop)
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -151,17 +151,17 @@ where
             }
         }
         let pace = self.engine.advance()?;
-        let mut answers = std::mem::take(&mut self.answers);
+        let (mut answers, mut again) = (std::mem::take(&mut self.answers), false);
         self.engine.take(&mut answers);
         for answer in answers.drain(..) {
             let number = answer.number;
             let taken = self.desk.end(number).ok_or("an engine has answered what was not asked")?;
-            self.finish(number, taken, Some(answer))?;
+            again |= self.finish(number, taken, Some(answer))?;
         }
         self.answers = answers;
         // What waits and has room is taken before this worker looks elsewhere.
         let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room() > 0;
-        Ok(if more { Pace::Busy } else { pace })
+        Ok(if again || more { Pace::Busy } else { pace })
     }
 
     /// Plans a query that was taken, and submits it.
@@ -180,7 +180,8 @@ where
                 }
                 Err(_) => {
                     let (number, asked) = (numbered.number, Some(Asked::Text(numbered)));
-                    return self.finish(number, Taken { batch, asked, before, began }, None);
+                    self.finish(number, Taken { batch, asked, before, began }, None)?;
+                    return Ok(());
                 }
             },
         };
@@ -189,21 +190,25 @@ where
         Ok(())
     }
 
+    /// Hands an answer out, or asks the engine again; says whether it did.
     fn finish(
         &mut self,
         number: u64,
         taken: Taken<S>,
         answer: Option<Answer>,
-    ) -> Result<(), Cause> {
+    ) -> Result<bool, Cause> {
         let batch = taken.batch;
         match (self.finish)(&self.context, taken, answer)? {
-            Outcome::Out(out) => self.desk.hand_out(self.worker, batch, out),
+            Outcome::Out(out) => {
+                self.desk.hand_out(self.worker, batch, out);
+                Ok(false)
+            }
             Outcome::Again(again) => {
                 let (taken, plan) = *again;
                 self.desk.begin(number, taken);
                 self.engine.submit(number, plan);
+                Ok(true)
             }
         }
-        Ok(())
     }
 }

@@ -1,5 +1,8 @@
 //! What do the operators of the query job share, and how are they joined?
 
+#[cfg(test)]
+mod tests;
+
 use super::answer::answer;
 use super::ask::Ask;
 use super::asked::{Found, NamedHit};

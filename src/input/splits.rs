@@ -1,7 +1,8 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
 use super::{Compression, Format, Unknown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -16,7 +17,7 @@ use crate::order::PIECE_BYTES;
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it is; `None` for standard input.
+    /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
     /// file given by itself is its file name. Without `.gz` or `.zst`.
@@ -47,6 +48,24 @@ pub struct Plan {
     pub ignored: u64,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
+    /// What has no path is documents in memory, not standard input.
+    memory: bool,
+}
+
+/// Files and folders with one format.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// In their order.
+    pub paths: Vec<PathBuf>,
+    /// Found out for each file if none is given.
+    pub format: Option<Format>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inputs = self.inputs.len();
+        f.debug_struct("Plan").field("inputs", &inputs).field("splits", &self.splits).finish()
+    }
 }
 
 /// Why the input cannot be read.
@@ -63,7 +82,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// No format was given, and neither the name nor the content tells it.
-    #[error("{path}: {source}; name the format with --format")]
+    #[error("{path}: {source}; its format has to be named")]
     UnknownFormat {
         /// The file.
         path: String,
@@ -72,14 +91,14 @@ pub enum InputError {
         source: Unknown,
     },
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
-    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    #[error("{path}: this is not a plain file, so that its format has to be named")]
     NotAFile {
         /// The pipe.
         path: String,
     },
     /// A folder has no file that millrace reads.
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); name the format with --format to read all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); a format that is named reads all files"
     )]
     NothingInFolder {
         /// The folder.
@@ -119,8 +138,10 @@ impl Opened {
 /// Bytes that are read to find a format.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The path of standard input, on the command line and in messages.
+/// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
+/// The path of documents in memory, in messages and in the manifest.
+pub const MEMORY: &str = "(memory)";
 
 impl Plan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
@@ -130,24 +151,60 @@ impl Plan {
     /// # Errors
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        let (inputs, splits) = Default::default();
-        let mut plan = Self { inputs, splits, ignored: 0, pipes: Mutex::default() };
+        let mut plan = Self::empty();
         for argument in arguments {
-            if argument.as_os_str() == STDIN {
-                plan.add_stdin(format)?;
-            } else if metadata(argument)?.is_dir() {
-                plan.add_folder(argument, format)?;
-            } else {
-                let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let format = match format.or_else(|| format_of_name(argument)) {
-                    Some(format) => format,
-                    None => format_of_content(argument)?,
-                };
-                plan.add_file(argument.clone(), Path::new(name), format)?;
-            }
+            plan.add(argument, format)?;
         }
         plan.make_splits();
         Ok(plan)
+    }
+
+    /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
+    /// more than once is read once, in its first place.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_sources(sources: &[Source]) -> Result<Self, InputError> {
+        let mut plan = Self::empty();
+        for Source { paths, format } in sources {
+            for path in paths {
+                plan.add(path, *format)?;
+            }
+        }
+        let mut seen = HashSet::new();
+        plan.inputs.retain(|input| input.path.is_none() || seen.insert(input.path.clone()));
+        plan.make_splits();
+        Ok(plan)
+    }
+
+    /// A plan of some of the files, for which `keep` says so, by their numbers.
+    pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Self::empty();
+        let files = self.inputs.iter().enumerate();
+        let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
+        plan.inputs = files.map(|(_, input)| input.clone()).collect();
+        plan.make_splits();
+        plan
+    }
+
+    fn empty() -> Self {
+        let (inputs, splits) = Default::default();
+        Self { inputs, splits, ignored: 0, pipes: Mutex::default(), memory: false }
+    }
+
+    fn add(&mut self, argument: &PathBuf, format: Option<Format>) -> Result<(), InputError> {
+        if argument.as_os_str() == STDIN {
+            return self.add_stdin(format);
+        }
+        if metadata(argument)?.is_dir() {
+            return self.add_folder(argument, format);
+        }
+        let name = argument.file_name().unwrap_or(argument.as_os_str());
+        let format = match format.or_else(|| format_of_name(argument)) {
+            Some(format) => format,
+            None => format_of_content(argument)?,
+        };
+        self.add_file(argument.clone(), Path::new(name), format)
     }
 
     /// Bytes of all inputs whose size is known.
@@ -155,8 +212,14 @@ impl Plan {
         self.inputs.iter().map(|input| input.bytes).sum()
     }
 
-    /// Whether standard input is a part of it.
-    pub fn reads_stdin(&self) -> bool {
+    /// The plan of one input that is read once and is open already.
+    pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
+        let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
+        Self { inputs: vec![input], splits: vec![split], ignored: 0, pipes, memory: true }
+    }
+
+    /// Whether standard input or documents in memory are a part of it, which only this process has.
+    pub fn reads_once(&self) -> bool {
         self.inputs.iter().any(|input| input.path.is_none())
     }
 
@@ -331,6 +394,9 @@ impl Plan {
         let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
             (Some(pipe), _) => pipe,
+            (None, None) if self.memory => {
+                return Err(io::Error::other("documents in memory are read once"));
+            }
             (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
             (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
         };
@@ -354,6 +420,7 @@ impl Plan {
     pub fn path(&self, input: u32) -> String {
         match &self.inputs[input as usize].path {
             Some(path) => path.display().to_string(),
+            None if self.memory => MEMORY.to_string(),
             None => STDIN.to_string(),
         }
     }
