@@ -36,7 +36,7 @@ impl Room {
     /// Room for the candidates of a query that asks for so many hits.
     pub fn capacity(&self, k: u32) -> u32 {
         // The threshold of a sample lets some times k documents through until it has risen.
-        (32 * k).clamp(self.candidates.max(k), (1 << 19).max(4 * k).max(self.candidates))
+        (128 * k).clamp(self.candidates.max(k), (1 << 21).max(self.candidates))
     }
 }
 
