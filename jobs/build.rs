@@ -18,7 +18,7 @@ use millrace::index::list::{Form, ListCodec};
 use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
-use millrace::index::run::sync_run;
+use millrace::index::run::{join, sync_run};
 use millrace::input::splits::Plan;
 use millrace::input::{Format, hash as input_hash};
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
@@ -272,9 +272,7 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     if whole {
         accept_duplicates(args, &duplicates)?;
     }
-    done.runs.sort_by_key(|(run, _)| run.first_docid);
-    let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
-    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    let (mut runs, mut files) = join(&build.directory, done.runs, documents.runs)?;
     // What the process has not given back counts too.
     let memory = build.budget.memory.saturating_sub(resident_memory());
     if runs.len() > 1 && !args.no_merge {
@@ -326,7 +324,6 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
             eprintln!("millrace: {skipped} records were skipped in all");
         }
     }
-    files.extend(documents.files);
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Manifest {
         format: VERSION,

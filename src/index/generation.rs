@@ -5,7 +5,7 @@
 
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::{LENGTHS, MANIFEST};
+use crate::index::format::MANIFEST;
 use crate::index::manifest::Manifest;
 use crate::index::publish;
 use crate::index::run::Run;
@@ -43,16 +43,7 @@ impl Generation {
     pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
         let files = &manifest.files;
-        let documents = Documents::open(path, files)?;
-        let statistics = &manifest.statistics;
-        for (at, expected, found) in [
-            (16, statistics.documents, u64::from(documents.len())),
-            (24, statistics.tokens, documents.tokens()),
-        ] {
-            if expected != found {
-                return Err(IndexError::damaged(&path.join(LENGTHS), at, expected, found));
-            }
-        }
+        let documents = Documents::open(path, &manifest)?;
         let open = |entry| Run::open(path, entry, files, verify);
         let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         for run in &runs {
@@ -71,7 +62,7 @@ impl Generation {
         &self.manifest
     }
 
-    /// Returns the documents' table.
+    /// Returns the documents of all runs.
     pub fn documents(&self) -> &Documents {
         &self.documents
     }
@@ -186,7 +177,7 @@ mod tests {
         build(a.path(), &collection(1, 10, 10), &[]);
         build(b.path(), &collection(2, 10, 10), &[]);
         let generation = |folder: &tempfile::TempDir| folder.path().join("gen-000001");
-        for name in ["documents.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
+        for name in ["runs/000000.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
             let path = generation(&a).join(name);
             let bytes = fs::read(&path).unwrap();
             fs::copy(generation(&b).join(name), &path).unwrap();

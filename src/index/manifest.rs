@@ -120,6 +120,12 @@ pub struct RunEntry {
     pub terms: u64,
     /// Its postings.
     pub postings: u64,
+    /// The tokens of its documents.
+    pub tokens: u64,
+    /// The first of the manifest's inputs that its documents lie in: number 0 of its own.
+    pub first_input: u32,
+    /// How many inputs there are from that one to the last.
+    pub inputs: u32,
 }
 
 /// An input.
@@ -178,9 +184,7 @@ impl Manifest {
 
     /// Returns what is wrong when the parts are looked at together.
     fn inconsistency(&self) -> Option<String> {
-        use crate::index::format::{
-            ENDS, LENGTHS, LOCATIONS, NAMES, is_run_name, lexicon_name, postings_name,
-        };
+        use crate::index::format::{Kind, is_run_name, run_file};
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
@@ -188,8 +192,8 @@ impl Manifest {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }
-        let (mut next, mut postings, mut terms) = (0u64, 0u64, 0u64);
-        let mut expected: Vec<_> = [LENGTHS, NAMES, ENDS, LOCATIONS].map(String::from).into();
+        let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
+        let mut expected = Vec::new();
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is no name of a run", run.name));
@@ -203,7 +207,13 @@ impl Manifest {
             next += u64::from(run.documents);
             postings = postings.saturating_add(run.postings);
             terms = terms.saturating_add(run.terms);
-            expected.extend([lexicon_name(&run.name), postings_name(&run.name)]);
+            tokens = tokens.saturating_add(run.tokens);
+            let end = u64::from(run.first_input) + u64::from(run.inputs);
+            if end > self.inputs.len() as u64 {
+                let inputs = self.inputs.len();
+                return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
+            }
+            expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
         }
         let statistics = &self.statistics;
         if next != statistics.documents || next > u64::from(u32::MAX) {
@@ -211,6 +221,9 @@ impl Manifest {
         }
         if postings != statistics.postings {
             return Some(format!("runs hold {postings} postings of {}", statistics.postings));
+        }
+        if tokens != statistics.tokens {
+            return Some(format!("runs hold {tokens} tokens of {}", statistics.tokens));
         }
         let most = self.runs.iter().map(|run| run.terms).max().unwrap_or(0);
         if !(most..=terms).contains(&statistics.terms) {
@@ -220,7 +233,7 @@ impl Manifest {
         expected.sort();
         found.sort();
         if expected != found {
-            return Some("files are not those of the documents and of every run".into());
+            return Some("files are not those of every run".into());
         }
         None
     }

@@ -3,8 +3,8 @@
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
 //! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
-//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The lengths of the documents, which the lists'
-//! bounds are made of, come from the documents' table. When the windows would become too small to be of use, neighbouring runs are
+//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The documents are copied
+//! first; their lengths, which the lists' bounds are made of, are read again from there. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each, and one
@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod documents;
 mod lengths;
 mod parts;
 mod published;
@@ -23,7 +24,7 @@ mod tests;
 pub use published::{Merged, Recode, merge_index};
 
 use crate::index::error::IndexError;
-use crate::index::format::{lexicon_name, postings_name, run_name};
+use crate::index::format::{Kind, run_file, run_name};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
@@ -55,8 +56,7 @@ struct Input {
 }
 
 /// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
-/// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
-/// documents' table is there.
+/// 0. Returns its entry and those of its files. The runs are in docid order without gaps.
 ///
 /// At most `threads` threads work; the bytes do not depend on them. The merged lists have the given
 /// form, whatever those of the runs have.
@@ -76,14 +76,16 @@ pub fn merge_in_place(
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) =
-        merge(generation, inputs, generation, free, memory_bytes, threads, form)?;
+    let (mut run, mut files) = merge(inputs, generation, free, memory_bytes, threads, form)?;
     if free != 0 {
-        run.name = run_name(0);
-        let names = [lexicon_name(&run.name), postings_name(&run.name)];
-        for (file, name) in files.iter_mut().zip(names) {
-            storage::rename(&generation.join(&file.name), &generation.join(&name))?;
-            file.name = name;
+        let old = std::mem::replace(&mut run.name, run_name(0));
+        for kind in Kind::OF_RUN {
+            let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
+            storage::rename(&generation.join(&from), &generation.join(&to))?;
+            files
+                .iter_mut()
+                .filter(|file| file.name == from)
+                .for_each(|file| file.name.clone_from(&to));
         }
     }
     Ok((run, files))
@@ -103,7 +105,7 @@ pub fn merge_runs(
     threads: usize,
     form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, memory_bytes, threads, form)
+    merge(inputs(from, runs, false), to, number, memory_bytes, threads, form)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation.
@@ -118,7 +120,8 @@ pub fn count_distinct_terms(
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
     let open = |&(generation, run): &(&Path, &RunEntry)| {
-        LexiconStream::open(&generation.join(lexicon_name(&run.name)), window.max(4 << 10))
+        let path = generation.join(run_file(&run.name, Kind::Lexicon));
+        LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
     let mut terms = TermMerge::new(streams)?;
@@ -138,9 +141,24 @@ fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Vec<Input> {
     runs.iter().map(input).collect()
 }
 
-/// Merges in passes. `from` has the lengths of the documents.
+/// The runs have to be in docid order without gaps, and their documents have to fit one run.
+fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
+    let mut next = inputs.first().map_or(0, |input| input.run.first_docid);
+    for Input { generation, run, .. } in inputs {
+        let Some(end) = run.first_docid.checked_add(run.documents) else {
+            return Err(IndexError::refused(generation, "runs have at most 2^32 - 1 documents"));
+        };
+        if run.first_docid != next {
+            let reason = format!("run {} does not follow the run before it", run.name);
+            return Err(IndexError::refused(generation, reason));
+        }
+        next = end;
+    }
+    Ok(())
+}
+
+/// Merges the documents, then the lists in passes.
 fn merge(
-    from: &Path,
     mut inputs: Vec<Input>,
     to: &Path,
     number: u32,
@@ -148,10 +166,32 @@ fn merge(
     threads: usize,
     form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
+    check_order(&inputs)?;
+    let documents = documents::merge(&inputs, to, number, Durability::Lasting)?;
+    for Input { generation, run, remove } in &inputs {
+        let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));
+        for name in names.iter().filter(|_| *remove) {
+            storage::remove_file(&generation.join(name))?;
+        }
+    }
+    let lengths = &to.join(run_file(&run_name(number), Kind::Lengths));
+    let first_docid = inputs.first().map_or(0, |input| input.run.first_docid);
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
-        Joint { from, inputs, to, number, durability, memory_bytes: windows, threads, form }.merge()
+        let memory_bytes = windows;
+        let parts = Joint {
+            lengths,
+            first_docid,
+            inputs,
+            to,
+            number,
+            durability,
+            memory_bytes,
+            threads,
+            form,
+        };
+        parts.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;
@@ -172,5 +212,7 @@ fn merge(
         }
         inputs = merged;
     }
-    joint(&inputs, number, Durability::Lasting)
+    let (mut run, mut files) = joint(&inputs, number, Durability::Lasting)?;
+    documents.complete(to, &mut run, &mut files)?;
+    Ok((run, files))
 }

@@ -1,5 +1,6 @@
-//! What is a run? An index of its own over one range of docids: a lexicon, and the postings lists in
-//! the lexicon's order, end to end (`docs/FORMAT.md`, Postings). Docids count from the run's first.
+//! What is a run? An index of its own over one range of docids: its documents, a lexicon, and the
+//! postings lists in the lexicon's order (`docs/FORMAT.md`, Postings). Docids count from the run's
+//! first. What is written here are the lexicon and the lists; the documents are written beside.
 
 #![forbid(unsafe_code)]
 
@@ -11,14 +12,15 @@ mod write;
 pub use read::Run;
 pub use write::RunWriter;
 
+use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, lexicon_name, padding, postings_name,
+    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, padding, run_file,
 };
 use crate::index::lexicon::LexiconHeader;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
-use crate::index::storage;
+use crate::index::storage::{self, FileEntry};
 use std::path::Path;
 
 /// What the header of a postings file says.
@@ -55,8 +57,32 @@ impl PostingsHeader {
 /// # Errors
 /// `Storage`.
 pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
-    storage::sync_file(&generation.join(lexicon_name(&run.name)))?;
-    storage::sync_file(&generation.join(postings_name(&run.name)))
+    let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
+    Kind::OF_RUN.into_iter().try_for_each(sync)
+}
+
+/// Joins the lists of runs, which were written apart, with their documents: those of run k are the
+/// k-th `documents`. Returns the entries, by docid, and all files.
+///
+/// # Errors
+/// `Refused` if they do not fit.
+pub fn join(
+    generation: &Path,
+    mut lists: Vec<(RunEntry, Vec<FileEntry>)>,
+    documents: Vec<DocumentsEntry>,
+) -> Result<(Vec<RunEntry>, Vec<FileEntry>), IndexError> {
+    lists.sort_by_key(|(run, _)| run.first_docid);
+    if lists.len() != documents.len() {
+        let reason = format!("{} runs have the documents of {}", lists.len(), documents.len());
+        return Err(IndexError::refused(generation, reason));
+    }
+    let (mut runs, mut files) = (Vec::new(), Vec::new());
+    for ((mut run, more), documents) in lists.into_iter().zip(documents) {
+        files.extend(more);
+        documents.complete(generation, &mut run, &mut files)?;
+        runs.push(run);
+    }
+    Ok((runs, files))
 }
 
 /// Checks that the files of a run hold what its entry of the manifest says.

@@ -3,10 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::{BODY, Check, lexicon_name, postings_name};
-use crate::index::documents::Documents;
+use super::{BODY, Check};
+use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
-use crate::index::format::{LENGTHS, MAX_TERM_BYTES, POSTINGS_SLACK, padding};
+use crate::index::format::{Kind, MAX_TERM_BYTES, POSTINGS_SLACK, padding, run_file};
 use crate::index::lexicon::LexiconStream;
 use crate::index::manifest::RunEntry;
 use crate::index::run::Run;
@@ -35,21 +35,17 @@ impl Tokens {
 
 impl Check<'_> {
     /// Checks one run.
-    pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&Documents>) {
+    pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&RunDocuments>) {
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
         self.problems.extend(run.check_form(&self.manifest.settings).err());
-        let lexicon = lexicon_name(&entry.name);
+        let lexicon = run_file(&entry.name, Kind::Lexicon);
         let header = run.lexicon().header();
         self.zeros(&lexicon, BODY + header.block_bytes);
         let lists_end = BODY + header.list_bytes;
         let slack = padding(lists_end) + POSTINGS_SLACK;
-        self.zero_bytes(&postings_name(&entry.name), lists_end, slack);
+        self.zero_bytes(&run_file(&entry.name, Kind::Postings), lists_end, slack);
 
-        // Runs follow each other, as the manifest's reader has made sure.
-        let lengths = documents.and_then(|documents| {
-            let first = entry.first_docid as usize;
-            documents.lengths().get(first..first + entry.documents as usize)
-        });
+        let lengths = documents.map(RunDocuments::lengths);
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
         let mut tokens = Tokens { left, overdrawn: None };
         let all_read = self.lists(&run, lengths, &mut tokens);
@@ -95,16 +91,17 @@ impl Check<'_> {
 
     /// Compares the lengths of the run's documents with what the lists have left of them.
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
-        let place = |docid: usize| BODY + 2 * (u64::from(entry.first_docid) + docid as u64);
+        let place = |docid: usize| BODY + 2 * docid as u64;
+        let file = run_file(&entry.name, Kind::Lengths);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);
-            return self.damaged(LENGTHS, place(docid as usize), expected, found);
+            return self.damaged(&file, place(docid as usize), expected, found);
         }
         let wrong = tokens.left.iter().enumerate().find(|(_, left)| **left != 0);
         if let Some((docid, left)) = wrong {
             let expected = format!("{} tokens, as run {} has", lengths[docid] - left, entry.name);
-            self.damaged(LENGTHS, place(docid), expected, lengths[docid]);
+            self.damaged(&file, place(docid), expected, lengths[docid]);
         }
     }
 }

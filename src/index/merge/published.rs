@@ -1,17 +1,15 @@
-//! How are the runs of a published index merged? Into a new generation, which shares the documents'
-//! files with the old one.
+//! How are the runs of a published index merged? Into one run of a new generation.
 
 #![forbid(unsafe_code)]
 
 use super::merge_runs;
 use crate::index::error::IndexError;
-use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
+use crate::index::format::check_length;
 use crate::index::generation::read_manifest;
 use crate::index::list::{Form, ListCodec};
-use crate::index::manifest::{Manifest, find_file};
+use crate::index::manifest::Manifest;
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
-use crate::index::storage;
 use crate::index::window::checksum;
 use std::path::Path;
 
@@ -100,14 +98,9 @@ fn merge_generation(
     }
 
     let (number, to) = lock.next_generation()?;
-    let mut files = Vec::new();
-    for name in [LENGTHS, NAMES, ENDS, LOCATIONS] {
-        storage::link_or_copy(&from.join(name), &to.join(name))?;
-        files.push(find_file(&old.files, from, name)?.clone());
-    }
     let threads = workers.max(1) as usize;
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
-    files.extend(more);
+    let (run, mut files) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
     let mut manifest = Manifest {
         generation: number,
         created: Manifest::now(),

@@ -4,7 +4,7 @@
 
 use super::lengths::Lengths;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
+use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
@@ -37,8 +37,8 @@ pub(super) struct ListSource {
 }
 
 impl ListSource {
-    /// Opens the postings of a run. `first` is the docid of the merged run's first document, and
-    /// `documents` are how many that has before those of this run.
+    /// Opens the postings of a run. `first` is the place of the merged run's first document among the
+    /// lengths, and `documents` are how many that has before those of this run.
     pub(super) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -47,7 +47,7 @@ impl ListSource {
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
         let base = Base { first, documents, codes: [0; MAX_BLOCK] };
-        let path = generation.join(postings_name(&run.name));
+        let path = generation.join(run_file(&run.name, Kind::Postings));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = Window::open(&path, window_bytes)?;
         let length = payload.length();
@@ -252,7 +252,7 @@ impl OpenSegment {
 /// Where the documents of a run stand.
 #[derive(Debug)]
 struct Base {
-    /// Docid of the first document of the merged run.
+    /// Place of the first document of the merged run among the lengths.
     first: u32,
     /// Documents of the merged run before those of this run.
     documents: u32,

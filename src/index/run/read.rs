@@ -5,7 +5,7 @@
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
+use crate::index::format::{HEADER_BYTES, Kind, run_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{Layout, ListView};
 use crate::index::manifest::{RunEntry, Settings, find_file};
@@ -38,11 +38,13 @@ impl Run {
         files: &[FileEntry],
         verify: bool,
     ) -> Result<Self, IndexError> {
-        let lexicon =
-            Lexicon::open(generation, find_file(files, generation, &lexicon_name(&entry.name))?)?;
+        let lexicon = Lexicon::open(
+            generation,
+            find_file(files, generation, &run_file(&entry.name, Kind::Lexicon))?,
+        )?;
         let run = Self::assemble(generation, entry, lexicon)?;
         if verify {
-            let file = find_file(files, generation, &postings_name(&entry.name))?;
+            let file = find_file(files, generation, &run_file(&entry.name, Kind::Postings))?;
             run.postings.verify(file.bytes, file.crc32)?;
         }
         Ok(run)
@@ -53,12 +55,12 @@ impl Run {
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
     pub fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
-        let path = generation.join(lexicon_name(&entry.name));
+        let path = generation.join(run_file(&entry.name, Kind::Lexicon));
         Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
-        let postings = Map::open(&generation.join(postings_name(&entry.name)))?;
+        let postings = Map::open(&generation.join(run_file(&entry.name, Kind::Postings)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;

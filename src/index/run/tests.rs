@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::documents::DocumentsWriter;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use std::fs;
@@ -92,7 +93,11 @@ fn a_run_of_nothing_can_be_read() {
     fs::create_dir(folder.path().join("runs")).unwrap();
     let scratch = Durability::Scratch;
     let writer = RunWriter::create_with(folder.path(), 0, scratch).unwrap();
-    let (entry, files) = writer.finish(0, 0).unwrap();
+    let (mut entry, mut files) = writer.finish(0, 0).unwrap();
+    sync_run(folder.path(), &entry).unwrap_err();
+    let documents = DocumentsWriter::create(folder.path(), 0, scratch, 7).unwrap();
+    let documents = documents.finish().unwrap();
+    documents.complete(folder.path(), &mut entry, &mut files).unwrap();
     sync_run(folder.path(), &entry).unwrap();
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());

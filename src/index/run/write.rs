@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{Header, Kind, POSTINGS_SLACK, lexicon_name, postings_name, run_name};
+use crate::index::format::{Header, Kind, POSTINGS_SLACK, run_file, run_name};
 use crate::index::lexicon::LexiconWriter;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
@@ -43,8 +43,10 @@ impl RunWriter {
         durability: Durability,
     ) -> Result<Self, IndexError> {
         let name = run_name(number);
-        let lexicon = LexiconWriter::create(generation, &lexicon_name(&name), durability)?;
-        let postings = StorageFile::create(generation, &postings_name(&name), durability)?;
+        let lexicon =
+            LexiconWriter::create(generation, &run_file(&name, Kind::Lexicon), durability)?;
+        let postings =
+            StorageFile::create(generation, &run_file(&name, Kind::Postings), durability)?;
         Ok(Self { number, lexicon, postings, list_start: 0, form: Form::BP128 })
     }
 
@@ -88,7 +90,9 @@ impl RunWriter {
     }
 
     /// Writes what is left and syncs both files, if they have to last. The run covers `documents`
-    /// documents from `first_docid` on. Returns its entry and those of its files.
+    /// documents from `first_docid` on. Returns its entry, which
+    /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes, and those of its
+    /// files.
     ///
     /// # Errors
     /// `Refused` if a list has not ended; `Storage`.
@@ -111,6 +115,9 @@ impl RunWriter {
         };
         let files = vec![self.lexicon.finish()?, self.postings.finish(header)?];
         let name = run_name(self.number);
-        Ok((RunEntry { name, first_docid, documents, terms, postings }, files))
+        Ok((
+            RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() },
+            files,
+        ))
     }
 }
