@@ -275,7 +275,7 @@ fn numbers_of_the_manifest_are_compared() {
         |m| m.statistics.terms += 1,
         |m| m.statistics.empty_documents += 1,
         |m| m.runs[0].terms -= 1,
-        |m| m.runs[1].inputs = 1 + m.runs[1].inputs,
+        |m| m.runs[1].inputs += 1,
         |m| (m.runs[0].documents, m.runs[1].first_docid, m.runs[1].documents) = (131, 131, 9),
     ];
     for change in changes {
