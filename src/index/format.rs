@@ -74,6 +74,28 @@ pub fn is_run_name(name: &str) -> bool {
     name.parse().is_ok_and(|number| run_name(number) == name)
 }
 
+/// Lists with a full block begin at a multiple of this many bytes, so that devices can read blocks of
+/// `bp128` in units of 16 bytes.
+pub const LIST_ALIGNMENT: u64 = 16;
+
+/// The postings are verified by pages of the file of this many bytes.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Returns where a list of `df` postings begins, in blocks of `block_len`, if the one before it ends at
+/// byte `end` of the lists; none if that is beyond all files.
+#[inline]
+pub const fn list_start(end: u64, df: u32, block_len: u32) -> Option<u64> {
+    if df < block_len { Some(end) } else { end.checked_next_multiple_of(LIST_ALIGNMENT) }
+}
+
+/// Returns how many pages hold lists of `list_bytes` bytes, which begin behind the header.
+pub const fn list_pages(list_bytes: u64) -> u64 {
+    match list_bytes {
+        0 => 0,
+        bytes => bytes.saturating_add(HEADER_BYTES as u64).div_ceil(PAGE_BYTES),
+    }
+}
+
 /// Names a file of a run, from the generation's folder on: `runs/000000.lexicon`.
 pub fn run_file(run: &str, kind: Kind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
@@ -153,6 +175,8 @@ pub struct Header {
     pub kind: Kind,
     /// The numbers a to e of `docs/FORMAT.md`.
     pub values: [u64; 5],
+    /// The number f, which only lexicons use.
+    pub last: u32,
 }
 
 impl Header {
@@ -165,6 +189,7 @@ impl Header {
         for (to, value) in bytes[16..56].chunks_exact_mut(8).zip(self.values) {
             to.copy_from_slice(&value.to_le_bytes());
         }
+        bytes[56..60].copy_from_slice(&self.last.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -208,14 +233,15 @@ impl Header {
             let (path, found) = (path.to_path_buf(), u64::from(version));
             return Err(IndexError::Older { path, found, supported: VERSION });
         }
-        if u32_at(56) != 0 {
-            return Err(IndexError::damaged(path, 56, "four zero bytes", u32_at(56)));
+        let last = u32_at(56);
+        if last != 0 && kind != Kind::Lexicon {
+            return Err(IndexError::damaged(path, 56, "four zero bytes", last));
         }
         let mut values = [0; 5];
         for (value, from) in values.iter_mut().zip(bytes[16..56].as_chunks::<8>().0) {
             *value = u64::from_le_bytes(*from);
         }
-        Ok(Self { kind, values })
+        Ok(Self { kind, values, last })
     }
 
     /// Checks that the unused numbers, from number `used` on, are 0.
@@ -255,7 +281,7 @@ mod tests {
     use super::*;
 
     fn header() -> Header {
-        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5] }
+        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod pages;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ pub use write::RunWriter;
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, padding, run_file,
+    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
 use crate::index::lexicon::LexiconHeader;
 use crate::index::list::Form;
@@ -45,9 +46,19 @@ impl PostingsHeader {
             let found = format!("{codec} and {block_len}");
             IndexError::damaged(path, 40, "the numbers of a codec and of its blocks", found)
         })?;
-        let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
-        check_length(path, file_bytes, list_bytes.checked_add(around))?;
-        Ok(Self { lists, postings, list_bytes, form })
+        let header = Self { lists, postings, list_bytes, form };
+        // No file is longer than that, and sums do not overflow below it.
+        let expected = (list_bytes < 1 << 62).then(|| {
+            let sums = 4 * list_pages(list_bytes);
+            header.sums_start() + sums + padding(sums)
+        });
+        check_length(path, file_bytes, expected)?;
+        Ok(header)
+    }
+
+    /// Where the checksums of the pages begin in the file.
+    pub(crate) fn sums_start(&self) -> u64 {
+        HEADER_BYTES as u64 + self.list_bytes + padding(self.list_bytes) + POSTINGS_SLACK
     }
 }
 
@@ -98,6 +109,7 @@ pub(crate) fn check_agreement(
         (postings_path, 16, postings.lists, entry.terms),
         (postings_path, 24, postings.postings, entry.postings),
         (postings_path, 32, postings.list_bytes, lexicon.list_bytes),
+        (lexicon_path, 56, lexicon.block_len.into(), postings.form.block_len() as u64),
     ];
     match numbers.iter().find(|(_, _, found, expected)| found != expected) {
         Some((path, offset, found, expected)) => {

@@ -92,9 +92,8 @@ pub(crate) fn write_run(
             encoder.push(docid, tf, code_below(length));
         }
         let (df, bytes) = encoder.finish();
-        writer.list_bytes(encoder.payload()).unwrap();
+        writer.end_list(collection, suffix, df, bytes, encoder.payload()).unwrap();
         encoder.payload().clear();
-        writer.end_list(collection, suffix, df, bytes).unwrap();
     }
     let (mut run, mut files) = writer.finish(first_docid, documents.len() as u32).unwrap();
     let documents = write_documents(generation, number, first_docid, documents);

@@ -6,7 +6,7 @@
 use super::{BODY, Check};
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
-use crate::index::format::{Kind, MAX_TERM_BYTES, POSTINGS_SLACK, padding, run_file};
+use crate::index::format::{Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file};
 use crate::index::lexicon::LexiconStream;
 use crate::index::manifest::RunEntry;
 use crate::index::run::Run;
@@ -43,7 +43,10 @@ impl Check<'_> {
         self.zeros(&lexicon, BODY + header.block_bytes);
         let lists_end = BODY + header.list_bytes;
         let slack = padding(lists_end) + POSTINGS_SLACK;
-        self.zero_bytes(&run_file(&entry.name, Kind::Postings), lists_end, slack);
+        let postings = run_file(&entry.name, Kind::Postings);
+        self.zero_bytes(&postings, lists_end, slack);
+        let sums = 4 * list_pages(header.list_bytes);
+        self.zeros(&postings, run.postings_header().sums_start() + sums);
 
         let lengths = documents.map(RunDocuments::lengths);
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
@@ -63,7 +66,7 @@ impl Check<'_> {
         let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
             return false;
         };
-        let mut all_read = true;
+        let (mut all_read, mut lists_end) = (true, 0);
         loop {
             let place = terms.position();
             match self.note(terms.advance()) {
@@ -77,6 +80,16 @@ impl Check<'_> {
                 let error = IndexError::damaged(path, place, expected, wrong);
                 self.note(Err::<(), _>(error));
             }
+            let gap = run.list_bytes(lists_end, term.list.offset);
+            if let Some(gap) = self.note(gap)
+                && let Some(at) = gap.iter().position(|byte| *byte != 0)
+            {
+                let at = BODY + lists_end + at as u64;
+                let path = run.postings_path();
+                let error = IndexError::damaged(path, at, "a zero byte of padding", "another");
+                self.note(Err::<(), _>(error));
+            }
+            lists_end = term.list.offset.saturating_add(term.list.bytes);
             let start = BODY + term.list.offset;
             let read = run.list(term.list).and_then(|list| {
                 list.check(run.documents(), lengths, |docids, tfs| tokens.take(docids, tfs))

@@ -152,9 +152,10 @@ impl DocumentsWriter {
         self.lengths.pad()?;
         self.lengths.write(bytemuck::cast_slice(&self.long))?;
         self.names.pad()?;
-        let header = |kind, b| Header { kind, values: [documents, b, 0, 0, 0] };
+        let header = |kind, b| Header { kind, values: [documents, b, 0, 0, 0], last: 0 };
         let long = self.long.len() as u64;
-        let lengths = Header { kind: Kind::Lengths, values: [documents, self.tokens, long, 0, 0] };
+        let values = [documents, self.tokens, long, 0, 0];
+        let lengths = Header { kind: Kind::Lengths, values, last: 0 };
         let files = vec![
             self.lengths.finish(lengths)?,
             self.names.finish(header(Kind::Names, name_bytes))?,

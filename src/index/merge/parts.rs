@@ -240,13 +240,13 @@ impl Joint<'_> {
 fn write(writer: &mut RunWriter, chunk: &Chunk) -> Result<(), IndexError> {
     let (mut at, mut suffixes) = (0, &chunk.suffixes[..]);
     for list in &chunk.ended {
-        writer.list_bytes(&chunk.payload[at..list.end])?;
+        let bytes = &chunk.payload[at..list.end];
         at = list.end;
         let (suffix, rest) = suffixes.split_at(usize::from(list.suffix_bytes));
         suffixes = rest;
-        writer.end_list(list.collection, suffix, list.df, list.bytes)?;
+        writer.end_list(list.collection, suffix, list.df, list.bytes, bytes)?;
     }
-    writer.list_bytes(&chunk.payload[at..])
+    writer.list_part(&chunk.payload[at..])
 }
 
 /// Chunks on their way from the threads to the writer.

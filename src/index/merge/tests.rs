@@ -146,8 +146,7 @@ proptest! {
         };
         let (_, bytes, payload) = write(0);
         let (_, _, expected) = write(base);
-        writer.list_bytes(&payload).unwrap();
-        writer.end_list(0, b"x", df, bytes).unwrap();
+        writer.end_list(0, b"x", df, bytes, &payload).unwrap();
         let (run, _) = writer.finish(0, docid).unwrap();
         // Documents before those of the merged run, those of runs before, and those of this run.
         let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
@@ -22,6 +23,7 @@ pub struct Run {
     lexicon: Lexicon,
     postings: Map,
     header: PostingsHeader,
+    pages: Pages,
     first_docid: u32,
     documents: u32,
 }
@@ -65,7 +67,8 @@ impl Run {
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
         let (first_docid, documents) = (entry.first_docid, entry.documents);
-        Ok(Self { lexicon, postings, header, first_docid, documents })
+        let pages = Pages::new(&header);
+        Ok(Self { lexicon, postings, header, pages, first_docid, documents })
     }
 
     /// Makes sure that the lists are coded as the manifest says.
@@ -109,7 +112,8 @@ impl Run {
         }
     }
 
-    /// Returns the list that an entry of the lexicon describes.
+    /// Returns the list that an entry of the lexicon describes. The first time that a list is asked
+    /// for, the checksums of the pages in which it lies are verified.
     ///
     /// # Errors
     /// `Damaged`, `List`.
@@ -126,9 +130,18 @@ impl Run {
             let expected = format!("a list of at most {} postings", self.documents);
             return Err(IndexError::damaged(self.postings_path(), start, expected, term.df));
         }
+        // A list of no bytes is refused below.
+        if term.bytes > 0 {
+            self.pages.verify(&self.postings, &self.header, (start, term.bytes))?;
+        }
         // All that follows belongs to the view, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))
             .map_err(IndexError::list(self.postings_path(), start))
+    }
+
+    /// Returns the bytes between two places, counted from the first list.
+    pub(crate) fn list_bytes(&self, from: u64, to: u64) -> Result<&[u8], IndexError> {
+        self.postings.slice(HEADER_BYTES as u64 + from, to.saturating_sub(from))
     }
 
     /// Returns the docid of the run's first document; docids of its lists count from there.
