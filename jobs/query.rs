@@ -249,7 +249,7 @@ impl Ranking {
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
         let settings = self.settings()?;
         let generation = Generation::open(&self.index, self.verify)?;
-        let documents = generation.documents().len();
+        let documents = generation.live_documents();
         let whole = Whole { documents, tokens: generation.manifest().statistics.tokens };
         Ok(Shared::of_shard(generation, settings, whole, self.docids.of_shard(0))?)
     }

@@ -29,6 +29,8 @@ mod crash;
 #[cfg(debug_assertions)]
 mod damage;
 #[cfg(debug_assertions)]
+mod deletions;
+#[cfg(debug_assertions)]
 mod faults;
 #[cfg(debug_assertions)]
 mod sound;

@@ -15,7 +15,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, MANIFEST, RUNS, padding};
 use crate::index::generation::read_manifest;
-use crate::index::manifest::Manifest;
+use crate::index::manifest::{Manifest, RunEntry};
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris};
@@ -96,9 +96,11 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
     let mut empty = Some(0);
     for entry in &manifest.runs {
         let documents = check.documents(entry);
-        let more = documents.as_ref().map(documents::count_empty);
+        let deletions = check.deletions(entry);
+        let more = documents.as_ref().zip(deletions.as_ref());
+        let more = more.map(|(documents, deletions)| documents::count_empty(documents, deletions));
         empty = empty.zip(more).map(|(empty, more)| empty + more);
-        check.run(entry, documents.as_ref());
+        check.run(entry, documents.as_ref(), deletions.as_ref());
     }
     if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {
         let found = manifest.statistics.empty_documents;
@@ -204,8 +206,9 @@ impl Check<'_> {
     /// Counts the different terms of all runs.
     fn terms(&mut self) {
         let runs = &self.manifest.runs;
-        // The manifest's reader has compared the numbers if there is one run.
-        if runs.len() > 1 && self.problems.is_empty() {
+        // The manifest's reader has compared the numbers if there is one run without deletions.
+        let is_compared = matches!(&runs[..], [] | [RunEntry { deleted: None, .. }]);
+        if !is_compared && self.problems.is_empty() {
             let runs: Vec<_> = runs.iter().map(|run| (self.generation, run)).collect();
             let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES));
             let found = self.manifest.statistics.terms;

@@ -123,6 +123,12 @@ pub enum Kind {
     Locations,
     /// A hash of the content of each.
     Hashes,
+    /// Which documents of a run a generation leaves out.
+    Deletions,
+    /// A static score of each document of a run. No program of this version writes or reads any.
+    Scores,
+    /// The positions of each posting of a run. No program of this version writes or reads any.
+    Positions,
 }
 
 impl Kind {
@@ -137,7 +143,10 @@ impl Kind {
         Self::Hashes,
     ];
 
-    /// Those of them that hold its documents.
+    /// The files that a run may have.
+    pub const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
+
+    /// Those of every run that hold its documents.
     pub const OF_DOCUMENTS: [Self; 5] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
 
@@ -151,6 +160,9 @@ impl Kind {
             Self::Ends => "ends",
             Self::Locations => "locations",
             Self::Hashes => "hashes",
+            Self::Deletions => "deletions",
+            Self::Scores => "scores",
+            Self::Positions => "positions",
         }
     }
 
@@ -158,6 +170,9 @@ impl Kind {
     pub const fn code(self) -> [u8; 4] {
         match self {
             Self::Hashes => *b"HASH",
+            Self::Deletions => *b"DELE",
+            Self::Scores => *b"SCOR",
+            Self::Positions => *b"POSI",
             Self::Lengths => *b"LENG",
             Self::Names => *b"NAME",
             Self::Ends => *b"ENDS",

@@ -71,6 +71,39 @@ impl Generation {
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
+
+    /// Returns how many documents there are without deleted ones. Scores are about these.
+    pub fn live_documents(&self) -> u32 {
+        // The manifest's reader has compared it with the documents of the runs.
+        self.manifest.statistics.documents as u32
+    }
+
+    /// Tells whether any document is deleted.
+    pub fn has_deletions(&self) -> bool {
+        self.runs.iter().any(|run| run.deletions().is_some())
+    }
+
+    /// Tells whether a document is deleted.
+    pub fn is_deleted(&self, docid: u32) -> bool {
+        let after = self.runs.partition_point(|run| run.first_docid() <= docid);
+        let run = after.checked_sub(1).map(|at| &self.runs[at]);
+        run.and_then(|run| Some(run.deletions()?.contains(docid - run.first_docid())))
+            .unwrap_or(false)
+    }
+
+    /// Returns all deleted documents, rising.
+    pub fn deleted(&self) -> impl Iterator<Item = u32> {
+        self.runs.iter().filter_map(|run| Some((run, run.deletions()?))).flat_map(
+            |(run, deletions)| deletions.docids().map(move |docid| run.first_docid() + docid),
+        )
+    }
+
+    /// Returns the first document of this name that is not deleted. Looks at every document until it
+    /// is found.
+    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+        let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
+        (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
+    }
 }
 
 /// Reads the manifest of the generation in the folder `path`, which has to be named for it.

@@ -126,6 +126,28 @@ pub struct RunEntry {
     pub first_input: u32,
     /// How many inputs there are from that one to the last.
     pub inputs: u32,
+    /// What this generation leaves out of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deleted>,
+}
+
+/// What a generation leaves out of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deleted {
+    /// Documents, at least 1.
+    pub documents: u32,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Their postings.
+    pub postings: u64,
+}
+
+impl RunEntry {
+    /// How many of its documents the generation has.
+    pub fn live_documents(&self) -> u32 {
+        self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
+    }
 }
 
 /// An input.
@@ -193,7 +215,7 @@ impl Manifest {
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }
         let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
-        let mut expected = Vec::new();
+        let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is no name of a run", run.name));
@@ -205,19 +227,34 @@ impl Manifest {
                 ));
             }
             next += u64::from(run.documents);
-            postings = postings.saturating_add(run.postings);
+            let deleted = run.deleted.unwrap_or_default();
+            let left = (
+                run.documents.checked_sub(deleted.documents),
+                run.postings.checked_sub(deleted.postings),
+                run.tokens.checked_sub(deleted.tokens),
+            );
+            let (Some(more), Some(more_postings), Some(more_tokens)) = left else {
+                return Some(format!("more is deleted of run {} than there is", run.name));
+            };
+            if run.deleted.is_some() && deleted.documents == 0 {
+                return Some(format!("nothing is deleted of run {}", run.name));
+            }
+            documents += u64::from(more);
+            postings = postings.saturating_add(more_postings);
+            tokens = tokens.saturating_add(more_tokens);
             terms = terms.saturating_add(run.terms);
-            tokens = tokens.saturating_add(run.tokens);
             let end = u64::from(run.first_input) + u64::from(run.inputs);
             if end > self.inputs.len() as u64 {
                 let inputs = self.inputs.len();
                 return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
             }
             expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
+            expected.extend(run.deleted.map(|_| run_file(&run.name, Kind::Deletions)));
+            optional.extend([Kind::Scores, Kind::Positions].map(|kind| run_file(&run.name, kind)));
         }
         let statistics = &self.statistics;
-        if next != statistics.documents || next > u64::from(u32::MAX) {
-            return Some(format!("runs hold {next} documents of {}", statistics.documents));
+        if documents != statistics.documents || next > u64::from(u32::MAX) {
+            return Some(format!("runs hold {documents} documents of {}", statistics.documents));
         }
         if postings != statistics.postings {
             return Some(format!("runs hold {postings} postings of {}", statistics.postings));
@@ -225,11 +262,14 @@ impl Manifest {
         if tokens != statistics.tokens {
             return Some(format!("runs hold {tokens} tokens of {}", statistics.tokens));
         }
-        let most = self.runs.iter().map(|run| run.terms).max().unwrap_or(0);
+        // A term whose documents are all deleted is none of the index.
+        let whole = self.runs.iter().filter(|run| run.deleted.is_none());
+        let most = whole.map(|run| run.terms).max().unwrap_or(0);
         if !(most..=terms).contains(&statistics.terms) {
             return Some(format!("{} terms do not fit those of the runs", statistics.terms));
         }
-        let mut found: Vec<_> = self.files.iter().map(|entry| entry.name.clone()).collect();
+        let files = self.files.iter().filter(|file| !optional.contains(&file.name));
+        let mut found: Vec<_> = files.map(|entry| entry.name.clone()).collect();
         expected.sort();
         found.sort();
         if expected != found {

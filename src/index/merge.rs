@@ -7,6 +7,8 @@
 //! first; their lengths, which the lists' bounds are made of, are read again from there. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
 //!
+//! Documents that a generation leaves out go here: the others are numbered anew.
+//!
 //! Where there is memory for it, several threads merge neighbouring trie collections each, and one
 //! writes what they made in order.
 
@@ -23,6 +25,7 @@ mod tests;
 
 pub use published::{Merged, Recode, merge_index};
 
+use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, run_file, run_name};
 use crate::index::lexicon::LexiconStream;
@@ -31,6 +34,7 @@ use crate::index::manifest::RunEntry;
 use crate::index::storage::{self, Durability, FileEntry};
 use parts::Joint;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use terms::TermMerge;
 
 /// What writing takes of the memory: the run's buffers and tables and the encoder's payload.
@@ -53,6 +57,10 @@ struct Input {
     run: RunEntry,
     /// Whether it is removed once it is merged.
     remove: bool,
+    /// The documents that are left out.
+    deletions: Option<Arc<Deletions>>,
+    /// Documents of the last run that come of the runs before it.
+    base: u32,
 }
 
 /// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
@@ -75,7 +83,7 @@ pub fn merge_in_place(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
-    let inputs = inputs(generation, runs, true);
+    let inputs = inputs(generation, runs, true)?;
     let (mut run, mut files) = merge(inputs, generation, free, memory_bytes, threads, form)?;
     if free != 0 {
         let old = std::mem::replace(&mut run.name, run_name(0));
@@ -105,10 +113,11 @@ pub fn merge_runs(
     threads: usize,
     form: Form,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(from, runs, false), to, number, memory_bytes, threads, form)
+    merge(inputs(from, runs, false)?, to, number, memory_bytes, threads, form)
 }
 
-/// Counts the different terms of some runs, each in the folder of its generation.
+/// Counts the different terms of some runs, each in the folder of its generation; those that only
+/// deleted documents have are none.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
 ///
@@ -124,21 +133,45 @@ pub fn count_distinct_terms(
         LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
+    let deletions = runs.iter().map(|(generation, run)| deletions_of(generation, run));
+    let deletions = deletions.collect::<Result<Vec<_>, _>>()?;
     let mut terms = TermMerge::new(streams)?;
     let mut distinct = 0;
     while terms.take_term() {
-        distinct += 1;
-        while terms.source_of_term().is_some() {
+        let mut live = false;
+        while let Some((source, list)) = terms.source_of_term() {
+            let deleted = deletions[source].as_ref().map_or(0, |deleted| deleted.of_list(&list));
+            live |= list.df > deleted;
             terms.advance()?;
         }
+        distinct += u64::from(live);
     }
     Ok(distinct)
 }
 
-fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Vec<Input> {
-    let input =
-        |run: &RunEntry| Input { generation: generation.to_path_buf(), run: run.clone(), remove };
+fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletions>>, IndexError> {
+    let open = |_| Deletions::open(generation, run, None).map(Arc::new);
+    run.deleted.map(open).transpose()
+}
+
+fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Input>, IndexError> {
+    let mut base = 0u32;
+    let input = |run: &RunEntry| {
+        let deletions = deletions_of(generation, run)?;
+        let (generation, run) = (generation.to_path_buf(), run.clone());
+        let input = Input { generation, run, remove, deletions, base };
+        // Docids that do not fit are refused before any is used.
+        base = base.saturating_add(input.documents());
+        Ok(input)
+    };
     runs.iter().map(input).collect()
+}
+
+impl Input {
+    /// Documents of the merged run that come of this one.
+    fn documents(&self) -> u32 {
+        self.run.live_documents()
+    }
 }
 
 /// The runs have to be in docid order without gaps, and their documents have to fit one run.
@@ -168,29 +201,18 @@ fn merge(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     check_order(&inputs)?;
     let documents = documents::merge(&inputs, to, number, Durability::Lasting)?;
-    for Input { generation, run, remove } in &inputs {
+    for Input { generation, run, remove, .. } in &inputs {
         let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));
         for name in names.iter().filter(|_| *remove) {
             storage::remove_file(&generation.join(name))?;
         }
     }
     let lengths = &to.join(run_file(&run_name(number), Kind::Lengths));
-    let first_docid = inputs.first().map_or(0, |input| input.run.first_docid);
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
         let memory_bytes = windows;
-        let parts = Joint {
-            lengths,
-            first_docid,
-            inputs,
-            to,
-            number,
-            durability,
-            memory_bytes,
-            threads,
-            form,
-        };
+        let parts = Joint { lengths, inputs, to, number, durability, memory_bytes, threads, form };
         parts.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
@@ -208,7 +230,8 @@ fn merge(
             }
             scratch += 1;
             let (run, _) = joint(group, scratch, Durability::Scratch)?;
-            merged.push(Input { generation: to.to_path_buf(), run, remove: true });
+            let (generation, base) = (to.to_path_buf(), group[0].base);
+            merged.push(Input { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;
     }

@@ -80,6 +80,9 @@ pub struct Whole {
     pub tokens: u64,
 }
 
+/// The least score above 0: that of every document with a term is greater (`score::bm25`).
+const LEAST_SCORE: f32 = f32::from_bits(1);
+
 /// The docids of all documents.
 pub const ALL: Range<u32> = 0..u32::MAX;
 
@@ -103,7 +106,7 @@ impl Shared {
     /// # Errors
     /// When its recorded analysis is not known to this program.
     pub fn new(generation: Generation, settings: Settings) -> Result<Arc<Self>, IndexError> {
-        let documents = generation.documents().len();
+        let documents = generation.live_documents();
         let tokens = generation.manifest().statistics.tokens;
         Self::of_shard(generation, settings, Whole { documents, tokens }, ALL)
     }
@@ -127,6 +130,10 @@ impl Shared {
         };
         let mut norms = Vec::new();
         settings.bm25.norms(generation.documents().lengths(), mean, &mut norms);
+        // Each of its postings is worth 0, and no other posting is.
+        for docid in generation.deleted() {
+            norms[docid as usize] = f32::INFINITY;
+        }
         let bounds = BoundNorms::new(&settings.bm25, mean);
         Ok(Arc::new(Self { generation, whole, analysis, settings, docids, norms, bounds }))
     }
@@ -148,6 +155,14 @@ impl Shared {
         let start = self.docids.start.min(end);
         let share = Share::range(end - start, number, shares);
         start + share.start..start + share.end
+    }
+
+    /// Begins a search for the best k. Documents with score 0 are deleted ones, and are left out.
+    fn begin(&self, top: &mut TopK) {
+        top.reset(self.settings.k);
+        if self.generation.has_deletions() {
+            top.raise(LEAST_SCORE);
+        }
     }
 
     /// The generation that is searched.
@@ -410,7 +425,7 @@ impl Searcher {
                     Some(term) => {
                         // A damaged index may claim more postings than there are documents.
                         let most = shared.generation.documents().len();
-                        *df = df.saturating_add(term.df).min(most);
+                        *df = df.saturating_add(run.live_df(&term)).min(most);
                         share.list(run, number, term)?
                     }
                 });
@@ -437,7 +452,7 @@ impl Searcher {
         lists: &[Option<ListView<'a>>],
         mode: Mode,
     ) -> Result<(), IndexError> {
-        self.top.reset(shared.settings.k);
+        shared.begin(&mut self.top);
         self.top.only(self.share.docids());
         let weights = std::mem::take(&mut self.weights);
         let runs = shared.generation.runs().iter().enumerate();

@@ -4,16 +4,48 @@
 #![forbid(unsafe_code)]
 
 use super::{BODY, Check};
+use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::format::{Kind, run_file};
 use crate::index::manifest::RunEntry;
 
-/// Counts the documents without a token.
-pub(super) fn count_empty(documents: &RunDocuments) -> u64 {
-    documents.lengths().iter().filter(|tokens| **tokens == 0).count() as u64
+/// Counts the documents without a token that are not deleted.
+pub(super) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
+    let empty = (0..).zip(documents.lengths()).filter(|(_, tokens)| **tokens == 0);
+    empty.filter(|(docid, _)| !deletions.contains(*docid)).count() as u64
 }
 
 impl Check<'_> {
+    /// Reads the deletions of one run, or none; whether they fit its lists is seen when those are read.
+    pub(super) fn deletions(&mut self, run: &RunEntry) -> Option<Deletions> {
+        match run.deleted {
+            None => Some(Deletions::default()),
+            Some(_) => self.note(Deletions::open(self.generation, run, None)),
+        }
+    }
+
+    /// Compares the tokens of the deleted documents with what the deletions say.
+    pub(super) fn deleted_tokens(
+        &mut self,
+        run: &RunEntry,
+        documents: &RunDocuments,
+        deletions: &Deletions,
+    ) {
+        let lengths = (0..).zip(documents.lengths());
+        let deleted = lengths.filter(|(docid, _)| deletions.contains(*docid));
+        let tokens: u64 = deleted.map(|(_, tokens)| u64::from(*tokens)).sum();
+        let found = deletions.totals().tokens;
+        if tokens != found {
+            self.damaged(&run_file(&run.name, Kind::Deletions), 32, tokens, found);
+        }
+        let words = u64::from(run.documents).div_ceil(64);
+        let lists = deletions.lists() as u64;
+        if run.deleted.is_some() {
+            let end = BODY + 8 * words + 12 * lists;
+            self.zeros(&run_file(&run.name, Kind::Deletions), end);
+        }
+    }
+
     /// Checks the documents of one run.
     pub(super) fn documents(&mut self, run: &RunEntry) -> Option<RunDocuments> {
         let documents = self.note(RunDocuments::open_unverified(self.generation, run))?;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::{BODY, Check};
+use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file};
@@ -35,7 +36,15 @@ impl Tokens {
 
 impl Check<'_> {
     /// Checks one run.
-    pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&RunDocuments>) {
+    pub(super) fn run(
+        &mut self,
+        entry: &RunEntry,
+        documents: Option<&RunDocuments>,
+        deletions: Option<&Deletions>,
+    ) {
+        if let (Some(documents), Some(deletions)) = (documents, deletions) {
+            self.deleted_tokens(entry, documents, deletions);
+        }
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
         self.problems.extend(run.check_form(&self.manifest.settings).err());
         let lexicon = run_file(&entry.name, Kind::Lexicon);
@@ -51,7 +60,7 @@ impl Check<'_> {
         let lengths = documents.map(RunDocuments::lengths);
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
         let mut tokens = Tokens { left, overdrawn: None };
-        let all_read = self.lists(&run, lengths, &mut tokens);
+        let all_read = self.lists((entry, &run), lengths, &mut tokens);
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
             && all_read
@@ -61,7 +70,12 @@ impl Check<'_> {
     }
 
     /// Reads all terms and their lists; tells whether that was possible.
-    fn lists(&mut self, run: &Run, lengths: Option<&[u32]>, tokens: &mut Tokens) -> bool {
+    fn lists(
+        &mut self,
+        (entry, run): (&RunEntry, &Run),
+        lengths: Option<&[u32]>,
+        tokens: &mut Tokens,
+    ) -> bool {
         let path = run.lexicon().path();
         let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
             return false;
@@ -91,11 +105,24 @@ impl Check<'_> {
             }
             lists_end = term.list.offset.saturating_add(term.list.bytes);
             let start = BODY + term.list.offset;
-            let read = run.list(term.list).and_then(|list| {
-                list.check(run.documents(), lengths, |docids, tfs| tokens.take(docids, tfs))
+            let (mut deleted, list) = (0, term.list);
+            let read = run.list(list).and_then(|list| {
+                let each = |docids: &[u32], tfs: &[u32]| {
+                    tokens.take(docids, tfs);
+                    if let Some(deletions) = run.deletions() {
+                        deleted += docids.iter().filter(|id| deletions.contains(**id)).count();
+                    }
+                };
+                list.check(run.documents(), lengths, each)
                     .map_err(IndexError::list(run.postings_path(), start))
             });
-            all_read &= self.note(read).is_some();
+            let is_read = self.note(read).is_some();
+            all_read &= is_read;
+            let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
+            if is_read && deleted != noted as usize {
+                let expected = format!("{deleted} postings of the list at {start}");
+                self.damaged(&run_file(&entry.name, Kind::Deletions), BODY, expected, noted);
+            }
             if self.full() {
                 return false;
             }

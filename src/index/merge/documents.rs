@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::Input;
+use crate::index::deletions::Deletions;
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
@@ -32,8 +33,8 @@ pub(super) fn merge(
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
     let mut writer = DocumentsWriter::create(to, number, durability, first_input)?;
-    for Input { generation, run, .. } in inputs {
-        Source::open(generation, run)?.copy(run, &mut writer)?;
+    for Input { generation, run, deletions, .. } in inputs {
+        Source::open(generation, run)?.copy(run, deletions.as_deref(), &mut writer)?;
     }
     writer.finish()
 }
@@ -75,7 +76,12 @@ impl Source {
         })
     }
 
-    fn copy(mut self, run: &RunEntry, writer: &mut DocumentsWriter) -> Result<(), IndexError> {
+    fn copy(
+        mut self,
+        run: &RunEntry,
+        deletions: Option<&Deletions>,
+        writer: &mut DocumentsWriter,
+    ) -> Result<(), IndexError> {
         let (mut docid, mut name_start, mut name) = (0u32, 0u64, Vec::new());
         while docid < run.documents {
             let count = AT_ONCE.min(run.documents - docid) as usize;
@@ -115,6 +121,9 @@ impl Source {
                     let part = self.names.read(BODY + name_start, rest)?;
                     name.extend_from_slice(part);
                     name_start += part.len() as u64;
+                }
+                if deletions.is_some_and(|deletions| deletions.contains(document)) {
+                    continue;
                 }
                 let location: Location = bytemuck::pod_read_unaligned(location);
                 let input = location.input.saturating_add(run.first_input);

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
-use super::source::ListSource;
+use super::source::{Base, ListSource};
 use super::terms::TermMerge;
 use super::{
     Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, RUN_OVERHEAD_BYTES,
@@ -37,8 +37,6 @@ const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 pub(super) struct Joint<'a> {
     /// The lengths of the documents of all runs that are merged in the end, in a file.
     pub(super) lengths: &'a Path,
-    /// Docid of the first of those.
-    pub(super) first_docid: u32,
     pub(super) inputs: &'a [Input],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
@@ -76,7 +74,7 @@ impl Joint<'_> {
     /// Merges the runs; removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
-        let documents = self.inputs.iter().map(|input| input.run.documents).sum();
+        let documents = self.inputs.iter().map(Input::documents).sum();
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
         writer = writer.coded_as(self.form);
         let runs = self.inputs.len().max(1) as u64;
@@ -92,7 +90,7 @@ impl Joint<'_> {
             threads => self.merge_parts(threads, &mut writer)?,
         }
         let merged = writer.finish(first_docid, documents)?;
-        for Input { generation, run, remove } in self.inputs {
+        for Input { generation, run, remove, .. } in self.inputs {
             if *remove {
                 storage::remove_file(&generation.join(run_file(&run.name, Kind::Lexicon)))?;
                 storage::remove_file(&generation.join(run_file(&run.name, Kind::Postings)))?;
@@ -176,15 +174,14 @@ impl Joint<'_> {
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
-        let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
+        let first = self.inputs.first().map_or(0, |input| input.base);
         let (mut streams, mut lists) = (Vec::new(), Vec::new());
-        for Input { generation, run, .. } in self.inputs {
+        for Input { generation, run, deletions, base, .. } in self.inputs {
             let lexicon_window = (share / LEXICON_SHARE) as usize;
             let postings_window = (share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES) as usize;
             let path = generation.join(run_file(&run.name, Kind::Lexicon));
             let stream = LexiconStream::open_part(&path, lexicon_window, collections.clone())?;
-            let before = first_docid - self.first_docid;
-            let base = (before, run.first_docid - first_docid);
+            let base = Base::new(first, base - first, deletions.clone());
             lists.push(ListSource::open(generation, run, &stream, base, postings_window)?);
             streams.push(stream);
         }
@@ -205,6 +202,10 @@ impl Joint<'_> {
                     Ok(())
                 })?;
                 terms.advance()?;
+            }
+            // All of its documents may have been left out.
+            if encoder.df() == 0 {
+                continue;
             }
             let (df, bytes) = encoder.finish();
             let (collection, suffix) = terms.taken();

@@ -4,7 +4,7 @@
 
 use super::merge_runs;
 use crate::index::error::IndexError;
-use crate::index::format::check_length;
+use crate::index::format::{Kind, check_length};
 use crate::index::generation::read_manifest;
 use crate::index::list::{Form, ListCodec};
 use crate::index::manifest::Manifest;
@@ -19,7 +19,8 @@ const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// There is one run at most, coded as it should be: nothing was to do.
+    /// There is one run at most, coded as it should be and without deleted documents: nothing was to
+    /// do.
     Nothing,
     /// The runs were merged.
     Runs {
@@ -71,7 +72,8 @@ pub fn merge_index(
     let old = read_manifest(&from)?;
     let form = recode.form(old.settings.form().unwrap_or_default())?;
     let is_coded_so = old.settings.form() == Some(form);
-    if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
+    let is_whole = old.runs.iter().all(|run| run.deleted.is_none());
+    if old.runs.len() <= 1 && is_coded_so && is_whole || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
     let merged = merge_generation(&lock, &from, old, memory_bytes, (command, workers), form);
@@ -91,6 +93,11 @@ fn merge_generation(
     form: Form,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
+        let unknown = [Kind::Scores, Kind::Positions].map(Kind::extension);
+        if let Some(kind) = unknown.iter().find(|kind| file.name.ends_with(**kind)) {
+            let reason = format!("this program cannot merge the {kind} of runs");
+            return Err(IndexError::refused(&from.join(&file.name), reason));
+        }
         let path = from.join(&file.name);
         let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
         check_length(&path, bytes, Some(file.bytes))?;

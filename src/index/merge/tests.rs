@@ -1,5 +1,5 @@
 use super::lengths::Lengths;
-use super::source::ListSource;
+use super::source::{Base, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location};
@@ -162,7 +162,7 @@ proptest! {
 
         let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
-        let mut source = ListSource::open(folder.path(), &run, &lexicon, (7, base), 0).unwrap();
+        let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
         source.append(lexicon.term().list, &mut lengths, &mut encoder, |payload| {

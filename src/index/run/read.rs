@@ -5,6 +5,7 @@
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Kind, run_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
@@ -26,11 +27,13 @@ pub struct Run {
     pages: Pages,
     first_docid: u32,
     documents: u32,
+    deletions: Option<Deletions>,
 }
 
 impl Run {
-    /// Maps the run `entry` in the folder of a generation. Verifies the checksum of the lexicon, and
-    /// with `verify` that of the postings too, by the manifest's `files`.
+    /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of the
+    /// lexicon and of the deletions, and with `verify` that of the postings too, by the manifest's
+    /// `files`.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
@@ -44,7 +47,12 @@ impl Run {
             generation,
             find_file(files, generation, &run_file(&entry.name, Kind::Lexicon))?,
         )?;
-        let run = Self::assemble(generation, entry, lexicon)?;
+        let mut run = Self::assemble(generation, entry, lexicon)?;
+        if entry.deleted.is_some() {
+            let name = run_file(&entry.name, Kind::Deletions);
+            let file = find_file(files, generation, &name)?;
+            run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
+        }
         if verify {
             let file = find_file(files, generation, &run_file(&entry.name, Kind::Postings))?;
             run.postings.verify(file.bytes, file.crc32)?;
@@ -52,13 +60,16 @@ impl Run {
         Ok(run)
     }
 
-    /// Maps a run and reads no more than its headers.
+    /// Maps the lists of a run and reads no more than headers and deletions.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
     pub fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
         let path = generation.join(run_file(&entry.name, Kind::Lexicon));
-        Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
+        let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
+        let open = |_| Deletions::open(generation, entry, None);
+        run.deletions = entry.deleted.map(open).transpose()?;
+        Ok(run)
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
@@ -68,7 +79,8 @@ impl Run {
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
         let (first_docid, documents) = (entry.first_docid, entry.documents);
         let pages = Pages::new(&header);
-        Ok(Self { lexicon, postings, header, pages, first_docid, documents })
+        let deletions = None;
+        Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
     }
 
     /// Makes sure that the lists are coded as the manifest says.
@@ -154,6 +166,22 @@ impl Run {
     #[inline]
     pub fn documents(&self) -> u32 {
         self.documents
+    }
+
+    /// Returns which documents the generation leaves out, if there are any.
+    #[inline]
+    pub fn deletions(&self) -> Option<&Deletions> {
+        self.deletions.as_ref()
+    }
+
+    /// Returns how many documents of the generation have a term: the postings of its list without
+    /// those of deleted documents.
+    #[inline]
+    pub fn live_df(&self, term: &TermEntry) -> u32 {
+        match &self.deletions {
+            None => term.df,
+            Some(deletions) => term.df.saturating_sub(deletions.of_list(term)),
+        }
     }
 
     /// Returns the run's lexicon.

@@ -209,7 +209,7 @@ impl Searcher {
             lists.push(part);
         }
         let first = run.first_docid();
-        self.top.reset(shared.settings.k);
+        shared.begin(&mut self.top);
         self.top.raise(floor);
         let wanted = share.docids();
         let start = first.saturating_add(docids.start).max(wanted.start);
