@@ -21,12 +21,15 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
+//! | [`rebuild`] | how an index follows its sources |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`build`](mod@build) | how a program builds an index |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
+pub mod build;
 pub mod cluster;
 pub mod codec;
 pub mod dataflow;
@@ -38,6 +41,7 @@ pub mod index;
 pub mod input;
 pub mod order;
 pub mod query;
+pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;

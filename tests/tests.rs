@@ -33,4 +33,6 @@ mod deletions;
 #[cfg(debug_assertions)]
 mod faults;
 #[cfg(debug_assertions)]
+mod golden;
+#[cfg(debug_assertions)]
 mod sound;

@@ -3,6 +3,7 @@ use crate::index::check::check;
 use crate::index::generation::Generation;
 use crate::index::merge::{Merged, Recode, merge_index};
 use crate::index::publish::current;
+use crate::index::storage::Stop;
 use crate::index::testing::{Collection, build, collection, write_run};
 use proptest::prelude::*;
 use std::fs;
@@ -66,7 +67,9 @@ proptest! {
         drop(generation);
 
         // A merge drops the deleted documents.
-        let merged = merge_index(index, 8 << 20, "merge", threads, Recode::default()).unwrap();
+        let stop = Stop::default();
+        let merged = merge_index(index, 8 << 20, "merge", threads, Recode::default(), &stop);
+        let merged = merged.unwrap();
         if let Merged::Runs { manifest, .. } = merged {
             prop_assert_eq!(&manifest.statistics, &expected.statistics);
         } else {

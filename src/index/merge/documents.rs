@@ -9,7 +9,7 @@ use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
 use crate::index::manifest::RunEntry;
-use crate::index::storage::Durability;
+use crate::index::storage::{Durability, Stop};
 use crate::index::window::Window;
 use std::path::Path;
 
@@ -27,14 +27,14 @@ pub(super) fn merge(
     inputs: &[Input],
     to: &Path,
     number: u32,
-    durability: Durability,
+    stop: &Stop,
 ) -> Result<DocumentsEntry, IndexError> {
     // Runs that a rebuild has put together need not have their inputs in order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
-    let mut writer = DocumentsWriter::create(to, number, durability, first_input)?;
+    let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, first_input)?;
     for Input { generation, run, deletions, .. } in inputs {
-        Source::open(generation, run)?.copy(run, deletions.as_deref(), &mut writer)?;
+        Source::open(generation, run)?.copy(run, deletions.as_deref(), &mut writer, stop)?;
     }
     writer.finish()
 }
@@ -81,9 +81,11 @@ impl Source {
         run: &RunEntry,
         deletions: Option<&Deletions>,
         writer: &mut DocumentsWriter,
+        stop: &Stop,
     ) -> Result<(), IndexError> {
         let (mut docid, mut name_start, mut name) = (0u32, 0u64, Vec::new());
         while docid < run.documents {
+            stop.check()?;
             let count = AT_ONCE.min(run.documents - docid) as usize;
             let at = |size: u64| BODY + size * u64::from(docid);
             let lengths = self.lengths.read(at(2), 2 * count)?.as_chunks().0;
