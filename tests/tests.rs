@@ -31,6 +31,10 @@ mod crash;
 #[cfg(debug_assertions)]
 mod damage;
 #[cfg(debug_assertions)]
+mod deletions;
+#[cfg(debug_assertions)]
 mod faults;
+#[cfg(debug_assertions)]
+mod golden;
 #[cfg(debug_assertions)]
 mod sound;
