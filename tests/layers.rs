@@ -10,7 +10,7 @@ use std::path::Path;
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
 const LAYERS: [&[&str]; 6] = [
-    &["cluster", "fault", "order"],
+    &["cluster", "cpu", "fault", "order"],
     &["codec", "score"],
     &["dictionary", "evaluate", "gpu", "index", "input", "query", "rebuild", "schedule", "text"],
     &["dataflow"],

@@ -15,6 +15,7 @@ pub mod decompress;
 pub mod docp;
 pub mod documents;
 pub mod encode;
+pub mod feed;
 pub mod fgqp;
 pub mod flow;
 pub mod flush;
