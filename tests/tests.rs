@@ -20,6 +20,7 @@ mod layers;
 mod library;
 mod parallel;
 mod queries;
+mod rebuild;
 mod records;
 mod streaming;
 mod wei11;
