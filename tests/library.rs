@@ -169,3 +169,38 @@ fn wrong_options_are_typed_and_name_no_command_line() {
     assert!(matches!(error, BuildError::Options(OptionsError::NoTokens { .. })), "{error}");
     assert!(!scratch.path("index").exists(), "nothing was written");
 }
+
+/// The examples are programs; here they are called.
+#[allow(dead_code)]
+#[path = "../examples/build_with_progress.rs"]
+mod build_with_progress;
+
+/// What an example has printed.
+#[derive(Clone, Default)]
+struct Printed(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn example_build_with_progress() {
+    let scratch = Scratch::new();
+    let input = scratch.write("c.jsonl", "{\"id\": 1, \"contents\": \"a mill\"}\n");
+    let (index, printed) = (scratch.path("index"), Printed::default());
+    let out = printed.clone();
+    // An input that does not end before the build: nobody cancels it.
+    let (end, input_of_user) = std::io::pipe().map(|(read, write)| (write, read)).unwrap();
+    build_with_progress::run(index, vec![input], input_of_user, move || Box::new(out.clone()))
+        .unwrap();
+    drop(end);
+    let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("32 of 32 bytes, 1 documents\n"), "{text}");
+    assert!(text.contains("1 documents, 1 terms in "), "{text}");
+}
