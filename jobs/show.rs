@@ -53,6 +53,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if input.path == millrace::input::splits::STDIN {
         bail!("the text came from standard input and is not kept");
     }
+    if input.path == millrace::input::splits::MEMORY {
+        bail!("the text came from the memory of a program and is not kept");
+    }
     let record = fetch(Path::new(&input.path), location.offset, location.bytes)
         .with_context(|| format!("fetching the text from {}", input.path))?;
     out.write_all(&record)?;

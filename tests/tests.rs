@@ -17,6 +17,7 @@ mod generate;
 mod gpu;
 mod gpu_indexer;
 mod layers;
+mod library;
 mod parallel;
 mod queries;
 mod query_lines;

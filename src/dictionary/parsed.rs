@@ -32,8 +32,14 @@ pub trait PieceGroup: Send + 'static {
     /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
     fn memory_bytes(&self) -> usize;
 
+    /// The owner.
+    fn owner(&self) -> u32;
+
     /// What the whole piece counts.
     fn counts(&self) -> &Arc<PieceCounts>;
+
+    /// The codes of its documents' lengths.
+    fn lengths(&self) -> &Arc<[u8]>;
 }
 
 impl PieceGroup for Group {
@@ -46,6 +52,14 @@ impl PieceGroup for Group {
             + self.suffixes.capacity()
             + self.lists.capacity()
     }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
+    }
 }
 
 impl PieceGroup for TokenGroup {
@@ -55,5 +69,13 @@ impl PieceGroup for TokenGroup {
 
     fn memory_bytes(&self) -> usize {
         self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
+    }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
     }
 }
