@@ -19,6 +19,7 @@ use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
 use millrace::index::run::sync_run;
+use millrace::input::fields::Fields;
 use millrace::input::splits::Plan;
 use millrace::input::{Format, hash as input_hash};
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
@@ -46,9 +47,18 @@ pub(crate) struct Args {
     /// Folder of the index; made if it is not there.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
-    /// How documents are found: auto, jsonl, tsv, text, html, warc or trec.
+    /// How documents are found: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
+    /// mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     pub(crate) format: AutoFormat,
+    /// A field of JSON or a column of CSV that names documents; if given again, where the one before
+    /// is missing (default: id, _id, pid, docid, docno).
+    #[arg(long = "id-field", value_name = "NAME")]
+    pub(crate) id_fields: Vec<String>,
+    /// A field of JSON or a column of CSV that is text; may be given more than once (default: title,
+    /// url, headings, text, body, passage, contents).
+    #[arg(long = "text-field", value_name = "NAME")]
+    pub(crate) text_fields: Vec<String>,
     /// Who finds terms and postings.
     #[arg(long, default_value = "fast", value_parser = ["fast", "wei11"])]
     pub(crate) indexer: String,
@@ -161,7 +171,8 @@ fn prepare(args: &Args, whole: bool) -> anyhow::Result<Prepared> {
     }
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
-    let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
+    let mut plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
+    plan.fields = Fields { names: args.id_fields.clone(), texts: args.text_fields.clone() };
     // Nothing fails between the beginning and the end of this.
     let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     let early = whole && finding.is_under_way();
@@ -267,6 +278,13 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         };
         let reasons = reasons(&documents.skipped);
         bail!("no document in {} of {inputs}: {reasons}", show_bytes(read));
+    }
+    if whole && documents.tokens == 0 && u64::from(documents.documents) > 0 {
+        bail!(
+            "no text in any of {} documents: {}",
+            show_count(documents.documents.into()),
+            build.plan.what_is_there()
+        );
     }
     let duplicates = documents.duplicates.wait(&build.directory).map_err(Error::from_boxed)?;
     if whole {
