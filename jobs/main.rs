@@ -14,8 +14,6 @@ mod demo;
 mod devices;
 mod evaluate;
 mod generate;
-mod gpus;
-mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -69,8 +67,9 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
-        Job::Build(args) => build::run(&args).map(drop),
+        Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),

@@ -148,7 +148,7 @@ pub enum Skip {
     #[error("a <page> without <title>")]
     NoTitle,
     /// No column of a CSV file is known as text.
-    #[error("no column is known as text; name one with --text-field (and --id-field)")]
+    #[error("no column is known as text; one has to be named")]
     NoTextColumn,
     /// A CSV record has more fields than the head.
     #[error("{found} fields, where the head has {expected}")]

@@ -25,6 +25,7 @@ pub mod json_values;
 pub mod jsonl;
 mod machine;
 pub mod mediawiki;
+pub mod memory;
 pub mod piece;
 mod pipe;
 pub mod plain;
@@ -99,9 +100,7 @@ pub enum Unknown {
     #[error("this is an index, not documents (CIFF); give it to `millrace import`")]
     Ciff,
     /// The bytes are not text.
-    #[error(
-        "these are binary data, not text; if they are text all the same, name the format with --format"
-    )]
+    #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
     /// The text is in UTF-16.
     #[error("this is UTF-16 text; convert it to UTF-8")]

@@ -17,7 +17,7 @@ use crate::order::PIECE_BYTES;
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it is; `None` for standard input.
+    /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
     /// file given by itself is its file name. Without `.gz` and the like.
@@ -50,6 +50,8 @@ pub struct Plan {
     pub ignored: u64,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
+    /// What has no path is documents in memory, not standard input.
+    memory: bool,
 }
 
 /// Why the input cannot be read.
@@ -74,14 +76,14 @@ pub enum InputError {
         unknown: Unknown,
     },
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
-    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    #[error("{path}: this is not a plain file, so that its format has to be named")]
     NotAFile {
         /// The pipe.
         path: String,
     },
     /// A folder has no file that millrace reads.
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); name the format with --format to read all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
     )]
     NothingInFolder {
         /// The folder.
@@ -133,8 +135,10 @@ fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// The path of standard input, on the command line and in messages.
+/// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
+/// The path of documents in memory, in messages and in the manifest.
+pub const MEMORY: &str = "(memory)";
 
 impl Plan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
@@ -144,8 +148,8 @@ impl Plan {
     /// # Errors
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        let (inputs, splits, fields) = Default::default();
-        let mut plan = Self { inputs, splits, fields, ignored: 0, pipes: Mutex::default() };
+        let (inputs, splits, fields, pipes) = Default::default();
+        let mut plan = Self { inputs, splits, fields, ignored: 0, pipes, memory: false };
         for argument in arguments {
             if argument.as_os_str() == STDIN {
                 plan.add_stdin(format)?;
@@ -173,11 +177,11 @@ impl Plan {
         let Some(input) = self.inputs.first() else { return "there is no input".to_string() };
         let seen = match self.first_fields() {
             Some(fields) if !fields.is_empty() => format!(
-                "its first record has the fields {}, and text is looked for in {}; name the field with --text-field",
+                "its first record has the fields {}, and text is looked for in {}",
                 fields.join(", "),
                 self.fields.wanted()
             ),
-            _ => "if it is something else, name the format with --format".to_string(),
+            _ => "if it is something else, its format has to be named".to_string(),
         };
         format!("{} was read as {}; {seen}", self.path(0), input.format)
     }
@@ -210,8 +214,15 @@ impl Plan {
         self.inputs.iter().map(|input| input.bytes).sum()
     }
 
-    /// Whether standard input is a part of it.
-    pub fn reads_stdin(&self) -> bool {
+    /// The plan of one input that is read once and is open already.
+    pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
+        let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
+        let (inputs, splits, fields) = (vec![input], vec![split], Fields::default());
+        Self { inputs, splits, fields, ignored: 0, pipes, memory: true }
+    }
+
+    /// Whether standard input or documents in memory are a part of it, which only this process has.
+    pub fn reads_once(&self) -> bool {
         self.inputs.iter().any(|input| input.path.is_none())
     }
 
@@ -387,6 +398,9 @@ impl Plan {
         let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
             (Some(pipe), _) => pipe,
+            (None, None) if self.memory => {
+                return Err(io::Error::other("documents in memory are read once"));
+            }
             (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
             (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
         };
@@ -410,6 +424,7 @@ impl Plan {
     pub fn path(&self, input: u32) -> String {
         match &self.inputs[input as usize].path {
             Some(path) => path.display().to_string(),
+            None if self.memory => MEMORY.to_string(),
             None => STDIN.to_string(),
         }
     }
