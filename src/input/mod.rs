@@ -33,6 +33,7 @@ pub mod plaintext;
 mod scan;
 #[cfg(target_arch = "x86_64")]
 mod scan_x86;
+mod seen;
 pub mod splits;
 pub mod trec;
 pub mod tsv;

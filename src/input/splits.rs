@@ -2,7 +2,8 @@
 
 use super::fields::Fields;
 use super::{COMPRESSED, Compression, Format, Unknown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -52,6 +53,22 @@ pub struct Plan {
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
     memory: bool,
+}
+
+/// Files and folders with one format.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// In their order.
+    pub paths: Vec<PathBuf>,
+    /// Found out for each file if none is given.
+    pub format: Option<Format>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inputs = self.inputs.len();
+        f.debug_struct("Plan").field("inputs", &inputs).field("splits", &self.splits).finish()
+    }
 }
 
 /// Why the input cannot be read.
@@ -121,7 +138,7 @@ impl Opened {
 }
 
 /// Bytes that are read to find a format.
-const HEAD_BYTES: u64 = 64 << 10;
+pub(super) const HEAD_BYTES: u64 = 64 << 10;
 /// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
 const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
@@ -148,65 +165,64 @@ impl Plan {
     /// # Errors
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        let (inputs, splits, fields, pipes) = Default::default();
-        let mut plan = Self { inputs, splits, fields, ignored: 0, pipes, memory: false };
+        let mut plan = Self::empty();
         for argument in arguments {
-            if argument.as_os_str() == STDIN {
-                plan.add_stdin(format)?;
-            } else if metadata(argument)?.is_dir() {
-                plan.add_folder(argument, format)?;
-            } else {
-                let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let named = match format {
-                    Some(format) => Some(format),
-                    None => format_of_name(argument)?,
-                };
-                let format = match named {
-                    Some(format) => format,
-                    None => format_of_content(argument)?,
-                };
-                plan.add_file(argument.clone(), Path::new(name), format)?;
-            }
+            plan.add(argument, format)?;
         }
         plan.make_splits();
         Ok(plan)
     }
 
-    /// What the first input looks like and what to try, for a message that no document has text.
-    pub fn what_is_there(&self) -> String {
-        let Some(input) = self.inputs.first() else { return "there is no input".to_string() };
-        let seen = match self.first_fields() {
-            Some(fields) if !fields.is_empty() => format!(
-                "its first record has the fields {}, and text is looked for in {}",
-                fields.join(", "),
-                self.fields.wanted()
-            ),
-            _ => "if it is something else, its format has to be named".to_string(),
-        };
-        format!("{} was read as {}; {seen}", self.path(0), input.format)
+    /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
+    /// more than once is read once, in its first place.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_sources(sources: &[Source]) -> Result<Self, InputError> {
+        let mut plan = Self::empty();
+        for Source { paths, format } in sources {
+            for path in paths {
+                plan.add(path, *format)?;
+            }
+        }
+        let mut seen = HashSet::new();
+        plan.inputs.retain(|input| input.path.is_none() || seen.insert(input.path.clone()));
+        plan.make_splits();
+        Ok(plan)
     }
 
-    /// The names of the fields of the first input's first record, where records have any.
-    fn first_fields(&self) -> Option<Vec<String>> {
-        let input = self.inputs.first()?;
-        let mut head = vec![0; HEAD_BYTES as usize];
-        let mut stream = super::unpacked::Unpacked::open(input.path.as_ref()?).ok()?;
-        let mut len = 0;
-        while let Ok(n @ 1..) = stream.read(&mut head[len..]) {
-            len += n;
+    /// A plan of some of the files, for which `keep` says so, by their numbers.
+    pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
+        let files = self.inputs.iter().enumerate();
+        let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
+        plan.inputs = files.map(|(_, input)| input.clone()).collect();
+        plan.make_splits();
+        plan
+    }
+
+    fn empty() -> Self {
+        let (inputs, splits, fields, pipes) = Default::default();
+        Self { inputs, splits, fields, ignored: 0, pipes, memory: false }
+    }
+
+    fn add(&mut self, argument: &PathBuf, format: Option<Format>) -> Result<(), InputError> {
+        if argument.as_os_str() == STDIN {
+            return self.add_stdin(format);
         }
-        head.truncate(len);
-        if input.format == Format::Json {
-            super::json_values::to_lines(&mut head);
+        if metadata(argument)?.is_dir() {
+            return self.add_folder(argument, format);
         }
-        if !matches!(input.format, Format::Json | Format::Jsonl) {
-            return None;
-        }
-        let text = String::from_utf8_lossy(&head);
-        let first = text.lines().find(|line| !line.trim().is_empty())?;
-        let record: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(first).ok()?;
-        Some(record.keys().cloned().collect())
+        let name = argument.file_name().unwrap_or(argument.as_os_str());
+        let named = match format {
+            Some(format) => Some(format),
+            None => format_of_name(argument)?,
+        };
+        let format = match named {
+            Some(format) => format,
+            None => format_of_content(argument)?,
+        };
+        self.add_file(argument.clone(), Path::new(name), format)
     }
 
     /// Bytes of all inputs whose size is known.
@@ -488,111 +504,4 @@ fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(plan: &Plan) -> Vec<&str> {
-        plan.inputs.iter().map(|i| i.name.as_str()).collect()
-    }
-
-    #[test]
-    fn records_in_files_named_as_text() {
-        use Format::{Text, Trec, Warc};
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text, expected) in [
-            ("a.txt", "<DOC>\n<DOCNO> a </DOCNO>\n<TEXT>mill</TEXT>\n</DOC>\n", Trec),
-            ("b.text", "WARC/1.0\r\nWARC-Type: warcinfo\r\n", Warc),
-            ("c.txt", "{\"a note\"}", Text),
-            ("d.txt", "A text about <DOC> and <DOCNO>", Text),
-            ("e.txt", "", Text),
-        ] {
-            let path = dir.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            let plan = Plan::new(&[path], None).unwrap();
-            assert_eq!(plan.inputs[0].format, expected, "{name}");
-        }
-        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
-        let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
-        assert_eq!(formats, [Trec, Warc, Text, Text, Text]);
-    }
-
-    #[test]
-    fn arguments_in_order_folders_sorted() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        std::fs::create_dir_all(at("sub/deep")).unwrap();
-        for name in ["b.jsonl", "a.md", "sub/deep/z.txt.gz", "sub/c.tsv", "x.bin", ".hidden.txt"] {
-            std::fs::write(at(name), "{}").unwrap();
-        }
-        let plan = Plan::new(&[at("sub/c.tsv"), dir.path().into()], None).unwrap();
-        assert_eq!(names(&plan), ["c.tsv", "a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt"]);
-        assert_eq!(plan.ignored, 1);
-        assert_eq!(plan.splits.len(), 5);
-        let all = Plan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
-        assert_eq!(names(&all), ["a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt", "x.bin"]);
-        assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text }]);
-    }
-
-    #[test]
-    fn small_text_files_share_a_split() {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, bytes) in [("a", 10), ("b", PIECE_BYTES - 10), ("c", 1), ("d", 2)] {
-            std::fs::write(dir.path().join(format!("{name}.txt")), vec![b'x'; bytes]).unwrap();
-        }
-        let plan = Plan::new(&[dir.path().into()], None).unwrap();
-        let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
-        assert_eq!(inputs, [0..2, 2..4]);
-    }
-
-    #[test]
-    fn shares_are_neighbours_and_cover_the_input() {
-        let dir = tempfile::tempdir().unwrap();
-        let sizes = [10, 3000, 0, 700, 700, 1, 90, 2000];
-        for (number, bytes) in sizes.iter().enumerate() {
-            std::fs::write(dir.path().join(format!("{number}.jsonl")), vec![b' '; *bytes]).unwrap();
-        }
-        let plan = || Plan::new(&[dir.path().into()], None).unwrap();
-        for processes in [1, 2, 3, 20] {
-            let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
-            let found: Vec<_> = shares.iter().flat_map(names).map(str::to_string).collect();
-            assert_eq!(found, names(&plan()));
-            for share in &shares {
-                let inputs = share.splits.iter().flat_map(|split| split.inputs.clone());
-                assert!(inputs.eq(0..share.inputs.len() as u32));
-                let most = 6501 / processes as u64 + 3000;
-                assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
-            }
-        }
-        assert_eq!(plan().share(0, 2).bytes(), 3010);
-        assert_eq!(plan().digest(), plan().digest());
-        std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
-        assert_ne!(plan().digest(), plan().share(0, 2).digest());
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let missing = dir.path().join("none.jsonl");
-        let error = Plan::new(std::slice::from_ref(&missing), None).err().unwrap();
-        assert!(error.to_string().contains("none.jsonl"), "{error}");
-        let error = Plan::new(&[dir.path().into()], None).err().unwrap();
-        assert!(matches!(error, InputError::NothingInFolder { .. }), "{error}");
-        let error = Plan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
-        assert!(matches!(error, InputError::StdinTwice), "{error}");
-    }
-
-    #[test]
-    fn a_file_that_grows_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.txt");
-        std::fs::write(&path, "one").unwrap();
-        let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
-        let mut opened = plan.open(0).unwrap().unwrap();
-        let mut bytes = Vec::new();
-        opened.read = opened.reader.read_to_end(&mut bytes).unwrap() as u64;
-        assert_eq!(bytes, b"one");
-        opened.check_unchanged().unwrap();
-        std::fs::write(&path, "one and two").unwrap();
-        assert!(opened.check_unchanged().is_err());
-    }
-}
+mod tests;
