@@ -6,6 +6,7 @@ mod btree;
 mod cli;
 mod cluster;
 mod codecs;
+mod collections;
 mod effectiveness;
 mod emulation;
 mod engines;

@@ -110,6 +110,10 @@ fn finish(
         let (skipped, first_skipped) = (documents.skipped, documents.first_skipped);
         return Err(BuildError::NoDocuments { bytes: read, place, skipped, first_skipped });
     }
+    if whole && documents.documents > 0 && documents.tokens == 0 {
+        let (documents, seen) = (documents.documents, build.plan.what_is_there());
+        return Err(BuildError::NoText { documents, seen });
+    }
     let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
     if whole {
         accept_duplicates(options, &duplicates)?;
