@@ -6,7 +6,9 @@ use crate::util::{args, info, millrace};
 use millrace::index::draft::{Description, Draft};
 use millrace::index::generation::Generation;
 use millrace::index::publish::{IndexLock, current};
-use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use std::path::Path;
 
@@ -48,12 +50,13 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
     let asked = ors.into_iter().chain(ands).chain([(Mode::AndOr, Auto)]);
     for (mode, algorithm) in asked {
         for (k, idf) in [(3, IdfKind::Lucene), (1000, IdfKind::Robertson)] {
-            let settings = Settings { k, mode, algorithm, bm25: Bm25::default(), idf };
-            let shared = Shared::new(Generation::open(index, false).unwrap(), settings).unwrap();
-            let mut searcher = Searcher::new(shared.clone());
+            let wanted = Wanted { k, mode, algorithm };
+            let scoring = Scoring { bm25: Bm25::default(), idf };
+            let snapshot = Snapshot::open(index, false, scoring).unwrap();
+            let mut searcher = Searcher::new();
             for query in queries {
-                let (hits, _) = searcher.search(query).unwrap();
-                let name = |docid| shared.generation().documents().name(docid).unwrap().to_vec();
+                let (hits, _) = searcher.search(&snapshot, &wanted, query).unwrap();
+                let name = |docid| snapshot.generation().documents().name(docid).unwrap().to_vec();
                 answers.push(hits.iter().map(|h| (name(h.docid), h.score.to_bits())).collect());
             }
         }
