@@ -100,7 +100,7 @@ fn a_line_that_is_no_query_ends_nothing() {
             }
             lines += "{ the last line";
             let job = fixture.query(&[model, &["--format", format, "-w", "2"]].concat());
-            let outcome = job.stdin(lines).fails(1);
+            let outcome = job.stdin(lines).run().expect_status(1);
             let outcome = outcome
                 .says("line 128 of the queries (byte ")
                 .says("1048577 bytes; a line has fewer than 1048576")

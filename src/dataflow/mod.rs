@@ -15,6 +15,7 @@ pub mod decompress;
 mod desk;
 pub mod documents;
 pub mod encode;
+pub mod feed;
 pub mod flow;
 pub mod flush;
 pub mod frequencies;

@@ -193,7 +193,7 @@ impl Planner {
                 lists.push(list.flatten().inspect(|list| run.prefetch(list)));
             }
             for (term, list) in terms.iter_mut().zip(&lists[before..]) {
-                let df = list.map_or(0, |list| list.df);
+                let df = list.map_or(0, |list| run.live_df(&list));
                 term.df = term.df.saturating_add(df).min(most);
             }
         }

@@ -182,7 +182,7 @@ impl Searcher {
         if !plan.may_find(stage) {
             return Ok(());
         }
-        self.top.reset(plan.wanted().k);
+        plan.snapshot().begin(&mut self.top, plan.wanted().k);
         self.top.only(share.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
         for (run, lists) in runs.zip(lists.chunks(plan.terms().len())) {

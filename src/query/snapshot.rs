@@ -6,6 +6,7 @@
 //! asks for.
 
 use super::share::Share;
+use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::score::bm25::{Bm25, IdfKind};
@@ -32,6 +33,9 @@ pub struct Whole {
     /// Indexed tokens.
     pub tokens: u64,
 }
+
+/// The least score above 0: that of every document with a term is greater (`score::bm25`).
+const LEAST_SCORE: f32 = f32::from_bits(1);
 
 /// The docids of all documents.
 pub const ALL: Range<u32> = 0..u32::MAX;
@@ -70,7 +74,7 @@ impl Snapshot {
         scoring: Scoring,
         docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
-        let documents = generation.documents().len();
+        let documents = generation.live_documents();
         let tokens = generation.manifest().statistics.tokens;
         Self::of_shard(generation, scoring, Whole { documents, tokens }, docids)
     }
@@ -96,6 +100,10 @@ impl Snapshot {
         };
         let mut norms = Vec::new();
         scoring.bm25.norms(generation.documents().lengths(), mean, &mut norms);
+        // Each of its postings is worth 0, and no other posting is.
+        for docid in generation.deleted() {
+            norms[docid as usize] = f32::INFINITY;
+        }
         let bounds = BoundNorms::new(&scoring.bm25, mean);
         let share = if docids == ALL { Share::Whole } else { Share::Range(docids) };
         Ok(Arc::new(Self { generation, whole, analysis, scoring, share, norms, bounds }))
@@ -137,6 +145,14 @@ impl Snapshot {
     /// What bounds of blocks are worth.
     pub fn bounds(&self) -> &BoundNorms {
         &self.bounds
+    }
+
+    /// Begins a search for the best k. Documents with score 0 are deleted ones, and are left out.
+    pub(super) fn begin(&self, top: &mut TopK, k: usize) {
+        top.reset(k);
+        if self.generation.has_deletions() {
+            top.raise(LEAST_SCORE);
+        }
     }
 
     /// All documents that are searched.

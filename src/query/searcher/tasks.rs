@@ -176,7 +176,7 @@ impl Searcher {
             lists.push(part);
         }
         let first = run.first_docid();
-        self.top.reset(plan.wanted().k);
+        plan.snapshot().begin(&mut self.top, plan.wanted().k);
         self.top.raise(floor);
         let wanted = share.docids();
         let start = first.saturating_add(docids.start).max(wanted.start);
