@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Builds, and cancels the build when `input` ends before.
-pub fn run(
+pub(crate) fn run(
     index: PathBuf,
     paths: Vec<PathBuf>,
     mut input: impl Read + Send + 'static,

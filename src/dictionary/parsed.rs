@@ -35,14 +35,18 @@ pub trait PieceGroup: Send + 'static {
     /// The owner.
     fn owner(&self) -> u32;
 
-    /// The piece's counts, for the owner's sequencer.
-    fn counts(&self) -> &PieceCounts;
+    /// What the whole piece counts.
+    fn counts(&self) -> &Arc<PieceCounts>;
 
     /// The codes of its documents' lengths.
     fn lengths(&self) -> &Arc<[u8]>;
 }
 
 impl PieceGroup for Group {
+    fn counts(&self) -> &Arc<PieceCounts> {
+        &self.counts
+    }
+
     fn memory_bytes(&self) -> usize {
         self.terms.capacity() * size_of::<GroupTerm>()
             + self.suffixes.capacity()
@@ -53,26 +57,22 @@ impl PieceGroup for Group {
         self.owner
     }
 
-    fn counts(&self) -> &PieceCounts {
-        &self.counts
-    }
-
     fn lengths(&self) -> &Arc<[u8]> {
         &self.lengths
     }
 }
 
 impl PieceGroup for TokenGroup {
+    fn counts(&self) -> &Arc<PieceCounts> {
+        &self.counts
+    }
+
     fn memory_bytes(&self) -> usize {
         self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
     }
 
     fn owner(&self) -> u32 {
         self.owner
-    }
-
-    fn counts(&self) -> &PieceCounts {
-        &self.counts
     }
 
     fn lengths(&self) -> &Arc<[u8]> {
