@@ -136,6 +136,7 @@ impl QueryDevice {
             sorted: 0,
             sorted_shared,
             candidates,
+            candidates_per_hit: 128,
         };
         // At least one query of the greatest k, twice for AND+OR.
         let greatest = super::plan::MOST_HITS as u32;
