@@ -138,8 +138,8 @@ impl Chosen {
     }
 
     /// Makes each indexer of tokens by its number: those on GPUs come first, each on its device
-    /// modulo their number. One whose device has not enough memory becomes one on the CPU, and a
-    /// warning says so: nothing of it is in use yet, and the index is the same.
+    /// modulo their number. One whose device has not enough memory, or is lost, becomes one on the CPU,
+    /// and a warning says so: nothing of it is in use yet, and the index is the same.
     pub(crate) fn make_indexer(&self, roles: Roles, sizes: Sizes, quiet: bool) -> MakeIndexer {
         let (devices, toolchain) = (self.devices.clone(), self.toolchain.clone());
         Box::new(move |owner| {
@@ -171,7 +171,7 @@ fn begin(
             }
             Ok(Box::new(GpuIndexer::new(trees)))
         }
-        Err(error) if error.is_out_of_memory() => {
+        Err(error) if error.is_out_of_memory() || error.is_device_lost() => {
             if !quiet {
                 let error = anyhow::Error::from(error);
                 eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");

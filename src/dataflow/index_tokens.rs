@@ -15,6 +15,7 @@
 use super::build::Build;
 use super::control::{Cause, Guard};
 use super::index::ClosedRun;
+use crate::dictionary::closed::Wake;
 use crate::dictionary::group::Local;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
@@ -30,6 +31,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::scheduling::activate::SyncActivator;
 
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -82,12 +84,14 @@ impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
         let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
         let mut runs_out = OutputBuilder::from(runs_out);
         drop(absorbed_out);
-        let activator = scope.activator_for(builder.operator_info().address);
+        let address = builder.operator_info().address;
+        let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
+        let activator = scope.activator_for(address);
         builder.build(move |_| {
             let guard = Guard::new(&build.control, "IndexTokens", worker);
             let mut lanes = Vec::new();
             for owner in build.owners.on_worker(worker) {
-                lanes.extend(guard.work(|| Lane::new(owner, &build)));
+                lanes.extend(guard.work(|| Lane::new(owner, &build, wake.clone())));
             }
             move |frontiers| {
                 let frontier = &frontiers[0];
@@ -122,6 +126,14 @@ impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
     }
 }
 
+/// Has an operator scheduled by another thread.
+pub(super) fn wake_of(activator: SyncActivator) -> Wake {
+    Arc::new(move || {
+        // A worker that is gone waits for nothing.
+        _ = activator.activate();
+    })
+}
+
 /// A block that an indexer has, and the capability of its first piece: while it is held, no piece of
 /// the block or behind it counts as absorbed.
 struct UnderWay {
@@ -135,6 +147,8 @@ struct UnderWay {
 struct Lane {
     owner: u32,
     indexer: Box<dyn TokenIndexer>,
+    /// The indexer wakes the operator when it is done with a block.
+    is_woken: bool,
     sequencer: Sequencer,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, TokenGroup)>,
     /// The block that is being gathered, its text, and its part of what is under way.
@@ -155,10 +169,12 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(owner: u32, build: &Arc<Build>) -> Result<Self, Cause> {
+    fn new(owner: u32, build: &Arc<Build>, wake: Wake) -> Result<Self, Cause> {
+        let mut indexer = (build.make_indexer)(owner)?;
         Ok(Self {
             owner,
-            indexer: (build.make_indexer)(owner)?,
+            is_woken: indexer.wake_by(wake),
+            indexer,
             sequencer: Sequencer::new(build.budget.run_limit),
             waiting: BTreeMap::new(),
             block: Vec::new(),
@@ -182,12 +198,10 @@ impl Lane {
         ready && free && !self.busy.get() && self.closing.is_none()
     }
 
-    /// Whether it has to be looked at again, though nothing arrives.
+    /// Whether it has to be looked at again, though nothing arrives and nobody wakes the operator.
     fn waits(&self) -> bool {
-        !self.under_way.is_empty()
-            || !self.block.is_empty()
-            || self.closing.is_some()
-            || self.busy.get()
+        let for_indexer = !self.under_way.is_empty() || self.closing.is_some();
+        (for_indexer && !self.is_woken) || !self.block.is_empty() || self.busy.get()
     }
 
     /// Gives the indexer what there is, and takes what it is done with. Returns a run that closes.

@@ -29,7 +29,13 @@ const PINNED_BYTES: usize = 8 << 20;
 macro_rules! fetch {
     ($indexer:expr, $from:expr, $len:expr, $value:ty) => {{
         let part = $from.slice().slice(0..$len.max(1));
-        wait(&$indexer.device.copy_down(&part, &mut $indexer.down, 0).unwrap()).unwrap();
+        wait(
+            &$indexer
+                .device
+                .copy_down($indexer.device.compute(), &part, &mut $indexer.down, 0)
+                .unwrap(),
+        )
+        .unwrap();
         let bytes = &$indexer.down.bytes().unwrap()[..$len * size_of::<$value>()];
         bytemuck::cast_slice::<u8, $value>(bytes).to_vec()
     }};
@@ -63,7 +69,12 @@ impl Indexer<'_> {
             let (starts, all) = starts(&sums[range.clone()]);
             let bytes: &[u8] = bytemuck::cast_slice(&starts);
             self.up.bytes_mut().unwrap()[..bytes.len()].copy_from_slice(bytes);
-            let copied = device.copy_up::<u64>(&self.up, 0..bytes.len(), buffer.slice_mut());
+            let copied = device.copy_up::<u64>(
+                device.compute(),
+                &self.up,
+                0..bytes.len(),
+                buffer.slice_mut(),
+            );
             let mut output = Output::new(device, all).unwrap();
             let here = range.start as u32..range.end as u32;
             let collected =
