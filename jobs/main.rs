@@ -12,9 +12,8 @@ mod check;
 mod cluster;
 mod demo;
 mod devices;
+mod evaluate;
 mod generate;
-mod gpus;
-mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -39,6 +38,8 @@ enum Job {
     Query(query::Args),
     /// Index a small collection, or your own files, and answer a few queries.
     Demo(demo::Args),
+    /// Measure runs by what people judged, and compare them.
+    Evaluate(evaluate::Args),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
@@ -66,10 +67,12 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
-        Job::Build(args) => build::run(&args).map(drop),
+        Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
+        Job::Evaluate(args) => evaluate::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),
