@@ -4,6 +4,11 @@
 //! supported. What needs the library or a device and finds none prints that it was skipped, unless
 //! `MILLRACE_REQUIRE_NVRTC` or `MILLRACE_REQUIRE_GPU` is set: then it fails.
 
+// Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod builds;
+mod streams;
+
 use crate::util::*;
 use millrace::gpu;
 use millrace::gpu::cache::{ModuleCache, Origin};

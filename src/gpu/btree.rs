@@ -42,11 +42,13 @@ pub struct Tuning {
     pub blocks: u32,
     /// Postings are kept. Without them there are terms alone, to measure what postings cost.
     pub postings: bool,
+    /// The kernel that inserts ends with a fault at this collection of its work list: for tests.
+    pub trap_at: Option<u32>,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, postings: true }
+        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, postings: true, trap_at: None }
     }
 }
 
@@ -59,7 +61,7 @@ impl Tuning {
 
     /// The source with these sizes.
     pub fn source(&self) -> Source {
-        let sizes = [
+        let mut sizes = vec![
             ("WARPS", self.warps),
             ("SLOTS", self.slots),
             ("BLOCKS_PER_SM", self.blocks_per_sm),
@@ -67,13 +69,14 @@ impl Tuning {
             ("INSERT_SHARED_BYTES", self.insert_shared_bytes()),
             ("WALK_SHARED_BYTES", self.walk_shared_bytes()),
         ];
+        sizes.extend(self.trap_at.map(|item| ("TRAP_AT", item)));
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
             include_str!("../../kernels/btree_memory.cuh"),
             include_str!("../../kernels/btree_search.cuh"),
             include_str!("../../kernels/btree.cu"),
         );
-        Source { name: "btree", text, sizes: sizes.into() }
+        Source { name: "btree", text, sizes }
     }
 
     /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
@@ -134,6 +137,11 @@ impl Trees {
     /// The run's counters: what [`Usage`](room::Usage) is made from.
     pub fn counters(&self) -> &DeviceBuffer<u64> {
         &self.counters
+    }
+
+    /// The counters, to be written: what they count of the arenas is taken.
+    pub fn counters_mut(&mut self) -> &mut DeviceBuffer<u64> {
+        &mut self.counters
     }
 
     /// Enqueues the end of the run: all trees are empty then.

@@ -148,7 +148,8 @@ impl CudaTrees {
         toolchain: &Toolchain,
         sizes: &Sizes,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning::of_device(device.multiprocessors);
+        let trap_at = crate::fault::trap_at();
+        let tuning = Tuning { trap_at, ..Tuning::of_device(device.multiprocessors) };
         let device = Device::open(device, owners)?;
         let kernels = Kernels::load(toolchain, &device, tuning)?;
         let most = sizes.most();
