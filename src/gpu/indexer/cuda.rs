@@ -369,6 +369,13 @@ impl TreeDevice for CudaTrees {
     }
 
     fn wake_by(&mut self, waiter: Waiter, wake: Wake) {
-        self.wakes[waiter as usize] = Some(wake);
+        self.wakes[waiter as usize] = Some(wake.clone());
+        // What is under way already has nobody else to wake.
+        for stream in [self.device.compute(), self.device.download()] {
+            if self.device.wake_behind(stream, vec![wake.clone()]).is_err() {
+                // Who asks then is told what is wrong.
+                wake();
+            }
+        }
     }
 }
