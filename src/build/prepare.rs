@@ -90,6 +90,9 @@ fn build_and_publish(
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
     let built = build_generation(options, input, number, directory)?;
+    if let Some(accept) = options.accept.take() {
+        accept(&built.manifest).map_err(BuildError::Refused)?;
+    }
     lock.publish(number)?;
     Ok(built)
 }
@@ -114,6 +117,7 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => Plan::new(paths, options.format)?,
             Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
+            Input::Plan(plan) => plan.only(|_| true),
         };
         // Nothing fails between the beginning and the end of this.
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;

@@ -1,7 +1,8 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
 use super::{Compression, Format, Unknown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -49,6 +50,22 @@ pub struct Plan {
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
     memory: bool,
+}
+
+/// Files and folders with one format.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// In their order.
+    pub paths: Vec<PathBuf>,
+    /// Found out for each file if none is given.
+    pub format: Option<Format>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inputs = self.inputs.len();
+        f.debug_struct("Plan").field("inputs", &inputs).field("splits", &self.splits).finish()
+    }
 }
 
 /// Why the input cannot be read.
@@ -134,24 +151,60 @@ impl Plan {
     /// # Errors
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        let (inputs, splits) = Default::default();
-        let mut plan = Self { inputs, splits, ignored: 0, pipes: Mutex::default(), memory: false };
+        let mut plan = Self::empty();
         for argument in arguments {
-            if argument.as_os_str() == STDIN {
-                plan.add_stdin(format)?;
-            } else if metadata(argument)?.is_dir() {
-                plan.add_folder(argument, format)?;
-            } else {
-                let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let format = match format.or_else(|| format_of_name(argument)) {
-                    Some(format) => format,
-                    None => format_of_content(argument)?,
-                };
-                plan.add_file(argument.clone(), Path::new(name), format)?;
-            }
+            plan.add(argument, format)?;
         }
         plan.make_splits();
         Ok(plan)
+    }
+
+    /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
+    /// more than once is read once, in its first place.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_sources(sources: &[Source]) -> Result<Self, InputError> {
+        let mut plan = Self::empty();
+        for Source { paths, format } in sources {
+            for path in paths {
+                plan.add(path, *format)?;
+            }
+        }
+        let mut seen = HashSet::new();
+        plan.inputs.retain(|input| input.path.is_none() || seen.insert(input.path.clone()));
+        plan.make_splits();
+        Ok(plan)
+    }
+
+    /// A plan of some of the files, for which `keep` says so, by their numbers.
+    pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Self::empty();
+        let files = self.inputs.iter().enumerate();
+        let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
+        plan.inputs = files.map(|(_, input)| input.clone()).collect();
+        plan.make_splits();
+        plan
+    }
+
+    fn empty() -> Self {
+        let (inputs, splits) = Default::default();
+        Self { inputs, splits, ignored: 0, pipes: Mutex::default(), memory: false }
+    }
+
+    fn add(&mut self, argument: &PathBuf, format: Option<Format>) -> Result<(), InputError> {
+        if argument.as_os_str() == STDIN {
+            return self.add_stdin(format);
+        }
+        if metadata(argument)?.is_dir() {
+            return self.add_folder(argument, format);
+        }
+        let name = argument.file_name().unwrap_or(argument.as_os_str());
+        let format = match format.or_else(|| format_of_name(argument)) {
+            Some(format) => format,
+            None => format_of_content(argument)?,
+        };
+        self.add_file(argument.clone(), Path::new(name), format)
     }
 
     /// Bytes of all inputs whose size is known.
