@@ -6,6 +6,7 @@ mod btree;
 mod cli;
 mod cluster;
 mod codecs;
+mod collections;
 mod effectiveness;
 mod emulation;
 mod engines;
@@ -16,9 +17,12 @@ mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
+mod gpu_queries;
 mod layers;
+mod library;
 mod parallel;
 mod queries;
+mod query_lines;
 mod rebuild;
 mod records;
 mod streaming;
@@ -30,6 +34,10 @@ mod crash;
 #[cfg(debug_assertions)]
 mod damage;
 #[cfg(debug_assertions)]
+mod deletions;
+#[cfg(debug_assertions)]
 mod faults;
+#[cfg(debug_assertions)]
+mod golden;
 #[cfg(debug_assertions)]
 mod sound;

@@ -115,7 +115,11 @@ impl Ready {
             budget.open_files = budget.open_files.min(readers);
         }
         let plan = match &mut options.input {
-            Input::Paths(paths) => Plan::new(paths, options.format)?,
+            Input::Paths(paths) => {
+                let mut plan = Plan::new(paths, options.format)?;
+                plan.fields = options.fields.clone();
+                plan
+            }
             Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),
         };

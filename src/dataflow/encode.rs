@@ -11,8 +11,7 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
-use super::index::ClosedRun;
-use super::index_tokens::wake_of;
+use super::feed::{ClosedRun, wake_of};
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, Wake};
 use crate::dictionary::group::Local;

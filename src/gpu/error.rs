@@ -78,6 +78,15 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
+    /// A thread could not be started.
+    #[error("{device}: cannot start a thread for it")]
+    Thread {
+        /// The device.
+        device: String,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
     /// The host asks for a buffer that a copy still uses: a bug.
     #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
     Busy {
@@ -92,15 +101,6 @@ pub enum GpuError {
         /// The fault with which it was lost.
         #[source]
         source: Cuda,
-    },
-    /// The thread that looks after the device could not be started.
-    #[error("{device}: no thread can be started to look after it")]
-    Thread {
-        /// The device.
-        device: String,
-        /// The system's reason.
-        #[source]
-        source: std::io::Error,
     },
     /// NVRTC refused a kernel's source.
     #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
