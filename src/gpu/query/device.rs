@@ -12,8 +12,8 @@ use super::slab::{Slab, Staging};
 use super::steps::{Argument, Array, Groups, Machine, Step, Zeroed};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Launched, Work};
+use crate::gpu::events::is_done;
 use crate::gpu::modules::Toolchain;
-use crate::gpu::pinned::is_done;
 use crate::query::wanted::Mode;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
 use cudarc::driver::{
