@@ -20,6 +20,7 @@ use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
 use millrace::index::run::sync_run;
 use millrace::input::Format;
+use millrace::input::folder::Walk;
 use millrace::input::splits::Plan;
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
 use millrace::schedule::roles::Roles;
@@ -161,7 +162,9 @@ fn prepare(args: &Args, whole: bool) -> anyhow::Result<Prepared> {
     }
     let stop_words = StopWords::from_option(&args.stopwords).context("reading the stop words")?;
     let analysis = Analysis { stemmer: args.stemmer, stop_words };
-    let plan = Plan::new(&args.inputs, args.format.0).context("cannot read the input")?;
+    let walk = Walk { index: Some(args.index.clone()) };
+    let plan = Plan::walked(&args.inputs, args.format.0, &walk).context("cannot read the input")?;
+    accept_passed(args, &plan)?;
     // Nothing fails between the beginning and the end of this.
     let finding = gpus::for_indexer(args.gpus, &args.indexer)?;
     let early = whole && finding.is_under_way();
@@ -255,11 +258,14 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     let mut done = build.done.lock().expect("no worker panicked");
     let indexers = std::mem::take(&mut done.indexers);
     let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
-    let documents = done.documents.take().context("the dataflow left no documents' table")?;
+    let mut documents = done.documents.take().context("the dataflow left no documents' table")?;
+    for (reason, n) in &build.plan.passed.counts {
+        *documents.skipped.entry((*reason).to_string()).or_default() += n;
+    }
     let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
     if whole && documents.documents == 0 && read > 0 {
         for message in &documents.first_skipped {
-            eprintln!("millrace: {message}");
+            say!("millrace: {message}");
         }
         let inputs = match build.plan.inputs.len() {
             1 => build.plan.path(0),
@@ -319,11 +325,11 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
     };
     if !args.workers.common.quiet {
         for message in &documents.first_skipped {
-            eprintln!("millrace: skipped: {message}");
+            say!("millrace: skipped: {message}");
         }
         let skipped: u64 = statistics.skipped.values().sum();
         if skipped as usize > documents.first_skipped.len() {
-            eprintln!("millrace: {skipped} records were skipped in all");
+            say!("millrace: {skipped} records were skipped in all");
         }
     }
     files.extend(documents.files);
@@ -340,6 +346,26 @@ fn finish(args: &Args, build: &Build, number: u32, whole: bool) -> anyhow::Resul
         inputs,
         files,
     })
+}
+
+/// What folders hold and cannot be read is an error if `--strict` is given.
+fn accept_passed(args: &Args, plan: &Plan) -> anyhow::Result<()> {
+    let passed = &plan.passed;
+    if args.strict && passed.unreadable() > 0 {
+        bail!("{} cannot be read; the first: {}", passed.unreadable(), passed.first[0]);
+    }
+    if !args.workers.common.quiet {
+        for index in &passed.indexes {
+            say!("millrace: {}: this is an index and no input", index.display());
+        }
+        for message in &passed.first {
+            say!("millrace: skipped: {message}");
+        }
+        if passed.unreadable() > passed.first.len() as u64 {
+            say!("millrace: {} files and links cannot be read in all", passed.unreadable());
+        }
+    }
+    Ok(())
 }
 
 /// Duplicate names are an error if `--strict` is given.
@@ -462,7 +488,7 @@ fn totals(
                 line += &format!("; {} {what}", show_count(n));
             }
         }
-        eprintln!("{line}");
+        say!("{line}");
     }
     let phases = build.done.lock().expect("no worker panicked").phases;
     let totals = json!({

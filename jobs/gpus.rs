@@ -71,7 +71,7 @@ impl Finding {
         let devices = discovery.choose(self.gpus)?;
         let reasons = discovery.reasons();
         if devices.is_empty() && !quiet {
-            eprintln!("millrace: no GPU is used: {}", reasons.join("; "));
+            say!("millrace: no GPU is used: {}", reasons.join("; "));
         }
         let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
             let cache = ModuleCache::of_user();
@@ -129,7 +129,7 @@ impl Chosen {
             Some(n) => Ok(n),
             None => {
                 if devices > most && !quiet {
-                    eprintln!("millrace: {most} of {devices} GPUs are used: --memory is small");
+                    say!("millrace: {most} of {devices} GPUs are used: --memory is small");
                 }
                 let on_each = most.min(workers) / devices.max(1);
                 Ok((devices * on_each.clamp(1, ON_A_DEVICE)).min(most))
@@ -167,14 +167,14 @@ fn begin(
             if let Origin::NotKept(error) = trees.origin()
                 && !quiet
             {
-                eprintln!("millrace: compiled kernels cannot be kept: {error}");
+                say!("millrace: compiled kernels cannot be kept: {error}");
             }
             Ok(Box::new(GpuIndexer::new(trees)))
         }
         Err(error) if error.is_out_of_memory() => {
             if !quiet {
                 let error = anyhow::Error::from(error);
-                eprintln!("millrace: indexer {owner} works on the CPU: {error:#}");
+                say!("millrace: indexer {owner} works on the CPU: {error:#}");
             }
             Ok(Box::new(CpuIndexer::default()))
         }

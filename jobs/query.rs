@@ -412,7 +412,7 @@ fn totals(args: &Args, job: &QueryJob, start: Instant) -> anyhow::Result<()> {
         if unknown > 0 {
             line += &format!("; {} queries with no indexed term", show_count(unknown));
         }
-        eprintln!("{line}");
+        say!("{line}");
     }
     let totals = json!({
         "job": "query",

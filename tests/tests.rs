@@ -30,4 +30,6 @@ mod damage;
 #[cfg(debug_assertions)]
 mod faults;
 #[cfg(debug_assertions)]
+mod harm;
+#[cfg(debug_assertions)]
 mod sound;

@@ -162,7 +162,7 @@ pub(super) fn place(args: &Args, input: &mut Prepared) -> Placing {
     };
     let placed = by_weight(&sample.weights, roles, &args.pipeline.rates.unwrap_or_default());
     if indexing == Indexing::Tokens && !args.workers.common.quiet {
-        eprintln!("millrace: {}", describe(&placed, &sample, roles));
+        say!("millrace: {}", describe(&placed, &sample, roles));
     }
     let report = json!({
         "by": "sample",

@@ -143,7 +143,7 @@ fn lead(
             0 => String::new(),
             n => format!("; {} duplicate names", show_count(n)),
         };
-        eprintln!(
+        say!(
             "{}: {} documents, {} postings in {} shards in {:.2} s; generation {}{duplicates}",
             args.index.display(),
             show_count(whole.documents()),

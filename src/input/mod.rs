@@ -14,6 +14,7 @@ mod borders;
 pub mod cutter;
 pub mod decoder;
 pub mod document;
+pub mod folder;
 pub mod gzip;
 pub mod html;
 mod json;
