@@ -19,9 +19,9 @@ use millrace::index::manifest::{self, Manifest};
 use millrace::index::merge;
 use millrace::index::publish::{IndexLock, current};
 use millrace::index::run::sync_run;
-use millrace::input::Format;
 use millrace::input::folder::Walk;
 use millrace::input::splits::Plan;
+use millrace::input::{Format, hash as input_hash};
 use millrace::order::{Budget, MAX_DOCUMENT_BYTES};
 use millrace::schedule::roles::Roles;
 use millrace::text::analysis::Analysis;
@@ -392,7 +392,7 @@ fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::Inp
         .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
             path: absolute(&build.plan.path(input)),
             bytes,
-            hash: format!("xxh3:{hash:016x}"),
+            hash: format!("{}:{hash:016x}", input_hash::NAME),
             format: build.plan.inputs[input as usize].format.to_string(),
             compression: compression.to_string(),
         })

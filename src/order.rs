@@ -13,9 +13,9 @@
 //!
 //! The memory of an open run is its postings, which add up, and its dictionary, which does not: a
 //! term costs once however many pieces hold it. Adding up distinct terms piece by piece
-//! overestimates English text five times, so each piece carries a [`Sketch`] of its terms, and what
-//! a piece costs is what it adds to the union. The union of sketches depends on the set of terms
-//! only.
+//! overestimates English text five times, so each piece carries a [`Sketch`] of its surface forms,
+//! which are at least as many as its terms, and what a piece costs is what it adds to the union.
+//! The union of sketches depends on the set of forms only.
 
 use thiserror::Error;
 
@@ -164,7 +164,7 @@ fn linear_count(zeros: u64) -> u64 {
     u64::try_from(((log2 << SKETCH_BITS) * 693_147 / 1_000_000) >> 16).unwrap_or(u64::MAX)
 }
 
-/// One unit of the sketch stands for a term and its first bytes; a longer term is more units.
+/// One unit of the sketch stands for a form and its first bytes; a longer form is more units.
 pub const SKETCH_UNIT_BYTES: usize = 24;
 
 /// What parsing a piece counts, whoever parses it.
@@ -176,8 +176,10 @@ pub struct PieceCounts {
     pub postings: u64,
     /// Bytes of the piece's postings as vbytes.
     pub list_bytes: u64,
-    /// The piece's terms, a member for each started [`SKETCH_UNIT_BYTES`] of a term.
-    pub terms: Sketch,
+    /// The piece's surface forms without stop words, a member for each started
+    /// [`SKETCH_UNIT_BYTES`] of a form. Forms and not terms, so that who knows no stems knows where
+    /// a run ends.
+    pub forms: Sketch,
 }
 
 /// Bytes of memory that a document costs until its run is flushed: what finds duplicate names.
@@ -218,13 +220,13 @@ pub struct Sequencer {
     run_first: u32,
     next: u32,
     additive: u64,
-    terms: Sketch,
+    forms: Sketch,
 }
 
 impl Sequencer {
     /// Starts with the first run; `limit` is [`Budget::run_limit`].
     pub fn new(limit: u64) -> Self {
-        Self { limit, run: 0, run_first: 0, next: 0, additive: 0, terms: Sketch::default() }
+        Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
 
     /// Places the next piece.
@@ -240,8 +242,8 @@ impl Sequencer {
             .ok_or(TooManyDocuments)?;
         self.additive +=
             counts.list_bytes * LIST_BYTE_COST + u64::from(counts.documents) * DOCUMENT_COST;
-        self.terms.unite(&counts.terms);
-        let cost = self.additive + self.terms.estimate() * UNIT_COST;
+        self.forms.unite(&counts.forms);
+        let cost = self.additive + self.forms.estimate() * UNIT_COST;
         let placement = Placement {
             run: self.run,
             run_first: self.run_first,
@@ -366,7 +368,7 @@ mod tests {
     fn counts(documents: u32, list_bytes: u64, terms: impl Iterator<Item = u64>) -> PieceCounts {
         let mut sketch = Sketch::default();
         terms.for_each(|t| sketch.add(hash(t)));
-        PieceCounts { documents, postings: list_bytes, list_bytes, terms: sketch }
+        PieceCounts { documents, postings: list_bytes, list_bytes, forms: sketch }
     }
 
     #[test]

@@ -14,6 +14,7 @@
 use super::build::{Build, InputRead, Progress};
 use super::control::{Cause, Guard};
 use crate::input::Compression;
+use crate::input::hash::InputHash;
 use crate::input::splits::{Opened, Split};
 use crate::order::{BLOCK_BYTES, Position};
 use std::cell::{Cell, RefCell};
@@ -126,7 +127,7 @@ struct Current {
     split: usize,
     inputs: Range<u32>,
     block: u64,
-    file: Option<(u32, Opened, xxhash_rust::xxh3::Xxh3)>,
+    file: Option<(u32, Opened, InputHash)>,
     /// The block, as far as it was read.
     bytes: Vec<u8>,
 }
@@ -223,7 +224,7 @@ impl Current {
         if ends_input {
             file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
             let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let (bytes, hash) = (file.read, hash.digest());
+            let (bytes, hash) = (file.read, hash.clone().digest());
             done.inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;
         }

@@ -6,9 +6,9 @@
 //! and where its posting there lies. Whether a token is a stop word, and whether its term is new in
 //! the document, is as good as random, so that counting has no branch that depends on it.
 
-use super::memo::{Memo, NO_TERM, Term};
+use super::memo::{Memo, NO_TERM};
 use crate::codec::prefetch::prefetch;
-use crate::order::{PieceCounts, SKETCH_UNIT_BYTES};
+use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
@@ -208,14 +208,17 @@ impl Counter {
         self.counts.document - self.counts.before
     }
 
-    /// What is known of the piece's counts before its terms are looked at.
-    pub(super) fn piece_counts(&self) -> PieceCounts {
+    /// What is known of the piece's counts before its terms are looked at. The piece has no more
+    /// documents.
+    pub(super) fn piece_counts(&mut self) -> PieceCounts {
+        let forms = self.counts.memo.end_piece();
         let counts = &self.counts;
         let stop_words = counts.stop_words().map_or(0, |o| counts.touched[o as usize].postings);
         PieceCounts {
             documents: self.documents(),
             postings: (counts.used - stop_words as usize) as u64,
-            ..PieceCounts::default()
+            list_bytes: 0,
+            forms,
         }
     }
 
@@ -241,15 +244,6 @@ impl Counter {
             self.scanner = Scanner::new();
         }
         large
-    }
-}
-
-/// Adds a term of the piece to its counts.
-#[inline]
-pub(super) fn count_term(counts: &mut PieceCounts, term: &Term, suffix_bytes: usize) {
-    counts.terms.add(term.hash);
-    for more in 1..=suffix_bytes / SKETCH_UNIT_BYTES {
-        counts.terms.add(term.hash.wrapping_mul(2 * more as u64 + 1).rotate_left(17));
     }
 }
 

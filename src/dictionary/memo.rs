@@ -4,6 +4,7 @@
 use super::hash::{Found, HashTable, hash};
 use super::short;
 use crate::codec::prefetch::prefetch;
+use crate::order::{SKETCH_UNIT_BYTES, Sketch};
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -27,6 +28,18 @@ pub struct Term {
 struct Slot {
     key: Key,
     term: u32,
+    /// The last piece that had the form.
+    seen: u32,
+}
+
+/// A form without a key.
+struct OtherForm {
+    /// Where its bytes lie among the strings.
+    start: u32,
+    end: u32,
+    term: u32,
+    /// The last piece that had it.
+    seen: u32,
 }
 
 /// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
@@ -37,15 +50,36 @@ pub struct Memo {
     used: usize,
     /// Forms without a key, lower-cased, and the term of each.
     others: HashTable,
-    other_forms: Vec<(u32, u32, u32)>,
+    other_forms: Vec<OtherForm>,
     terms: HashTable,
     /// Of number 0 there is none.
     list: Vec<Term>,
     strings: Vec<u8>,
     most_bytes: usize,
+    /// The number of the piece, and its forms so far but for stop words.
+    piece: u32,
+    forms: Sketch,
 }
 
 const LEAST_SLOTS: usize = 1 << 12;
+/// The longest term, in bytes: the analysis cuts what is longer.
+const MAX_TERM_BYTES: usize = 255;
+
+/// Mixes a key: multiply and fold, so that both halves reach the upper bits.
+#[inline(always)]
+fn mix(key: Key) -> u64 {
+    let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
+        * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// Makes of a mixed key a hash whose every bit depends on all of the key, as a [`Sketch`] needs it
+/// (the finalizer of MurmurHash3, Appleby 2011).
+fn scatter(mut hash: u64) -> u64 {
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
+}
 
 impl Memo {
     /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
@@ -61,6 +95,28 @@ impl Memo {
             list: vec![none],
             strings: Vec::new(),
             most_bytes,
+            piece: 1,
+            forms: Sketch::default(),
+        }
+    }
+
+    /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
+    /// started [`SKETCH_UNIT_BYTES`] of a form.
+    pub fn end_piece(&mut self) -> Sketch {
+        // 0 is what slots say whose form no piece has had.
+        self.piece = self.piece.checked_add(1).unwrap_or(1);
+        std::mem::take(&mut self.forms)
+    }
+
+    /// Adds a form of the piece to its sketch.
+    fn count_form(&mut self, hash: u64, bytes: usize, term: u32) {
+        if term == NO_TERM {
+            return;
+        }
+        self.forms.add(hash);
+        // No term is longer, however long its form.
+        for more in 1..=bytes.min(MAX_TERM_BYTES) / SKETCH_UNIT_BYTES {
+            self.forms.add(hash.wrapping_mul(2 * more as u64 + 1).rotate_left(17));
         }
     }
 
@@ -101,24 +157,21 @@ impl Memo {
         let bytes = self.slots.len() * size_of::<Slot>()
             + self.others.bytes()
             + self.terms.bytes()
-            + self.other_forms.len() * size_of::<(u32, u32, u32)>()
+            + self.other_forms.len() * size_of::<OtherForm>()
             + self.list.len() * size_of::<Term>()
             + self.strings.len();
         if bytes <= self.most_bytes {
             return false;
         }
         let analysis = std::mem::take(&mut self.analysis);
-        *self = Self::new(analysis, self.most_bytes);
+        let (piece, forms) = (self.piece, std::mem::take(&mut self.forms));
+        *self = Self { piece, forms, ..Self::new(analysis, self.most_bytes) };
         true
     }
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        // Multiply and fold: both halves reach the upper bits.
-        let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
-            * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
-        let mixed = (product >> 64) as u64 ^ product as u64;
-        mixed as usize & (self.slots.len() - 1)
+        mix(key) as usize & (self.slots.len() - 1)
     }
 
     /// Brings the first slot for a key into the cache.
@@ -135,7 +188,11 @@ impl Memo {
         loop {
             let slot = &self.slots[at & mask];
             if slot.key == key {
-                return slot.term;
+                let term = slot.term;
+                if slot.seen != self.piece {
+                    self.see_key(key, at & mask);
+                }
+                return term;
             }
             if slot.key == [0, 0] {
                 return self.learn_key(key, at & mask);
@@ -144,13 +201,24 @@ impl Memo {
         }
     }
 
+    /// Counts a form that the piece has for the first time.
+    #[inline(never)]
+    fn see_key(&mut self, key: Key, at: usize) {
+        let slot = &mut self.slots[at];
+        slot.seen = self.piece;
+        let term = slot.term;
+        // A key is shorter than a unit.
+        self.count_form(scatter(mix(key)), 0, term);
+    }
+
     #[cold]
     #[inline(never)]
     fn learn_key(&mut self, key: Key, at: usize) -> u32 {
         let (bytes, len) = key_bytes(key);
         let token = std::str::from_utf8(&bytes[..len]).expect("a key is ASCII letters and digits");
         let term = self.analyze(token);
-        self.slots[at] = Slot { key, term };
+        self.slots[at] = Slot { key, term, seen: 0 };
+        self.see_key(key, at);
         self.used += 1;
         if self.used * 2 > self.slots.len() {
             self.double();
@@ -178,21 +246,29 @@ impl Memo {
         }
         let next = self.other_forms.len() as u32;
         let (forms, strings) = (&self.other_forms, &self.strings);
-        let found = self.others.find_or_insert(hash(token.as_bytes()), next, |n| {
-            let (start, end, _) = forms[n as usize];
-            &strings[start as usize..end as usize] == token.as_bytes()
+        let hash = hash(token.as_bytes());
+        let found = self.others.find_or_insert(hash, next, |n| {
+            let form = &forms[n as usize];
+            &strings[form.start as usize..form.end as usize] == token.as_bytes()
         });
-        match found {
-            Found::Old(n) => self.other_forms[n as usize].2,
+        let number = match found {
+            Found::Old(number) => number,
             Found::New => {
                 let start = self.strings.len() as u32;
                 self.strings.extend_from_slice(token.as_bytes());
                 let end = self.strings.len() as u32;
                 let term = self.analyze(token);
-                self.other_forms.push((start, end, term));
-                term
+                self.other_forms.push(OtherForm { start, end, term, seen: 0 });
+                next
             }
+        };
+        let form = &mut self.other_forms[number as usize];
+        let term = form.term;
+        if form.seen != self.piece {
+            form.seen = self.piece;
+            self.count_form(hash, token.len(), term);
         }
+        term
     }
 
     fn analyze(&mut self, token: &str) -> u32 {
@@ -240,6 +316,32 @@ mod tests {
         assert_ne!(m.term_of_token("na\u{ef}ve"), long);
         let term = *m.term(run);
         assert_eq!(m.suffix(&term), b"un", "`run` has three letters: only `r` is implied");
+    }
+
+    #[test]
+    fn each_piece_has_the_sketch_of_its_forms() {
+        let mut m = memo(usize::MAX);
+        let words = |from: u32, to: u32| (from..to).map(|i| format!("word{i}"));
+        let forms = ["running", "runs", "the", "na\u{ef}ve", &"x".repeat(100)];
+        let mut sketches = Vec::new();
+        for round in 0..3 {
+            for form in forms.iter().chain(if round == 1 { &forms[..] } else { &[] }) {
+                m.term_of_token(form);
+            }
+            sketches.push(m.end_piece());
+        }
+        assert_eq!(sketches[0], sketches[1], "a form counts once in a piece");
+        assert_eq!(sketches[0], sketches[2], "and in each piece that has it");
+        // Four forms that are no stop words, and four units more of the long one.
+        assert!((7..=8).contains(&sketches[0].estimate()), "{}", sketches[0].estimate());
+        words(0, 30_000).for_each(|word| _ = m.term_of_token(&word));
+        let estimate = m.end_piece().estimate();
+        assert!((28_500..31_500).contains(&estimate), "{estimate}");
+        words(5000, 6000).for_each(|word| _ = m.term_of_token(&word));
+        let (known, mut fresh) = (m.end_piece(), memo(0));
+        words(5000, 6000).for_each(|word| _ = fresh.term_of_token(&word));
+        assert_eq!(known, fresh.end_piece(), "what a memo knows makes no difference");
+        assert_eq!(m.end_piece(), Sketch::default());
     }
 
     #[test]

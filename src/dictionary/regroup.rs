@@ -6,7 +6,7 @@
 //! its terms first appear; the paper keeps the order of the text, on which nothing depends. What the
 //! piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, count_term};
+use super::counter::{Counter, FIRST_POSTING_BYTES};
 use super::memo::NO_TERM;
 use super::owners::Owners;
 use super::parsed::Regroup;
@@ -78,7 +78,7 @@ pub struct TokenTally {
 
 impl TokenTally {
     /// Looks the terms of the piece up.
-    fn find_words(&mut self, counts: &mut PieceCounts) {
+    fn find_words(&mut self) {
         let memo = &self.counter.counts.memo;
         let touched = self.counter.counts.touched();
         self.words.clear();
@@ -94,7 +94,6 @@ impl TokenTally {
             if of.term != NO_TERM {
                 let term = memo.term(of.term);
                 let suffix = memo.suffix(term);
-                count_term(counts, term, suffix.len());
                 word.rank = u32::from(self.owners.rank(term.collection));
                 word.bytes = 2 + suffix.len() as u32;
                 word.token[1] =
@@ -221,7 +220,7 @@ impl Regroup for TokenTally {
 
     fn finish(&mut self) -> Vec<TokenGroup> {
         let mut counts = self.counter.piece_counts();
-        self.find_words(&mut counts);
+        self.find_words();
         self.measure(&mut counts);
         let mut groups = self.place();
         self.write();

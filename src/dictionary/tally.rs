@@ -3,7 +3,7 @@
 //! The postings, in the order of documents, are sorted by term with one counting sort, for the number
 //! of each term's postings is known.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, Touched, count_term};
+use super::counter::{Counter, FIRST_POSTING_BYTES, Touched};
 use super::group::{Group, GroupTerm};
 use super::memo::NO_TERM;
 use super::owners::Owners;
@@ -163,7 +163,6 @@ impl Tally {
                 collection: term.collection,
                 suffix_bytes: suffix.len() as u8,
             });
-            count_term(counts, term, suffix.len());
             counts.list_bytes += FIRST_POSTING_BYTES + (group.lists.len() - before) as u64;
         }
         groups

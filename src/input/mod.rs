@@ -16,6 +16,7 @@ pub mod decoder;
 pub mod document;
 pub mod folder;
 pub mod gzip;
+pub mod hash;
 pub mod html;
 mod json;
 pub mod jsonl;

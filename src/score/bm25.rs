@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Each f32 operation is rounded to nearest, ties to even, on its own: no fused multiply-add, no
-//! reciprocal, no other order of additions. `idf` is the natural logarithm of
+//! reciprocal, no other order of additions. The logarithm is that of the crate `libm`, which is the
+//! same on every host, so that the hosts of a cluster agree. `idf` is the natural logarithm of
 //! `1 + (N - df + 0.5) / (df + 0.5)`, or with [`IdfKind::Robertson`] that of the fraction alone,
 //! at least 1e-6. Weights are not below zero, so a score lies between 0 and the weight: that is the
 //! bound which holds for any k1 and b.
@@ -26,6 +27,7 @@
 //! # Ok::<(), millrace::score::bm25::Bm25Error>(())
 //! ```
 
+use libm::log;
 use thiserror::Error;
 
 /// The greatest k1: beyond it a score might not fit an f32.
@@ -68,8 +70,8 @@ pub fn idf(documents: u32, df: u32, kind: IdfKind) -> f64 {
     let without = f64::from(documents.saturating_sub(df));
     let odds = (without + 0.5) / (f64::from(df) + 0.5);
     match kind {
-        IdfKind::Lucene => (1.0 + odds).ln(),
-        IdfKind::Robertson => odds.ln().max(LEAST_ROBERTSON_IDF),
+        IdfKind::Lucene => log(1.0 + odds),
+        IdfKind::Robertson => log(odds).max(LEAST_ROBERTSON_IDF),
     }
 }
 

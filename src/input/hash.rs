@@ -1,0 +1,84 @@
+//! Is a file still the one that was indexed? A hash of its bytes that can be taken of parts side by
+//! side: the hash of the hashes of its chunks (`docs/FORMAT.md`, Manifest).
+
+#![forbid(unsafe_code)]
+
+use xxhash_rust::xxh3::Xxh3;
+
+/// The name of the hash, as a manifest has it before the colon.
+pub const NAME: &str = "xxh3-1m";
+
+/// Bytes of a chunk; the last one of a file is shorter.
+pub const CHUNK_BYTES: u64 = 1 << 20;
+
+/// Hashes the bytes of an input as they come: XXH3 (64 bits, no seed) of the little-endian hashes of
+/// all chunks, each of which is the XXH3 of the chunk's bytes. An empty input has no chunk.
+///
+/// ```
+/// use millrace::input::hash::InputHash;
+///
+/// let (mut whole, mut parts) = (InputHash::default(), InputHash::default());
+/// whole.update(b"some text");
+/// parts.update(b"some ");
+/// parts.update(b"text");
+/// assert_eq!(whole.digest(), parts.digest());
+/// ```
+#[derive(Clone, Default)]
+pub struct InputHash {
+    /// Of the chunk so far, and its bytes so far.
+    chunk: Xxh3,
+    bytes: u64,
+    /// Of the hashes of all chunks before it.
+    chunks: Xxh3,
+}
+
+impl InputHash {
+    /// Adds the bytes that follow.
+    pub fn update(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = usize::try_from(CHUNK_BYTES - self.bytes).unwrap_or(usize::MAX);
+            let (now, rest) = bytes.split_at(room.min(bytes.len()));
+            self.chunk.update(now);
+            self.bytes += now.len() as u64;
+            if self.bytes == CHUNK_BYTES {
+                self.end_chunk();
+            }
+            bytes = rest;
+        }
+    }
+
+    fn end_chunk(&mut self) {
+        self.chunks.update(&self.chunk.digest().to_le_bytes());
+        self.chunk.reset();
+        self.bytes = 0;
+    }
+
+    /// The hash of all that came.
+    pub fn digest(mut self) -> u64 {
+        if self.bytes > 0 {
+            self.end_chunk();
+        }
+        self.chunks.digest()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xxhash_rust::xxh3::xxh3_64;
+
+    #[test]
+    fn chunks_can_be_hashed_apart() {
+        let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5).map(|i| ((i * i) >> 7) as u8).collect();
+        for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5] {
+            let bytes = &bytes[..length as usize];
+            let hash_of = |chunk| xxh3_64(chunk).to_le_bytes();
+            let chunks: Vec<u8> = bytes.chunks(CHUNK_BYTES as usize).flat_map(hash_of).collect();
+            for step in [1 << 12, 300_000, 4 << 20] {
+                let mut hash = InputHash::default();
+                bytes.chunks(step).for_each(|part| hash.update(part));
+                assert_eq!(hash.digest(), xxh3_64(&chunks), "{length} bytes by {step}");
+            }
+        }
+    }
+}
