@@ -177,7 +177,7 @@ fn what_cannot_be_read_in_a_folder_is_skipped_and_counted() {
     let closed = scratch.path("in/closed");
     fs::create_dir(&closed).unwrap();
     for path in [&secret, &closed] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o0)).unwrap();
     }
     let everybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(scratch.path(""), everybody.clone()).unwrap();
