@@ -2,6 +2,7 @@
 
 use crate::Usage;
 use millrace::cluster::hosts::Hosts;
+use millrace::cluster::seal::Secret;
 use millrace::index::list::{Form, ListCodec};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -28,6 +29,10 @@ pub(crate) struct Workers {
     /// How long to wait for the other processes to come, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     wait: u64,
+    /// File whose content all processes of the job share, and nobody else: messages that were not
+    /// sealed with it are refused.
+    #[arg(long, value_name = "FILE")]
+    secret: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -57,10 +62,18 @@ impl Workers {
             Some(_) if n == 1 => {
                 Err(Usage("--hostfile goes with two --processes or more".into()).into())
             }
+            _ if n == 1 && self.secret.is_some() => {
+                Err(Usage("--secret goes with two --processes or more".into()).into())
+            }
             _ if n == 1 => Ok(None),
             Some(path) => Ok(Some(Hosts::read(path, n, process)?)),
             None => Ok(Some(Hosts::local(n, process))),
         }
+    }
+
+    /// What the processes of this job know, and nobody else.
+    pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
+        Ok(self.secret.as_deref().map_or(Ok(Secret::none()), Secret::read)?)
     }
 
     /// How long to wait for the other processes.

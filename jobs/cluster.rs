@@ -5,12 +5,13 @@ use crate::args::Workers;
 use anyhow::{Context, bail};
 use millrace::cluster::connect::{Call, connect};
 use millrace::cluster::hosts::Hosts;
+use millrace::cluster::line::SealedLine;
 use millrace::cluster::links::{Links, Outcome};
+use millrace::cluster::seal::Secret;
 use millrace::dataflow::control::{Control, JobError};
 use millrace::index::format::VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,10 +34,10 @@ pub(crate) fn together<T>(
     (hosts, workers): (Hosts, &Workers),
     (job, data): (&'static str, bool),
     control: &Arc<Control>,
-    work: impl FnOnce(&Cluster, Vec<Option<TcpStream>>) -> anyhow::Result<T>,
+    work: impl FnOnce(&Cluster, Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let wait = workers.wait();
-    come_together((hosts, wait), (job, data), control, work)
+    let waiting = (workers.wait(), workers.secret()?);
+    come_together(hosts, waiting, (job, data), control, work)
 }
 
 /// Tells the other processes, as far as they come soon, that this one cannot take part; returns why.
@@ -46,10 +47,11 @@ pub(crate) fn refuse(
     control: &Arc<Control>,
     error: anyhow::Error,
 ) -> anyhow::Error {
-    let wait = workers.wait().min(REFUSAL);
+    let Ok(secret) = workers.secret() else { return error };
+    let waiting = (workers.wait().min(REFUSAL), secret);
     let text = format!("{error:#}");
     // Whoever does not come learns it when nobody answers.
-    _ = come_together((hosts, wait), (job, data), control, |_, _| -> anyhow::Result<()> {
+    _ = come_together(hosts, waiting, (job, data), control, |_, _| -> anyhow::Result<()> {
         bail!(text)
     });
     error
@@ -59,12 +61,13 @@ pub(crate) fn refuse(
 const REFUSAL: Duration = Duration::from_secs(3);
 
 fn come_together<T>(
-    (hosts, wait): (Hosts, Duration),
+    hosts: Hosts,
+    (wait, secret): (Duration, Secret),
     (job, data): (&'static str, bool),
     control: &Arc<Control>,
-    work: impl FnOnce(&Cluster, Vec<Option<TcpStream>>) -> anyhow::Result<T>,
+    work: impl FnOnce(&Cluster, Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait };
+    let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait, secret };
     let lines =
         connect(&call, || control.stopped()).map_err(|error| reason(control, error.into()))?;
     let ending = control.clone();
@@ -100,9 +103,20 @@ impl Cluster {
             return self.tell(0, &ours);
         }
         for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
+            let other = self.links.hosts().name(process);
+            let names = |settings: &[Setting]| -> Vec<String> {
+                settings.iter().map(|(name, _)| name.clone()).collect()
+            };
+            let (here, there) = (names(ours), names(&theirs));
+            if here != there {
+                bail!(
+                    "{other} has the settings {}, process 0 {}: install the same build of millrace everywhere",
+                    there.join(" "),
+                    here.join(" ")
+                );
+            }
             for ((name, here), (_, there)) in ours.iter().zip(&theirs) {
                 if here != there {
-                    let other = self.links.hosts().name(process);
                     bail!(
                         "{other} has {name} {there}, process 0 {here}: start all processes of a job alike"
                     );

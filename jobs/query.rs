@@ -323,7 +323,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             read_in_background(&job, queries)?;
         }
         let shared = job.clone();
-        control::run_with_others(workers, process, sockets, &control, move |worker| {
+        control::run_with_others(workers, process, (&hosts, sockets), &control, move |worker| {
             assemble(&shared, worker);
         })?;
         totals(args, &job, start)

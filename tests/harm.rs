@@ -42,7 +42,7 @@ fn a_standard_error_that_takes_nothing_fails_no_job() {
             let mut child = piped.spawn().unwrap();
             let mut stdin = child.stdin.take().unwrap();
             // Only `query` reads it.
-            _ = writeln!(stdin, "{}", set.queries[0]);
+            _ = stdin.write_all(b"water mill\n");
             drop(stdin);
             let mut stdout = String::new();
             child.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();

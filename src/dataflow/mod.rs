@@ -10,6 +10,7 @@ pub mod collect;
 pub mod control;
 mod cores;
 pub mod crossing;
+mod data_line;
 pub mod decompress;
 pub mod docp;
 pub mod documents;
