@@ -222,3 +222,53 @@ fn control_characters_of_a_name_are_shown() {
     let head = text.split("\n\n").next().unwrap();
     assert!(head.contains("name      a\\u{1b}[2Jb\\u{202e}c\\u{9b}d\n"), "{head:?}");
 }
+
+/// A frame with a window of 2^`window_log` bytes whose header does not tell the size of its content.
+fn long_frame(window_log: u32, content: &[u8]) -> Vec<u8> {
+    let mut encoder = zstd::stream::Encoder::new(Vec::new(), 1).unwrap();
+    encoder.window_log(window_log).unwrap();
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// What is indexed does not depend on the memory: a window is read, or the job fails and says what it
+/// needs.
+#[test]
+fn a_zstd_file_with_a_long_window_is_read_or_refused() {
+    let scratch = Scratch::new();
+    let document = |i: usize| format!("{{\"id\":\"d{i}\",\"text\":\"water mill number {i}\"}}\n");
+    for file in 0..4 {
+        // The second frame needs more than the first.
+        let parts = [file * 500..file * 500 + 200, file * 500 + 200..(file + 1) * 500];
+        let [one, two] = parts.map(|range| range.map(document).collect::<String>());
+        let bytes = [long_frame(20, one.as_bytes()), long_frame(27, two.as_bytes())].concat();
+        scratch.write(format!("in/{file}.jsonl.zst"), bytes);
+    }
+    let index = scratch.path("index");
+    let build = |memory: &str| {
+        millrace(args![
+            "build",
+            "-w",
+            "2",
+            "--memory",
+            memory,
+            "--index",
+            index,
+            scratch.path("in")
+        ])
+    };
+    for memory in ["1G", "4G"] {
+        build(memory).ok();
+        assert_eq!(info(&index)["documents"], 2000);
+        assert_eq!(info(&index)["skipped"], serde_json::json!({}));
+    }
+    let outcome = build("64M").fails(1).says("needs a window of 128 MiB; give --memory ");
+    let least = outcome.stderr.split("--memory ").nth(1).unwrap();
+    build(least.split(' ').next().unwrap()).ok();
+    assert_eq!(info(&index)["documents"], 2000);
+    let too_large = [&b"\x28\xb5\x2f\xfd\x00\x90"[..], &[0; 100]].concat();
+    let input = scratch.write("2g.jsonl.zst", too_large);
+    let build = millrace(args!["build", "--format", "jsonl", "--index", index, input]).fails(1);
+    build.says("window of 256 MiB").says("the largest that is read has 128 MiB");
+    assert_eq!(info(&index)["generation"], 3);
+}

@@ -245,10 +245,9 @@ impl Calling {
         let called = ours.write(&mut stream)?;
         stream.write_all(secret.tag(Purpose::Call, &[&called]).as_bytes())?;
         let (theirs, answered) = Hello::read(&mut stream)?;
-        if theirs.protocol != PROTOCOL || !secret.is_given() {
-            if let Err(error) = ours.agree(&theirs, address) {
-                return Ok(Event::Failed(error));
-            }
+        let unproved = theirs.protocol != PROTOCOL || !secret.is_given();
+        if unproved && let Err(error) = ours.agree(&theirs, address) {
+            return Ok(Event::Failed(error));
         }
         let greetings = [&called[..], &answered];
         if !secret.verify(Purpose::Answer, &greetings, read_tag(&mut stream)?) {
