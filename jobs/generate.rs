@@ -4,9 +4,6 @@ use crate::args::{Workers, show_bytes, show_count, size};
 use crate::{Usage, report, signals};
 use anyhow::Context;
 use millrace::dataflow::control::Control;
-use millrace::generate::collection::{self, Amount, Compression, Layout, WriteError, Written};
-use millrace::generate::queries::Queries;
-use millrace::generate::{Format, Model, Recipe};
 use serde_json::json;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,6 +11,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use synthetic::collection::{self, Amount, Compression, Layout, WriteError, Written};
+use synthetic::queries::Queries;
+use synthetic::{Format, Model, Recipe};
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]

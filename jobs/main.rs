@@ -18,6 +18,7 @@ mod check;
 mod cluster;
 mod demo;
 mod devices;
+mod evaluate;
 mod generate;
 mod gpus;
 mod heap;
@@ -45,6 +46,8 @@ enum Job {
     Query(query::Args),
     /// Index a small collection, or your own files, and answer a few queries.
     Demo(demo::Args),
+    /// Measure runs by what people judged, and compare them.
+    Evaluate(evaluate::Args),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Job::Build(args) => build::run(&args).map(drop),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
+        Job::Evaluate(args) => evaluate::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),

@@ -26,10 +26,10 @@
 // Changed lines of a node are written through, those of other warps are never read: a collection
 // belongs to one warp for the whole launch.
 //
-// The text stands behind those of btree_memory.cuh, which has the arrays, and btree_search.cuh.
+// The text stands behind those of common.cuh, btree_memory.cuh, which has the arrays, and btree_search.cuh.
 //
 // Launch geometry: btree_insert any number of blocks of 32 * WARPS threads, the others any.
-// Shared memory: about (2112 + 512 * SLOTS) * WARPS bytes, static. Order of results: that of the lexicon,
+// Shared memory: InsertShared and WalkShared, below. Order of results: that of the lexicon,
 // whatever warp took what; places in the arenas differ from launch to launch.
 
 // work     [items * 4]     collection, first byte of its stream / 16, bytes, first segment; by
@@ -49,25 +49,38 @@ btree_regroup(const u8* __restrict__ input, const uint4* __restrict__ segments, 
     }
 }
 
+// What each warp has of shared memory while it inserts.
+struct InsertShared {
+    uint4 windows[WARPS][128];
+    SHARED_GAP
+    u32 kept[WARPS][SLOTS * 128];
+    SHARED_GAP
+    Spare spare[WARPS][4];
+    SHARED_GAP
+    u32 totals[WARPS][4];
+    SHARED_GAP
+    u32 most[WARPS][4];
+};
+SHARED_IS(InsertShared, INSERT_SHARED_BYTES);
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS_PER_SM)
 btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32 items,
              const uint4* __restrict__ segments, u32* roots, u32* nodes, u64* strings, u32* records,
              u8* slices, u64* counters, u32* spares, u32 most_nodes, u32 most_strings, u32 most_records,
              u32 most_slices) {
-    __shared__ uint4 windows[WARPS][128];
-    __shared__ u32 kept[WARPS][SLOTS * 128];
-    __shared__ Spare spare[WARPS][4];
-    __shared__ u32 totals[WARPS][4];
-    __shared__ u32 most[WARPS][4];
+    SHARED(InsertShared, shared);
     u32 lane = lane_of(), warp = threadIdx.x / 32;
+    Spare* spare = shared.spare[warp];
+    u32* totals = shared.totals[warp];
+    u32* most = shared.most[warp];
     Spare* own = (Spare*)spares + (blockIdx.x * WARPS + warp) * 4;
     if (lane < 4) {
-        spare[warp][lane] = own[lane];
-        totals[warp][lane] = 0;
-        most[warp][lane] = lane == 0 ? most_nodes : lane == 1 ? most_strings : lane == 2 ? most_records : most_slices;
+        spare[lane] = own[lane];
+        totals[lane] = 0;
+        most[lane] = lane == 0 ? most_nodes : lane == 1 ? most_strings : lane == 2 ? most_records : most_slices;
     }
     __syncwarp();
-    Arena arena = {roots, nodes, strings, records, slices, counters, most[warp], spare[warp], totals[warp]};
+    Arena arena = {roots, nodes, strings, records, slices, counters, most, spare, totals};
     bool room = true;
     while (room) {
         u32 item = 0;
@@ -81,10 +94,10 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
         stream.segments = segments + segment;
         stream.length = length;
         stream.base = base;
-        stream.window = (u32*)windows[warp];
+        stream.window = (u32*)shared.windows[warp];
         stream.begin();
         Cached cached;
-        cached.slots = kept[warp];
+        cached.slots = shared.kept[warp];
         cached.tag = cached.ahead_number = NONE;
         u32 root = roots[collection];
         if (root == NONE) {
@@ -115,12 +128,18 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
         room = room && append(arena, pending);
     }
     __syncwarp();
-    if (lane < 4) own[lane] = spare[warp][lane];
-    if (lane < 3) atomicAdd(&counters[COUNT_TERMS + lane], (u64)totals[warp][lane]);
+    if (lane < 4) own[lane] = spare[lane];
+    if (lane < 3) atomicAdd(&counters[COUNT_TERMS + lane], (u64)totals[lane]);
 }
 
 // A tree deeper than this has more terms than there are numbers.
 #define DEPTH 12
+
+// The path of each warp: node, and which of its children.
+struct WalkShared {
+    u32 paths[WARPS][DEPTH][2];
+};
+SHARED_IS(WalkShared, WALK_SHARED_BYTES);
 
 // Goes through the terms of a tree in order and hands them to `visit` in groups of neighbours in a
 // node: the node, the first and the end.
@@ -210,12 +229,12 @@ struct Measure {
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
 btree_measure(const u32* __restrict__ roots, const u32* __restrict__ nodes, const u64* __restrict__ strings,
               const u32* __restrict__ records, u32 first, u32 count, u64* sums) {
-    __shared__ u32 paths[WARPS][DEPTH][2];
+    SHARED(WalkShared, shared);
     u32 warp = threadIdx.x / 32;
     for (u32 c = blockIdx.x * WARPS + warp; c < count; c += gridDim.x * WARPS) {
         Measure measure = {strings, records, 0, 0, 0};
         u32 root = roots[first + c];
-        if (root != NONE) walk(nodes, root, paths[warp], measure);
+        if (root != NONE) walk(nodes, root, shared.paths[warp], measure);
         for (int step = 16; step > 0; step /= 2) {
             measure.terms += __shfl_down_sync(ALL, measure.terms, step);
             measure.suffix_bytes += __shfl_down_sync(ALL, measure.suffix_bytes, step);
@@ -312,14 +331,14 @@ btree_collect(const u32* __restrict__ roots, const u32* __restrict__ nodes, cons
               const u32* __restrict__ records, const u8* __restrict__ slices, u32 first, u32 count,
               const u64* __restrict__ starts, u8* lengths, u32* dfs, u32* lasts, u32* list_bytes,
               u8* suffixes, u8* lists) {
-    __shared__ u32 paths[WARPS][DEPTH][2];
+    SHARED(WalkShared, shared);
     u32 warp = threadIdx.x / 32;
     for (u32 c = blockIdx.x * WARPS + warp; c < count; c += gridDim.x * WARPS) {
         u32 root = roots[first + c];
         if (root == NONE) continue;
         Collect collect = {strings, records, slices, starts[(u64)c * 3], starts[(u64)c * 3 + 1],
                            starts[(u64)c * 3 + 2], lengths, dfs, lasts, list_bytes, suffixes, lists};
-        walk(nodes, root, paths[warp], collect);
+        walk(nodes, root, shared.paths[warp], collect);
         __syncwarp();
     }
 }

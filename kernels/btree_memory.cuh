@@ -16,10 +16,6 @@
 // Slice: 16 << min(level / 2, 8) bytes, the last four of them the number of the next slice. Slices hold
 // postings in the form of src/codec/folded.rs. Numbers of slices count 8 bytes.
 
-typedef unsigned char u8;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-
 #ifndef WARPS
 #define WARPS 1
 #endif
@@ -34,9 +30,6 @@ typedef unsigned long long u64;
 #ifndef POSTINGS
 #define POSTINGS 1
 #endif
-
-#define ALL 0xffffffffu
-#define NONE 0xffffffffu
 
 #define COUNT_NODES 0
 #define COUNT_STRINGS 1
@@ -86,8 +79,6 @@ struct Node {
     u32 child;
     u32 cache;
 };
-
-__device__ __forceinline__ u32 lane_of() { return threadIdx.x & 31; }
 
 // Takes `count` units of an arena; NONE when it is full, which is counted.
 __device__ __forceinline__ u32 take(const Arena& arena, u32 which, u32 count, u32 chunk, u32 alone) {

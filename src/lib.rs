@@ -20,10 +20,10 @@
 //! | [`index`] | how a generation lies on disk, is read, checked, merged and published |
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
+//! | [`evaluate`] | how good a ranking is, by what people judged |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
-//! | [`generate`] | how a collection of any size is made up |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
@@ -34,8 +34,8 @@ pub mod cluster;
 pub mod codec;
 pub mod dataflow;
 pub mod dictionary;
+pub mod evaluate;
 pub mod fault;
-pub mod generate;
 pub mod gpu;
 pub mod index;
 pub mod input;

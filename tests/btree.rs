@@ -191,8 +191,13 @@ impl<'a> Emulated<'a> {
     }
 
     fn launch(&self, kernel: &'a str) -> Launch<'a> {
-        let threads = 32 * self.tuning.warps;
-        Launch { kernel, blocks: self.tuning.blocks, threads, shared_bytes: 0, seed: self.seed }
+        let shared_bytes = match kernel {
+            "btree_insert" => self.tuning.insert_shared_bytes(),
+            "btree_measure" | "btree_collect" => self.tuning.walk_shared_bytes(),
+            _ => 0,
+        };
+        let (blocks, threads) = (self.tuning.blocks, 32 * self.tuning.warps);
+        Launch { kernel, blocks, threads, shared_bytes, seed: self.seed }
     }
 
     fn usage(&self) -> Usage {

@@ -12,7 +12,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 5] = [
     &["cluster", "fault", "order"],
     &["codec", "score"],
-    &["dictionary", "generate", "gpu", "index", "input", "query", "schedule", "text"],
+    &["dictionary", "evaluate", "gpu", "index", "input", "query", "schedule", "text"],
     &["dataflow"],
     &["jobs"],
 ];

@@ -10,6 +10,7 @@ mod effectiveness;
 mod emulation;
 mod engines;
 mod equality;
+mod evaluate;
 mod formats;
 mod forms;
 mod generate;

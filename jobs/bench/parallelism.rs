@@ -13,7 +13,6 @@ use super::{all_queries, quantile};
 use crate::Usage;
 use crate::query::{Model, Ranking, patience};
 use anyhow::Context;
-use millrace::generate::arrivals::Poisson;
 use millrace::query::output::Query;
 use millrace::query::searcher::{Cutting, Searcher, Shared};
 use rig::{MOST_QUERIES, Rig, Run};
@@ -23,6 +22,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
+use synthetic::arrivals::Poisson;
 
 /// Arguments of the experiment.
 #[derive(clap::Args, Clone, Debug)]

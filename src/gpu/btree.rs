@@ -64,13 +64,27 @@ impl Tuning {
             ("SLOTS", self.slots),
             ("BLOCKS_PER_SM", self.blocks_per_sm),
             ("POSTINGS", u32::from(self.postings)),
+            ("INSERT_SHARED_BYTES", self.insert_shared_bytes()),
+            ("WALK_SHARED_BYTES", self.walk_shared_bytes()),
         ];
         let text = concat!(
+            include_str!("../../kernels/common.cuh"),
             include_str!("../../kernels/btree_memory.cuh"),
             include_str!("../../kernels/btree_search.cuh"),
             include_str!("../../kernels/btree.cu"),
         );
         Source { name: "btree", text, sizes: sizes.into() }
+    }
+
+    /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
+    /// nodes, and four chunks, totals and limits.
+    pub fn insert_shared_bytes(&self) -> u32 {
+        self.warps * (4 * 512 + 512 * self.slots + 4 * 8 + 2 * 4 * 4)
+    }
+
+    /// Dynamic shared memory of a block that goes through trees: a path of each warp.
+    pub fn walk_shared_bytes(&self) -> u32 {
+        self.warps * 12 * 8
     }
 
     /// All warps.
@@ -326,8 +340,8 @@ impl Kernels {
         &self.insert
     }
 
-    fn geometry(&self, blocks: u32) -> Geometry {
-        Geometry { blocks, threads: 32 * self.tuning.warps, shared_bytes: 0 }
+    fn geometry(&self, blocks: u32, shared_bytes: u32) -> Geometry {
+        Geometry { blocks, threads: 32 * self.tuning.warps, shared_bytes }
     }
 
     /// Enqueues steps 1 of a block: its streams are laid end to end.
@@ -373,7 +387,7 @@ impl Kernels {
             self.tuning.all_warps() as usize * 8 <= trees.spares.len(),
             "trees for fewer warps"
         );
-        let geometry = self.geometry(self.tuning.blocks);
+        let geometry = self.geometry(self.tuning.blocks, self.tuning.insert_shared_bytes());
         // SAFETY: streams and tables as above. The arenas have the units that are passed, beyond
         // which the kernel takes nothing; every number in them was taken; each warp has its spares.
         unsafe {
@@ -415,7 +429,8 @@ impl Kernels {
         let (first, count) = (collections.start, collections.len() as u32);
         assert!(collections.end as usize <= TRIE_COLLECTIONS, "no such collections");
         assert!(count as usize * 3 <= sums.len(), "no place for the sums");
-        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1));
+        let shared_bytes = self.tuning.walk_shared_bytes();
+        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1), shared_bytes);
         // SAFETY: roots, nodes and numbers in them are those of the trees; `sums` was checked.
         unsafe {
             self.measure.launch(device, geometry, |arguments| {
@@ -453,7 +468,8 @@ impl Kernels {
         assert!(count as usize * 3 <= starts.len(), "no starts of collections");
         let room = [output.lengths.len(), output.suffixes.len(), output.lists.len()];
         assert!(room.iter().zip(all).all(|(&room, sum)| room as u64 >= sum), "no room for terms");
-        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1));
+        let shared_bytes = self.tuning.walk_shared_bytes();
+        let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1), shared_bytes);
         // SAFETY: roots, nodes and numbers in them are those of the trees. The sums are those of
         // the trees, so that every collection ends where the next one starts, and all that is
         // written lies in the output.

@@ -29,6 +29,7 @@ mod scan_x86;
 pub mod splits;
 pub mod trec;
 pub mod tsv;
+pub mod unpacked;
 pub mod warc;
 mod whole;
 pub mod zstd;

@@ -1,19 +1,29 @@
-// CUDA C++ on the CPU, for tests: a kernel's source compiles unchanged against this header. Blocks run
-// one after the other, the threads of a block as fibers that change at collectives, so a run is
-// deterministic; a seed other than 0 runs them in a random order, under which a kernel without races
-// gives the same results.
+// CUDA C++ on the CPU, for tests: a kernel's source compiles unchanged against this header. The threads of
+// several blocks run as fibers that change at collectives, at atomics and at some of their branches, so a
+// run is deterministic: seed 0 runs two blocks in order, any other one two to eight in a random order and
+// with random changes. A kernel without races gives the same results under all of them.
 //
 // - A collective that lanes named in its mask do not reach ends the program with status 3 and a message
 //   that names lines and lanes.
-// - Compiled with -fsanitize=address, buffers and dynamic shared memory have exactly the bytes that were
-//   asked for, and each static shared array stands apart: access outside ends the program.
-// - Dynamic shared memory is declared as DYNAMIC_SHARED(type, name), which is
-//   `extern __shared__ type name[]` on a device.
-// - Atomics are plain: one thread of the machine runs all fibers.
+// - Compiled with -fsanitize=address, buffers and shared memory have exactly the bytes that were asked
+//   for, and access outside ends the program; so does a SHARED_GAP between two arrays of a struct in
+//   shared memory. -fsanitize=alignment,bounds,shift-exponent end it at an access that a device would
+//   refuse, behind the end of an array, and where a shift is as long as the number.
+// - Shared memory is dynamic: SHARED(type, name) is a reference to a struct at its beginning,
+//   DYNAMIC_SHARED(type, name) a pointer to it; kernels/common.cuh has them for devices. It begins full
+//   of rubbish. A struct that does not fit the bytes of the launch is an error.
+// - Atomics are plain: one thread of the machine runs all fibers. What other blocks have written is seen
+//   at once, so a missing fence is not found.
 //
-// machine.h runs the threads, launch.h is the program.
+// floats.h has arithmetic, machine.h the fibers, schedule.h runs them, launch.h is the program.
 #pragma once
-#include "machine.h"
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "schedule.h"
 
 #define __global__
 #define __device__
@@ -22,14 +32,33 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-#define __shared__ static
-#define DYNAMIC_SHARED(type, name) type* name = (type*)emulation::dynamic_shared()
+#define __restrict__ __restrict
+#define __align__(bytes) __attribute__((aligned(bytes)))
+// Blocks that run beside each other cannot have it.
+#define __shared__ static_assert(false, "shared memory is SHARED or DYNAMIC_SHARED");
+#define EMULATION_JOIN_(a, b) a##b
+#define EMULATION_JOIN(a, b) EMULATION_JOIN_(a, b)
+#define SHARED(type, name) type& name = emulation::shared_struct<type>()
+#define DYNAMIC_SHARED(type, name) type* name = emulation::shared_array<type>()
+#define SHARED_GAP emulation::Gap EMULATION_JOIN(gap_, __COUNTER__);
+#define SHARED_IS(type, size) static_assert(true, "the launch is checked")
 
 struct uint2 { unsigned x, y; } __attribute__((aligned(8)));
 struct uint4 { unsigned x, y, z, w; } __attribute__((aligned(16)));
+struct int2 { int x, y; } __attribute__((aligned(8)));
+struct int4 { int x, y, z, w; } __attribute__((aligned(16)));
+struct float2 { float x, y; } __attribute__((aligned(8)));
+struct float4 { float x, y, z, w; } __attribute__((aligned(16)));
+struct ushort2 { unsigned short x, y; } __attribute__((aligned(4)));
+struct ushort4 { unsigned short x, y, z, w; } __attribute__((aligned(8)));
+struct uchar4 { unsigned char x, y, z, w; } __attribute__((aligned(4)));
 struct ulonglong2 { unsigned long long x, y; } __attribute__((aligned(16)));
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
+inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
+inline float2 make_float2(float x, float y) { return {x, y}; }
+inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
 
 namespace emulation {
@@ -51,7 +80,7 @@ T value_of(uint64_t bits) {
 }  // namespace emulation
 
 #define threadIdx (emulation::machine.self->thread)
-#define blockIdx (emulation::machine.block_index)
+#define blockIdx (emulation::machine.self->block->index)
 #define blockDim (emulation::machine.block_size)
 #define gridDim (emulation::machine.grid_size)
 #define warpSize 32
@@ -115,14 +144,23 @@ EMULATION_REDUCE(__reduce_and_sync, unsigned, a & b)
 EMULATION_REDUCE(__reduce_or_sync, unsigned, a | b)
 EMULATION_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 
-// Atomics: the value before.
-#define EMULATION_ATOMIC(name, expression)                                       \
-    template <typename T, typename V>                                            \
-    T name(T* at, V with, EMULATION_LINE) {                                      \
-        (void)line;                                                              \
-        T old = *at, value = (T)with;                                            \
-        *at = (T)(expression);                                                   \
-        return old;                                                              \
+// Atomics: the value before. Another thread may run before and behind each.
+#define EMULATION_ATOMIC(name, expression)       \
+    template <typename T, typename V>            \
+    T name(T* at, V with) {                      \
+        emulation::may_change();                 \
+        T old, value = (T)with;                  \
+        {                                        \
+            emulation::Whole step;               \
+            old = *at;                           \
+            *at = (T)(expression);               \
+        }                                        \
+        emulation::may_change();                 \
+        return old;                              \
+    }                                            \
+    template <typename T, typename V>            \
+    T name##_block(T* at, V with) {              \
+        return name(at, with);                   \
     }
 EMULATION_ATOMIC(atomicAdd, old + value)
 EMULATION_ATOMIC(atomicSub, old - value)
@@ -132,27 +170,48 @@ EMULATION_ATOMIC(atomicMax, old > value ? old : value)
 EMULATION_ATOMIC(atomicAnd, old & value)
 EMULATION_ATOMIC(atomicOr, old | value)
 EMULATION_ATOMIC(atomicXor, old ^ value)
+EMULATION_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
+EMULATION_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 template <typename T, typename V, typename W>
 T atomicCAS(T* at, V expected, W value) {
-    T old = *at;
-    if (old == (T)expected) *at = (T)value;
+    emulation::may_change();
+    T old;
+    {
+        emulation::Whole step;
+        old = *at;
+        if (old == (T)expected) *at = (T)value;
+    }
+    emulation::may_change();
     return old;
 }
 
-// Memory.
-inline void __threadfence() {}
-inline void __threadfence_block() {}
-inline void __threadfence_system() {}
+// Memory. A volatile load cannot be told from another one; the branch of a loop around it is where
+// another thread may run.
+inline void __threadfence() { emulation::may_change(); }
+inline void __threadfence_block() { emulation::may_change(); }
+inline void __threadfence_system() { emulation::may_change(); }
+inline void __nanosleep(unsigned) { emulation::change(); }
 template <typename T>
 T __ldg(const T* at) { return *at; }
 template <typename T>
-T __ldcg(const T* at) { return *at; }
-template <typename T>
 T __ldcs(const T* at) { return *at; }
+template <typename T>
+T __ldca(const T* at) { return *at; }
+// Those that see what others write.
+template <typename T>
+T __ldcg(const T* at) {
+    emulation::may_change();
+    return *at;
+}
+template <typename T>
+T __ldcv(const T* at) { return __ldcg(at); }
 template <typename T>
 void __stcs(T* at, T value) { *at = value; }
 template <typename T>
 void __stcg(T* at, T value) { *at = value; }
+template <typename T>
+void __stwt(T* at, T value) { *at = value; }
+inline void __trap() { emulation::fail("__trap"); }
 
 // Bits.
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
@@ -165,6 +224,9 @@ inline unsigned __brev(unsigned x) {
     unsigned y = 0;
     for (int i = 0; i < 32; i++) y |= (x >> i & 1) << (31 - i);
     return y;
+}
+inline unsigned long long __brevll(unsigned long long x) {
+    return (unsigned long long)__brev((unsigned)x) << 32 | __brev((unsigned)(x >> 32));
 }
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)(((uint64_t)high << 32 | low) >> (shift & 31));
@@ -184,4 +246,8 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     return result;
 }
 inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((uint64_t)x * y >> 32); }
+inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 
+#include "floats.h"

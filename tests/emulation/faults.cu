@@ -4,8 +4,8 @@ typedef unsigned u32;
 
 // Every collective once, by warps of a block of any size that is a multiple of 32. out [threads * 16].
 extern "C" __global__ void collectives(u32* out) {
-    __shared__ u32 fixed[1024];
     DYNAMIC_SHARED(u32, dynamic);
+    u32* fixed = dynamic + blockDim.x;
     u32 t = threadIdx.x, lane = t % 32, all = 0xffffffff;
     u32* own = out + (blockIdx.x * blockDim.x + t) * 16;
     fixed[t] = t * 3;
@@ -68,13 +68,19 @@ extern "C" __global__ void warp_missing(u32* out) {
     }
 }
 
-// One behind the end of a buffer, of static and of dynamic shared memory.
+struct Values {
+    u32 values[32];
+    SHARED_GAP
+    u32 others[32];
+};
+
+// One behind the end of a buffer, of an array in shared memory, and of shared memory.
 extern "C" __global__ void beyond_buffer(u32* out) { out[threadIdx.x + 1] = 1; }
 extern "C" __global__ void beyond_shared(u32* out) {
-    __shared__ u32 values[32];
-    values[threadIdx.x + 1] = threadIdx.x;
+    SHARED(Values, shared);
+    shared.values[threadIdx.x + 1] = threadIdx.x;
     __syncwarp();
-    out[threadIdx.x] = values[threadIdx.x];
+    out[threadIdx.x] = shared.values[threadIdx.x];
 }
 extern "C" __global__ void beyond_dynamic(u32* out) {
     DYNAMIC_SHARED(u32, values);
@@ -85,7 +91,7 @@ extern "C" __global__ void beyond_dynamic(u32* out) {
 
 // Neighbours exchange values, and forget to wait for each other.
 extern "C" __global__ void race(u32* out) {
-    __shared__ u32 values[32];
-    values[threadIdx.x] = threadIdx.x * 11;
-    out[threadIdx.x] = values[(threadIdx.x + 31) % 32];
+    SHARED(Values, shared);
+    shared.values[threadIdx.x] = threadIdx.x * 11;
+    out[threadIdx.x] = shared.values[(threadIdx.x + 31) % 32];
 }

@@ -1,21 +1,22 @@
-// The threads of a block as fibers: they run until a collective, and go on when all that it names have
-// come. See cuda.h.
+// The threads of several blocks as fibers: they run until a collective, and go on when all that it names
+// have come; and they change in the midst of their code as well. See cuda.h.
 #pragma once
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #if !defined(__x86_64__)
@@ -23,6 +24,12 @@
 #endif
 
 struct uint3 { unsigned x, y, z; };
+
+// How many branches the running fiber takes until another one may run. The compiler calls
+// __sanitizer_cov_trace_pc at each of them (-fsanitize-coverage=trace-pc).
+extern "C" int emulation_budget;
+inline int emulation_budget __attribute__((used)) = INT_MAX;
+extern "C" void emulation_preempt();
 
 namespace emulation {
 
@@ -54,26 +61,43 @@ struct Call {
 
 const size_t STACK_BYTES = 256 << 10;
 
+struct Block;
+
 struct Fiber {
     State state = DONE;
     uint3 thread;
     unsigned lane = 0;
+    Block* block = nullptr;
     Call call;
     uint64_t result = 0;
     char* stack = nullptr;
     void* saved = nullptr;
+#if defined(__SANITIZE_ADDRESS__)
+    void* fake = nullptr;
+#endif
 #if !defined(__x86_64__)
     ucontext_t context;
 #endif
 };
 
-struct Machine {
+// A block that is resident.
+struct Block {
+    uint3 index;
     std::vector<Fiber> fibers;
+    std::vector<size_t> order;
+    // Dynamic shared memory, made when a thread first asks for it.
+    unsigned char* shared = nullptr;
+    size_t shared_bytes = 0;
+    bool running = false;
+};
+
+struct Machine {
+    std::vector<std::unique_ptr<Block>> blocks;
     Fiber* self = nullptr;
     std::function<void()> body;
-    uint3 block_index, block_size, grid_size;
-    unsigned char* dynamic = nullptr;
-    uint64_t seed = 0;
+    uint3 block_size, grid_size;
+    size_t shared_bytes = 0;
+    uint64_t seed = 0, random = 1, most_budget = 1;
     void* saved = nullptr;
 #if !defined(__x86_64__)
     ucontext_t context;
@@ -86,7 +110,23 @@ struct Machine {
 };
 inline Machine machine;
 
-inline void* dynamic_shared() { return machine.dynamic; }
+inline uint64_t random() {
+    machine.random ^= machine.random << 13;
+    machine.random ^= machine.random >> 7;
+    machine.random ^= machine.random << 17;
+    return machine.random;
+}
+
+// While one of these lives no other fiber runs: what the emulation does is one step.
+struct Whole {
+    int kept = emulation_budget;
+    Whole() { emulation_budget = INT_MAX; }
+    ~Whole() { emulation_budget = kept; }
+};
+
+// Branches until the next change: in order there are changes too, so that a loop which waits for
+// another thread ends.
+inline int next_budget() { return machine.seed == 0 ? 4000 : 1 + (int)(random() % machine.most_budget); }
 
 #if defined(__x86_64__)
 extern "C" void emulation_switch(void** save, void* to);
@@ -111,15 +151,38 @@ emulation_switch:
     popq %rbp
     ret
 .size emulation_switch, . - emulation_switch
+
+.globl __sanitizer_cov_trace_pc
+.type __sanitizer_cov_trace_pc, @function
+__sanitizer_cov_trace_pc:
+    subl $1, emulation_budget(%rip)
+    js 1f
+    ret
+1:
+    movl $0x7fffffff, emulation_budget(%rip)
+    jmp emulation_preempt
+.size __sanitizer_cov_trace_pc, . - __sanitizer_cov_trace_pc
 )");
+#else
+#if defined(__clang__)
+__attribute__((no_sanitize("coverage")))
+#else
+__attribute__((no_sanitize_coverage))
+#endif
+extern "C" inline __attribute__((used)) void __sanitizer_cov_trace_pc() {
+    if (--emulation_budget >= 0) return;
+    emulation_budget = INT_MAX;
+    emulation_preempt();
+}
 #endif
 
-// From the running fiber to the scheduler.
+// From the running fiber to the scheduler, and back when it goes on. Nothing else runs in between
+// unless this says so: the budget is whole on both sides.
 inline void leave(bool for_ever) {
+    emulation_budget = INT_MAX;
     Fiber* self = machine.self;
 #if defined(__SANITIZE_ADDRESS__)
-    void* fake = nullptr;
-    __sanitizer_start_switch_fiber(for_ever ? nullptr : &fake, machine.own_stack, machine.own_bytes);
+    __sanitizer_start_switch_fiber(for_ever ? nullptr : &self->fake, machine.own_stack, machine.own_bytes);
 #endif
 #if defined(__x86_64__)
     emulation_switch(&self->saved, machine.saved);
@@ -127,7 +190,7 @@ inline void leave(bool for_ever) {
     swapcontext(&self->context, &machine.context);
 #endif
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+    __sanitizer_finish_switch_fiber(self->fake, nullptr, nullptr);
 #endif
     (void)for_ever;
 }
@@ -136,7 +199,9 @@ inline void entry() {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(nullptr, &machine.own_stack, &machine.own_bytes);
 #endif
+    emulation_budget = next_budget();
     machine.body();
+    emulation_budget = INT_MAX;
     machine.self->state = DONE;
     leave(true);
 }
@@ -181,9 +246,24 @@ inline void begin(Fiber& fiber) {
     fiber.state = READY;
 }
 
+// Another fiber may run here: with a seed, in one of four times.
+inline void may_change() {
+    if (machine.seed == 0 || machine.self == nullptr) return;
+    emulation_budget = INT_MAX;
+    if (random() % 4 == 0) leave(false);
+    emulation_budget = next_budget();
+}
+
+// Another fiber runs here, for this one waits for others.
+inline void change() {
+    leave(false);
+    emulation_budget = next_budget();
+}
+
 // Waits at a collective and returns what it gives this lane.
 inline uint64_t meet(Kind kind, unsigned mask, int line, uint64_t value = 0, unsigned lane = 0,
                      unsigned width = 32, uint64_t (*reduce)(uint64_t, uint64_t) = nullptr) {
+    emulation_budget = INT_MAX;
     Fiber* self = machine.self;
     self->call = {kind, mask, line, value, lane, width, reduce};
     if (kind == BARRIER) {
@@ -196,154 +276,80 @@ inline uint64_t meet(Kind kind, unsigned mask, int line, uint64_t value = 0, uns
         self->state = AT_COLLECTIVE;
     }
     leave(false);
-    return self->result;
+    uint64_t result = self->result;
+    emulation_budget = next_budget();
+    return result;
 }
 
-// What a collective gives to one lane of a warp.
-inline uint64_t result_of(const Fiber* warp, unsigned lane) {
-    const Call& call = warp[lane].call;
-    unsigned base = lane & ~(call.width - 1), own = lane - base, from = own;
-    uint64_t result = 0;
-    switch (call.kind) {
-        case SYNC:
-        case BARRIER: return 0;
-        case BALLOT:
-        case MATCH_ANY:
-        case REDUCE: {
-            bool first = true;
-            for (unsigned other = 0; other < 32; other++) {
-                if (!(call.mask >> other & 1)) continue;
-                uint64_t value = warp[other].call.value;
-                if (call.kind == BALLOT) result |= (uint64_t)(value != 0) << other;
-                if (call.kind == MATCH_ANY) result |= (uint64_t)(value == call.value) << other;
-                if (call.kind == REDUCE) result = first ? value : call.reduce(result, value);
-                first = false;
-            }
-            return result;
-        }
-        case SHFL: from = call.lane & (call.width - 1); break;
-        case SHFL_UP: from = own >= call.lane ? own - call.lane : own; break;
-        case SHFL_DOWN: from = own + call.lane < call.width ? own + call.lane : own; break;
-        case SHFL_XOR: from = (own ^ call.lane) < call.width ? own ^ call.lane : own; break;
+// Dynamic shared memory.
+
+// Bytes that nobody may touch, between the arrays of a struct: SHARED_GAP.
+struct Gap {
+    inline static size_t made = 0;
+    unsigned char bytes[64];
+    Gap() {
+        made += 1;
+#if defined(__SANITIZE_ADDRESS__)
+        ASAN_POISON_MEMORY_REGION(bytes, sizeof bytes);
+#endif
     }
-    if (!(call.mask >> (base + from) & 1)) {
-        fail("line " + std::to_string(call.line) + ": lane " + std::to_string(lane) + " asks lane " +
-             std::to_string(base + from) + " for its value, which the mask does not name");
-    }
-    return warp[base + from].call.value;
+};
+
+// What nobody wrote is no zero, and with a seed not the same twice.
+inline void spoil(unsigned char* bytes, size_t count) {
+    for (size_t i = 0; i < count; i++) bytes[i] = machine.seed == 0 ? 0xa5 : (unsigned char)random();
 }
 
-// Lets go the lanes of a warp whose collective is complete; says whether there were any.
-inline bool resolve(Fiber* warp, unsigned lanes) {
-    bool any = false;
-    for (unsigned lane = 0; lane < lanes; lane++) {
-        if (warp[lane].state != AT_COLLECTIVE) continue;
-        const Call& call = warp[lane].call;
-        unsigned mask = call.mask;
-        bool complete = lanes == 32 || mask >> lanes == 0;
-        for (unsigned other = 0; other < lanes; other++) {
-            if (!(mask >> other & 1)) continue;
-            const Fiber& fiber = warp[other];
-            complete = complete && fiber.state == AT_COLLECTIVE && fiber.call.kind == call.kind &&
-                       fiber.call.mask == mask;
-        }
-        if (!complete) continue;
-        for (unsigned other = 0; other < lanes; other++) {
-            if (mask >> other & 1) warp[other].result = result_of(warp, other);
-        }
-        for (unsigned other = 0; other < lanes; other++) {
-            if (mask >> other & 1) warp[other].state = READY;
-        }
-        any = true;
+inline unsigned char* shared_bytes(size_t more) {
+    Block* block = machine.self->block;
+    if (block->shared == nullptr) {
+        block->shared_bytes = machine.shared_bytes + more;
+        if (posix_memalign((void**)&block->shared, 128, block->shared_bytes) != 0) fail("no memory");
+        spoil(block->shared, block->shared_bytes);
     }
-    return any;
+    return block->shared;
 }
 
-[[noreturn]] inline void stuck(const std::vector<Fiber>& fibers, size_t threads) {
-    std::string why = "block " + std::to_string(machine.block_index.x) + " is stuck:";
-    size_t told = 0;
-    for (size_t t = 0; t < threads && told < 64; t++) {
-        const Fiber& fiber = fibers[t];
-        if (fiber.state == DONE && t > 0 && fibers[t - 1].state == DONE) continue;
-        told += 1;
-        why += "\n  thread " + std::to_string(t);
-        if (fiber.state == DONE) {
-            why += " has returned";
-        } else {
-            char mask[16];
-            snprintf(mask, sizeof mask, "%08x", fiber.call.mask);
-            why += std::string(" waits at ") + name_of(fiber.call.kind) + ", line " +
-                   std::to_string(fiber.call.line) + ", mask " + mask;
-        }
-    }
-    fail(why);
+template <typename T>
+T* shared_array() {
+    Whole step;
+    return (T*)shared_bytes(0);
 }
 
-inline uint64_t random() {
-    machine.seed ^= machine.seed << 13;
-    machine.seed ^= machine.seed >> 7;
-    machine.seed ^= machine.seed << 17;
-    return machine.seed;
+template <typename T>
+T& shared_struct() {
+    Whole step;
+    static_assert(alignof(T) <= 16, "shared memory begins at a multiple of 16 bytes");
+    static size_t gaps = SIZE_MAX;
+    bool first = machine.self->block->shared == nullptr;
+    if (gaps == SIZE_MAX) {
+        size_t before = Gap::made;
+        auto trial = std::make_unique<T>();
+        gaps = (Gap::made - before) * sizeof(Gap);
+#if defined(__SANITIZE_ADDRESS__)
+        ASAN_UNPOISON_MEMORY_REGION(trial.get(), sizeof(T));
+#endif
+    }
+    if (machine.shared_bytes < sizeof(T) - gaps) {
+        fail("the kernel has a struct of " + std::to_string(sizeof(T) - gaps) +
+             " bytes in shared memory, and is launched with " + std::to_string(machine.shared_bytes));
+    }
+    unsigned char* bytes = shared_bytes(gaps);
+    return first ? *new (bytes) T : *(T*)bytes;
 }
 
-inline void run_block(size_t threads) {
-    auto& fibers = machine.fibers;
-    std::vector<size_t> order(threads);
-    for (size_t t = 0; t < threads; t++) {
-        order[t] = t;
-        fibers[t].thread = {(unsigned)t, 0, 0};
-        fibers[t].lane = t % 32;
-        begin(fibers[t]);
-    }
-    for (;;) {
-        bool any = false;
-        if (machine.seed != 0) {
-            for (size_t t = threads - 1; t > 0; t--) std::swap(order[t], order[random() % (t + 1)]);
-        }
-        for (size_t t : order) {
-            if (fibers[t].state != READY) continue;
-            enter(fibers[t]);
-            any = true;
-        }
-        for (size_t warp = 0; warp < threads; warp += 32) {
-            unsigned lanes = threads - warp < 32 ? threads - warp : 32;
-            any = resolve(&fibers[warp], lanes) || any;
-        }
-        size_t done = 0, waiting = 0;
-        for (size_t t = 0; t < threads; t++) {
-            done += fibers[t].state == DONE;
-            waiting += fibers[t].state == AT_BARRIER;
-        }
-        if (done == threads) return;
-        if (waiting > 0 && waiting + done == threads) {
-            uint64_t sum = 0;
-            for (size_t t = 0; t < threads; t++) {
-                if (fibers[t].state == AT_BARRIER) sum += fibers[t].call.value != 0;
-            }
-            for (size_t t = 0; t < threads; t++) {
-                if (fibers[t].state != AT_BARRIER) continue;
-                fibers[t].result = sum << 32 | waiting;
-                fibers[t].state = READY;
-            }
-            any = true;
-        }
-        if (!any) stuck(fibers, threads);
-    }
-}
-
-inline void run_grid(unsigned blocks, unsigned threads, size_t shared_bytes, uint64_t seed) {
-    if (threads == 0 || threads > 1024) fail("a block has 1 to 1024 threads");
-    machine.seed = seed;
-    if (machine.fibers.size() < threads) machine.fibers.resize(threads);
-    machine.grid_size = {blocks, 1, 1};
-    machine.block_size = {threads, 1, 1};
-    for (unsigned block = 0; block < blocks; block++) {
-        machine.block_index = {block, 0, 0};
-        machine.dynamic = (unsigned char*)malloc(shared_bytes);
-        memset(machine.dynamic, 0xa5, shared_bytes);
-        run_block(threads);
-        free(machine.dynamic);
-    }
+inline void free_shared(Block& block) {
+    if (block.shared == nullptr) return;
+#if defined(__SANITIZE_ADDRESS__)
+    ASAN_UNPOISON_MEMORY_REGION(block.shared, block.shared_bytes);
+#endif
+    free(block.shared);
+    block.shared = nullptr;
 }
 
 }  // namespace emulation
+
+extern "C" inline __attribute__((used)) void emulation_preempt() {
+    if (emulation::machine.self == nullptr) return;
+    emulation::change();
+}

@@ -1,12 +1,12 @@
 //! When do queries arrive? As a Poisson process: independent of each other, at a mean rate. This is
 //! how `tatikonda11` loads a search node (section 4.1).
 
-use super::random::{Purpose, Random};
+use crate::random::{Purpose, Random};
 
 /// Times of arrivals, in seconds, from a seed; they rise and do not end.
 ///
 /// ```
-/// use millrace::generate::arrivals::Poisson;
+/// use synthetic::arrivals::Poisson;
 ///
 /// let times: Vec<f64> = Poisson::new(1, 100.0).take(10_000).collect();
 /// assert!(times.is_sorted());

@@ -19,8 +19,8 @@
 
 #![forbid(unsafe_code)]
 
-use super::random::Random;
-use super::real::{growth, ln, pow};
+use crate::random::Random;
+use crate::real::{growth, ln, pow};
 use std::hint::select_unpredictable;
 
 /// Slots of the alias table, and symbols: terms of their own, then segments.
@@ -192,8 +192,8 @@ fn alias_table(weights: &[f64]) -> Box<[Slot; SLOTS]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::random::Purpose;
     use super::*;
+    use crate::random::Purpose;
 
     fn random() -> Random {
         Random::new(3, Purpose::Words, 0, 0)

@@ -8,9 +8,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::compress::Compressor;
-use super::documents::Documents;
-use super::{Format, Model};
+use crate::compress::Compressor;
+use crate::documents::Documents;
+use crate::{Format, Model};
 use std::fs::{self, File};
 use std::io;
 use std::num::NonZeroU32;

@@ -4,7 +4,7 @@
 //!
 //! [`Model`] has the tables: how often each term comes and how it is spelled. [`Documents`] writes
 //! single documents, [`collection`] whole files by many threads, [`queries`] queries for them.
-//! `docs/generate.md` says what is like a real collection and what is not, and how fast it is.
+//! `docs/generate.md` of millrace says what is like a real collection and what is not, and how fast it is.
 
 #![forbid(unsafe_code)]
 

@@ -64,7 +64,7 @@ impl Random {
             let (x, y) = (2.0 * self.fraction() - 1.0, 2.0 * self.fraction() - 1.0);
             let square = x * x + y * y;
             if square > 0.0 && square < 1.0 {
-                return x * (-2.0 * super::real::ln(square) / square).sqrt();
+                return x * (-2.0 * crate::real::ln(square) / square).sqrt();
             }
         }
     }

@@ -3,10 +3,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::random::{Purpose, Random};
-use super::real::exp;
-use super::text::{Style, Text};
-use super::{Format, Model, Recipe, html};
+use crate::random::{Purpose, Random};
+use crate::real::exp;
+use crate::text::{Style, Text};
+use crate::{Format, Model, Recipe, html};
 
 /// The logarithm of the tokens of the longest document: some 3,270,000.
 const LOG_LONGEST: f64 = 15.0;

@@ -3,10 +3,10 @@
 use super::collection::{Amount, Compression, Layout, WriteError, Written, write};
 use super::queries::Queries;
 use super::*;
-use crate::input::document::{Document, Name, Piece, Sink, Skip};
-use crate::input::jsonl::JsonlParser;
-use crate::input::tsv::TsvParser;
-use crate::text::tokenizer::for_each_token;
+use millrace::input::document::{Document, Name, Piece, Sink, Skip};
+use millrace::input::jsonl::JsonlParser;
+use millrace::input::tsv::TsvParser;
+use millrace::text::tokenizer::for_each_token;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::collection::Compression;
+use crate::collection::Compression;
 use flate2::{Compress, FlushCompress, Status};
 use std::io;
 

@@ -12,11 +12,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::Model;
-use super::random::Random;
-use super::syllables::{LONGEST_BYTES, Letters};
-use super::words::{STOP_WORDS, Word};
-use super::zipf::DIRECT;
+use crate::Model;
+use crate::random::Random;
+use crate::syllables::{LONGEST_BYTES, Letters};
+use crate::words::{STOP_WORDS, Word};
+use crate::zipf::DIRECT;
 
 /// Tokens of the shortest clause.
 const SHORTEST_CLAUSE: u32 = 5;

@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::text::{Style, Text};
+use crate::text::{Style, Text};
 
 static STYLE: Style = Style::new(
     "</p>\n<p>",

@@ -5,10 +5,10 @@
 
 #![forbid(unsafe_code)]
 
-use super::documents::Documents;
-use super::random::{Purpose, Random};
-use super::words::STOP_WORDS;
-use super::{Format, Model};
+use crate::documents::Documents;
+use crate::random::{Purpose, Random};
+use crate::words::STOP_WORDS;
+use crate::{Format, Model};
 
 /// Of 64 queries, how many have 2, 3, ... 10 terms.
 const OF_LENGTH: [u32; 9] = [16, 16, 12, 8, 5, 3, 2, 1, 1];

@@ -12,9 +12,9 @@
 
 #![forbid(unsafe_code)]
 
-use super::random::{Purpose, Random, mix};
-use super::syllables::{Letters, Syllables};
-use super::zipf::{DIRECT, SLOTS};
+use crate::random::{Purpose, Random, mix};
+use crate::syllables::{Letters, Syllables};
+use crate::zipf::{DIRECT, SLOTS};
 use std::collections::HashSet;
 
 /// The stop words, by their frequency in English, the highest first.
@@ -226,7 +226,7 @@ fn shuffle(key: u64, rank: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::stop_words::StopWords;
+    use millrace::text::stop_words::StopWords;
 
     #[test]
     fn stop_words_are_those_of_the_build() {

@@ -1,0 +1,199 @@
+//! `millrace evaluate`.
+
+use crate::Usage;
+use crate::args::Common;
+use millrace::evaluate::Evaluation;
+use millrace::evaluate::compare::Comparison;
+use millrace::evaluate::measure::Measure;
+use millrace::evaluate::qrels::Qrels;
+use millrace::evaluate::run::Run;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Judgements: TREC's `qid iteration document relevance`, or BEIR's TSV.
+    #[arg(long, value_name = "FILE")]
+    qrels: PathBuf,
+    /// A measure; may be given more than once. nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref, Judged@k;
+    /// with the least relevance that counts as P(rel=2)@10 (default: nine of them).
+    #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
+    measures: Vec<Measure>,
+    /// Print the values of every query too.
+    #[arg(long)]
+    per_query: bool,
+    /// Print a JSON object for each run.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    common: Common,
+    /// Runs, as `query` writes them or others do; - is standard input. All are compared with the
+    /// first.
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+}
+
+fn measure(text: &str) -> Result<Measure, String> {
+    text.parse().map_err(|error: millrace::evaluate::EvaluateError| error.to_string())
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let dash = Path::new(millrace::input::splits::STDIN);
+    if args.runs.iter().chain([&args.qrels]).filter(|path| *path == dash).count() > 1 {
+        return Err(Usage("standard input (-) can be read only once".into()).into());
+    }
+    let measures = if args.measures.is_empty() { Measure::usual() } else { args.measures.clone() };
+    let qrels = Qrels::open(&args.qrels)?;
+    let mut all: Vec<Evaluation> = Vec::new();
+    for path in &args.runs {
+        let found = Evaluation::new(&mut Run::open(path)?, &qrels, &measures)?;
+        if !args.common.quiet {
+            notes(&found);
+        }
+        all.push(found);
+    }
+    let against: Vec<Option<Vec<Comparison>>> =
+        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| compare(run, &all[0]))).collect();
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        for (run, against) in all.iter().zip(&against) {
+            writeln!(out, "{}", object(run, &all[0].run, against.as_deref())?)?;
+        }
+    } else {
+        if args.per_query {
+            out.write_all(queries(&all).as_bytes())?;
+        }
+        out.write_all(means(&all).as_bytes())?;
+        out.write_all(differences(&all, &against).as_bytes())?;
+    }
+    let runs: Vec<Value> =
+        all.iter().map(|run| json!({"run": run.run, "measures": named(run)})).collect();
+    let totals = json!({
+        "job": "evaluate",
+        "qrels": args.qrels.display().to_string(),
+        "queries": qrels.len(),
+        "runs": runs,
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+}
+
+/// Says what does not fit together, which may be meant.
+pub(crate) fn notes(run: &Evaluation) {
+    let judged = run.per_query.len();
+    if run.without_hits > 0 {
+        eprintln!(
+            "{}: {} of {judged} judged queries have no document in this run and count as 0",
+            run.run, run.without_hits
+        );
+    }
+    if run.not_judged > 0 {
+        eprintln!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
+    }
+}
+
+fn compare(run: &Evaluation, first: &Evaluation) -> Vec<Comparison> {
+    let measures = 0..run.measures.len();
+    measures.map(|at| Comparison::new(&run.column(at), &first.column(at))).collect()
+}
+
+/// The means by the names of their measures.
+pub(crate) fn named(run: &Evaluation) -> Value {
+    let rows = run.measures.iter().zip(&run.means);
+    rows.map(|(measure, mean)| (measure.to_string(), json!(mean)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// A run's object, which has also, for all runs but the first, how it compares with that.
+fn object(run: &Evaluation, first: &str, against: Option<&[Comparison]>) -> anyhow::Result<String> {
+    let mut text = serde_json::to_string(run)?;
+    if let Some(against) = against {
+        let rows = run.measures.iter().zip(against);
+        let rows = rows.map(|(measure, row)| Ok((measure.to_string(), serde_json::to_value(row)?)));
+        let measures: serde_json::Map<String, Value> = rows.collect::<anyhow::Result<_>>()?;
+        let against = json!({"run": first, "measures": measures});
+        text.pop();
+        text += &format!(",\"against\":{against}}}");
+    }
+    Ok(text)
+}
+
+/// Lines of cells, which are padded to the width of their columns: the first to the left, all others
+/// to the right.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            text += &match column {
+                0 => format!("{cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+/// A row for each measure, a column for each run.
+fn means(all: &[Evaluation]) -> String {
+    let mut rows = vec![vec!["measure".to_string()]];
+    rows[0].extend(all.iter().map(|run| run.run.clone()));
+    for (at, measure) in all[0].measures.iter().enumerate() {
+        let mut row = vec![measure.to_string()];
+        row.extend(all.iter().map(|run| format!("{:.4}", run.means[at])));
+        rows.push(row);
+    }
+    let mut row = vec!["queries".to_string()];
+    row.extend(all.iter().map(|run| run.per_query.len().to_string()));
+    rows.push(row);
+    table(&rows)
+}
+
+/// A row for each run and query, a column for each measure.
+fn queries(all: &[Evaluation]) -> String {
+    let mut rows = vec![vec!["run".to_string(), "query".to_string()]];
+    rows[0].extend(all[0].measures.iter().map(ToString::to_string));
+    for run in all {
+        for (qid, values) in &run.per_query {
+            let mut row = vec![run.run.clone(), qid.clone()];
+            row.extend(values.iter().map(|value| format!("{value:.4}")));
+            rows.push(row);
+        }
+    }
+    table(&rows) + "\n"
+}
+
+/// How each run compares with the first.
+fn differences(all: &[Evaluation], against: &[Option<Vec<Comparison>>]) -> String {
+    let mut text = String::new();
+    for (run, against) in all.iter().zip(against) {
+        let Some(against) = against else { continue };
+        text += &format!("\n{} against {}:\n", run.run, all[0].run);
+        let head = ["measure", "difference", "better", "worse", "p (t-test)", "p (randomisation)"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for (measure, row) in run.measures.iter().zip(against) {
+            rows.push(vec![
+                measure.to_string(),
+                format!("{:+.4}", row.difference),
+                row.better.to_string(),
+                row.worse.to_string(),
+                row.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
+                format!("{:.4}", row.randomisation_p),
+            ]);
+        }
+        text += &table(&rows);
+    }
+    text
+}

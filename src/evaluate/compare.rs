@@ -1,0 +1,175 @@
+//! Is the difference between two runs more than chance?
+//!
+//! Both tests are paired by query and two-sided; Smucker, Allan and Carterette (CIKM 2007) compare
+//! them. [`t_test`] is Student's. [`randomisation`] is Fisher's: if the runs did not differ, each
+//! query's two values might as well stand the other way round, so how often is the difference of the
+//! means as great if a coin decides for every query? With up to [`EXACT`] queries that differ all ways
+//! are counted, else [`SAMPLES`] are drawn from a fixed seed.
+
+use serde::Serialize;
+use statrs::function::beta::checked_beta_reg;
+
+/// All ways to swap are tried for at most so many queries.
+pub const EXACT: usize = 16;
+/// Ways that are drawn for more.
+pub const SAMPLES: u64 = 100_000;
+
+/// How a run compares with another by one measure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// This run's mean, less the other's.
+    pub difference: f64,
+    /// Queries for which this run is better.
+    pub better: usize,
+    /// Queries for which it is worse.
+    pub worse: usize,
+    /// p of [`t_test`].
+    pub t_test_p: Option<f64>,
+    /// p of [`randomisation`].
+    pub randomisation_p: f64,
+}
+
+impl Comparison {
+    /// Compares the values of a run with those of another, query by query.
+    ///
+    /// # Panics
+    /// If their numbers differ, or there are none.
+    pub fn new(values: &[f64], others: &[f64]) -> Self {
+        assert!(
+            values.len() == others.len() && !values.is_empty(),
+            "values are of the same queries"
+        );
+        let differences: Vec<f64> = values.iter().zip(others).map(|(a, b)| a - b).collect();
+        Self {
+            difference: differences.iter().sum::<f64>() / differences.len() as f64,
+            better: differences.iter().filter(|&&d| d > 0.0).count(),
+            worse: differences.iter().filter(|&&d| d < 0.0).count(),
+            t_test_p: t_test(&differences),
+            randomisation_p: randomisation(&differences),
+        }
+    }
+}
+
+/// p of Student's paired t-test, two-sided; `None` where it is not defined, that is, with fewer than
+/// two queries or without any difference.
+pub fn t_test(differences: &[f64]) -> Option<f64> {
+    let n = differences.len() as f64;
+    let mean = differences.iter().sum::<f64>() / n;
+    let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
+    if differences.len() < 2 || (squares == 0.0 && mean == 0.0) {
+        return None;
+    }
+    let freedom = n - 1.0;
+    let error = squares / freedom / n;
+    // P(|T| >= t) = I_x(freedom / 2, 1 / 2) with x = freedom / (freedom + t^2).
+    let x = if error == 0.0 { 0.0 } else { freedom / (freedom + mean * mean / error) };
+    checked_beta_reg(freedom / 2.0, 0.5, x).ok()
+}
+
+/// p of Fisher's paired randomisation test, two-sided, for the difference of the means.
+pub fn randomisation(differences: &[f64]) -> f64 {
+    let differ: Vec<f64> = differences.iter().copied().filter(|&d| d != 0.0).collect();
+    let observed = differ.iter().sum::<f64>().abs();
+    // Sums of the same numbers in other orders of additions differ by a little.
+    let least = observed - 1e-9 * differ.iter().map(|d| d.abs()).sum::<f64>();
+    if differ.len() <= EXACT {
+        let ways = 1u64 << differ.len();
+        let as_great = (0..ways).filter(|&way| swapped(&differ, |_| way).abs() >= least).count();
+        return as_great as f64 / ways as f64;
+    }
+    let mut seed = 0u64;
+    let mut as_great = 0u64;
+    let mut coins = vec![0; differ.len().div_ceil(64)];
+    for _ in 0..SAMPLES {
+        coins.fill_with(|| next(&mut seed));
+        as_great += u64::from(swapped(&differ, |at| coins[at]).abs() >= least);
+    }
+    // The runs as they are, are one of the ways.
+    (as_great + 1) as f64 / (SAMPLES + 1) as f64
+}
+
+/// The sum of all differences, where bit i of word w of the coins says that number 64 w + i changes
+/// its sign.
+fn swapped(differences: &[f64], coins: impl Fn(usize) -> u64) -> f64 {
+    let mut sum = 0.0;
+    for (at, block) in differences.chunks(64).enumerate() {
+        let coins = coins(at);
+        for (bit, difference) in block.iter().enumerate() {
+            sum += f64::from_bits(difference.to_bits() ^ (coins >> bit & 1) << 63);
+        }
+    }
+    sum
+}
+
+/// Random bits (splitmix64: Steele, Lea and Flood, OOPSLA 2014).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_difference_is_no_evidence() {
+        assert_eq!(t_test(&[0.0; 5]), None);
+        assert_eq!(t_test(&[0.3]), None);
+        assert_eq!(randomisation(&[0.0; 5]), 1.0);
+        assert_eq!(t_test(&[0.5, 0.5, 0.5]), Some(0.0));
+    }
+
+    /// All 2^3 ways: only +++ and --- reach a sum of 6.
+    #[test]
+    fn few_queries_are_counted_exactly() {
+        assert_eq!(randomisation(&[1.0, 2.0, 3.0]), 0.25);
+        assert_eq!(randomisation(&[1.0, -1.0]), 1.0);
+        assert_eq!(randomisation(&[0.1, 0.2, 0.3, 0.0]), 0.25);
+    }
+
+    /// p by scipy 1.17: `ttest_1samp` and `permutation_test` (exact up to 16 values).
+    #[test]
+    fn p_is_that_of_another_implementation() {
+        for (differences, t, randomised) in GOLDEN {
+            let near = |a: f64, b: f64, slack: f64| assert!((a - b).abs() < slack, "{a}, not {b}");
+            near(t_test(differences).unwrap(), t, 1e-9);
+            let slack = if differences.len() <= EXACT { 1e-9 } else { 0.005 };
+            near(randomisation(differences), randomised, slack);
+        }
+    }
+
+    /// Differences, p of the t-test, p of the randomisation test.
+    const GOLDEN: [(&[f64], f64, f64); 3] = [
+        (
+            &[
+                0.05, 0.11, -0.005, -0.128, -0.041, -0.148, 0.062, 0.317, -0.048, -0.074, 0.148,
+                0.121,
+            ],
+            0.44347894994915943,
+            0.462890625,
+        ),
+        (
+            &[
+                -0.009, -0.113, -0.023, 0.05, -0.154, -0.066, -0.21, -0.149, -0.204, -0.044,
+                -0.147, 0.007, -0.004, -0.039, -0.272, -0.074,
+            ],
+            0.0012178989090578579,
+            0.0009765625,
+        ),
+        (
+            &[
+                0.013, 0.037, 0.0, -0.052, -0.127, -0.101, 0.179, -0.101, 0.015, 0.153, -0.068,
+                0.0, 0.037, 0.03, -0.164, 0.0, 0.224, -0.212, 0.149, 0.038, -0.076, 0.32, 0.0,
+                -0.16, 0.0, 0.107, -0.008, 0.0, 0.01, 0.12, 0.0, -0.081, 0.05, -0.049, 0.039,
+                -0.158, -0.067, -0.009, 0.155, 0.192, -0.179, 0.0, 0.117, -0.279, -0.049, 0.0,
+                0.209, 0.0, -0.029, -0.035, 0.0, 0.249, -0.044, -0.026, 0.0, 0.002, 0.0, -0.147,
+                0.018, -0.047,
+            ],
+            0.8265748030192487,
+            0.8292231707768293,
+        ),
+    ];
+}

@@ -1,0 +1,117 @@
+//! What can be wrong with judgements and runs?
+
+use std::io;
+use thiserror::Error;
+
+/// Why something cannot be evaluated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EvaluateError {
+    /// A file cannot be read.
+    #[error("{path}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// A line is not of the file's form.
+    #[error("{path}: line {line}: expected {expected}, found `{found}`")]
+    Line {
+        /// The file.
+        path: String,
+        /// The number of the line, from 1.
+        line: u64,
+        /// What should stand there.
+        expected: &'static str,
+        /// The head of what does.
+        found: String,
+    },
+    /// A document is judged twice for a query, with two values.
+    #[error(
+        "{path}: line {line}: query {query} has document {document} judged before as {before}, now as {now}"
+    )]
+    Contradiction {
+        /// The file.
+        path: String,
+        /// The number of the line, from 1.
+        line: u64,
+        /// The query.
+        query: String,
+        /// The document.
+        document: String,
+        /// What was said first.
+        before: i32,
+        /// What is said now.
+        now: i32,
+    },
+    /// A document stands twice in a ranking.
+    #[error("{path}: query {query} has document {document} more than once")]
+    Twice {
+        /// The file.
+        path: String,
+        /// The query.
+        query: String,
+        /// The document.
+        document: String,
+    },
+    /// A file has no line.
+    #[error("{path}: there is no line in it")]
+    Empty {
+        /// The file.
+        path: String,
+    },
+    /// Run and judgements speak of different queries.
+    #[error(
+        "{run}: no query of this run has judgements in {qrels}; are the query numbers the same?"
+    )]
+    NothingInCommon {
+        /// The run.
+        run: String,
+        /// The judgements.
+        qrels: String,
+    },
+    /// A measure's name is none, or its cutoff or level is wrong.
+    #[error("`{found}` is not a measure: {expected}")]
+    Measure {
+        /// What was given.
+        found: String,
+        /// What may be.
+        expected: &'static str,
+    },
+}
+
+/// The head of a line, for messages.
+pub(super) fn head(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let mut head: String = text.trim_end().chars().take(60).collect();
+    if text.trim_end().chars().count() > 60 {
+        head += "...";
+    }
+    head
+}
+
+/// Calls `take` with each line that is not blank and its number, from 1, without its line end.
+pub(super) fn each_line(
+    path: &str,
+    stream: impl io::Read,
+    mut take: impl FnMut(&[u8], u64) -> Result<(), EvaluateError>,
+) -> Result<(), EvaluateError> {
+    use io::BufRead;
+    let failed = |source| EvaluateError::Io { path: path.to_string(), source };
+    let mut lines = io::BufReader::with_capacity(1 << 18, stream);
+    let (mut line, mut number) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        number += 1;
+        if lines.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            return Ok(());
+        }
+        let text = line.trim_ascii_end();
+        let text = text.strip_prefix(b"\xef\xbb\xbf").filter(|_| number == 1).unwrap_or(text);
+        if !text.trim_ascii_start().is_empty() {
+            take(text, number)?;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! How good is a ranking, by what people judged?
+//!
+//! [`qrels`] reads judgements, [`run`] reads rankings, [`measure`] has the measures, and [`compare`]
+//! tells whether the difference of two runs may be chance. Definitions, ties and defaults are those of
+//! trec_eval, names those of ir_measures: a ranking is ordered by score, equal scores by name, the
+//! greater first, whatever ranks the file states; every query that has judgements counts, with 0
+//! where the run has nothing for it.
+
+pub mod compare;
+mod error;
+pub mod measure;
+pub mod qrels;
+pub mod run;
+
+pub use error::EvaluateError;
+
+use measure::Measure;
+use qrels::Qrels;
+use run::Run;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// The values of one run. As JSON: `run`, `queries`, `measures` (a mean for each name), `per_query`
+/// (the same for each query).
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The run's name.
+    pub run: String,
+    /// The measures, in the order of the values.
+    pub measures: Vec<Measure>,
+    /// Each judged query, in the order of the judgements, with a value for each measure.
+    pub per_query: Vec<(String, Vec<f64>)>,
+    /// The mean of each measure over all judged queries.
+    pub means: Vec<f64>,
+    /// Judged queries for which the run has no document.
+    pub without_hits: usize,
+    /// Queries of the run that have no judgements, which count for nothing.
+    pub not_judged: usize,
+}
+
+impl Evaluation {
+    /// Measures a run.
+    ///
+    /// # Errors
+    /// When the run names a document twice for a query, or none of its queries has judgements.
+    pub fn new(run: &mut Run, qrels: &Qrels, measures: &[Measure]) -> Result<Self, EvaluateError> {
+        let mut per_query = Vec::with_capacity(qrels.len());
+        let mut without_hits = 0;
+        for (qid, judged) in qrels.iter() {
+            let ranked = run.ranking(qid, judged)?;
+            without_hits += usize::from(ranked.levels.is_empty());
+            let values = measures.iter().map(|measure| measure.of(&ranked, judged)).collect();
+            per_query.push((qid.to_string(), values));
+        }
+        let not_judged = run.queries().filter(|qid| qrels.get(qid).is_none()).count();
+        if without_hits == per_query.len() {
+            let (run, qrels) = (run.name().to_string(), qrels.name().to_string());
+            return Err(EvaluateError::NothingInCommon { run, qrels });
+        }
+        let mean = |at: usize| {
+            let sum: f64 = per_query.iter().map(|(_, values): &(_, Vec<f64>)| values[at]).sum();
+            sum / per_query.len() as f64
+        };
+        let means = (0..measures.len()).map(mean).collect();
+        let (run, measures) = (run.name().to_string(), measures.to_vec());
+        Ok(Self { run, measures, per_query, means, without_hits, not_judged })
+    }
+
+    /// The values of the measure at a place, query by query.
+    pub fn column(&self, measure: usize) -> Vec<f64> {
+        self.per_query.iter().map(|(_, values)| values[measure]).collect()
+    }
+}
+
+/// Values by the names of their measures.
+struct Named<'a>(&'a [Measure], &'a [f64]);
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
+    }
+}
+
+/// Named values by query.
+struct ByQuery<'a>(&'a Evaluation);
+
+impl Serialize for ByQuery<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Evaluation { per_query, measures, .. } = self.0;
+        serializer.collect_map(per_query.iter().map(|(qid, values)| (qid, Named(measures, values))))
+    }
+}
+
+impl Serialize for Evaluation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("run", &self.run)?;
+        map.serialize_entry("queries", &self.per_query.len())?;
+        map.serialize_entry("queries_without_hits", &self.without_hits)?;
+        map.serialize_entry("queries_not_judged", &self.not_judged)?;
+        map.serialize_entry("measures", &Named(&self.measures, &self.means))?;
+        map.serialize_entry("per_query", &ByQuery(self))?;
+        map.end()
+    }
+}

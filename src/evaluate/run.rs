@@ -1,0 +1,263 @@
+//! What did a run find?
+//!
+//! Four forms are read, compressed or not, and told by the first line: TREC's
+//! `qid Q0 document rank score tag`; what `query --format jsonl` and `--format tsv` write; and MS
+//! MARCO's `qid document rank`, where a better rank is a greater score. A score is an `f32`, as in
+//! trec_eval, so that scores which differ less are equal.
+
+use super::error::{EvaluateError, each_line, head};
+use super::qrels::Judged;
+use crate::input::unpacked::Unpacked;
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+/// The rankings of all queries. Names lie in one array, so that a run takes little more memory than
+/// its text has.
+#[derive(Clone, Debug)]
+pub struct Run {
+    name: String,
+    names: Vec<u8>,
+    queries: HashMap<String, Vec<Found>>,
+}
+
+/// A document that was found.
+#[derive(Clone, Debug)]
+struct Found {
+    start: usize,
+    bytes: u32,
+    score: f32,
+}
+
+impl Found {
+    fn name(&self) -> Range<usize> {
+        self.start..self.start + self.bytes as usize
+    }
+}
+
+/// The judgement of each document of a ranking, `None` where nobody judged it, the greatest score
+/// first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranked {
+    /// Of equal scores the document with the greater name first, as in trec_eval.
+    pub levels: Vec<Option<i32>>,
+    /// Of equal scores the document with the lesser name first, as in ir_measures where it does not
+    /// ask trec_eval.
+    pub lesser_name_first: Vec<Option<i32>>,
+}
+
+/// How the lines of a run look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Form {
+    Trec,
+    Jsonl,
+    Tsv,
+    MsMarco,
+}
+
+impl Form {
+    fn of(line: &[u8]) -> Self {
+        let fields = words(line).count();
+        match fields {
+            _ if line.trim_ascii_start().starts_with(b"{") => Self::Jsonl,
+            3 => Self::MsMarco,
+            5 => Self::Tsv,
+            _ => Self::Trec,
+        }
+    }
+
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Trec => "`qid Q0 document rank score tag` with a number as score",
+            Self::Jsonl => "an object with `qid` and `hits`, each with `name` and `score`",
+            Self::Tsv => "`qid rank document docid score` with a number as score",
+            Self::MsMarco => "`qid document rank` with a number as rank",
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct JsonAnswer {
+    qid: String,
+    hits: Vec<JsonHit>,
+}
+
+#[derive(Deserialize)]
+struct JsonHit {
+    name: String,
+    score: f32,
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}
+
+impl Run {
+    /// A run without rankings.
+    pub fn new(name: &str) -> Self {
+        Self { name: name.to_string(), names: Vec::new(), queries: HashMap::new() }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it cannot be read, a line is wrong, or it has none.
+    pub fn open(path: &Path) -> Result<Self, EvaluateError> {
+        let name = path.display().to_string();
+        let stream = Unpacked::open(path);
+        Self::read(
+            &name,
+            stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,
+        )
+    }
+
+    /// Reads a stream; `name` is the name of the run.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
+        let mut run = Self::new(name);
+        let mut form = None;
+        each_line(name, stream, |line, number| {
+            let form = *form.get_or_insert_with(|| Form::of(line));
+            run.take(line, form).ok_or_else(|| EvaluateError::Line {
+                path: name.to_string(),
+                line: number,
+                expected: form.expected(),
+                found: head(line),
+            })
+        })?;
+        if run.queries.is_empty() {
+            return Err(EvaluateError::Empty { path: run.name });
+        }
+        Ok(run)
+    }
+
+    fn take(&mut self, line: &[u8], form: Form) -> Option<()> {
+        if form == Form::Jsonl {
+            let answer: JsonAnswer = serde_json::from_slice(line).ok()?;
+            self.queries.entry(answer.qid.clone()).or_default();
+            for hit in answer.hits {
+                self.add(&answer.qid, hit.name.as_bytes(), hit.score);
+            }
+            return Some(());
+        }
+        let (mut fields, mut count) = ([&b""[..]; 6], 0);
+        for word in words(line) {
+            *fields.get_mut(count)? = word;
+            count += 1;
+        }
+        let number = |field| std::str::from_utf8(field).ok()?.parse::<f32>().ok();
+        let (document, score) = match (form, count) {
+            (Form::Trec, 6) => (fields[2], number(fields[4])?),
+            (Form::Tsv, 5) => (fields[2], number(fields[4])?),
+            (Form::MsMarco, 3) => (fields[1], -number(fields[2])?),
+            _ => return None,
+        };
+        if score.is_nan() {
+            return None;
+        }
+        self.add(std::str::from_utf8(fields[0]).ok()?, document, score);
+        Some(())
+    }
+
+    /// Adds a document to the ranking of a query.
+    pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
+        // A line is shorter than 4 GiB of memory in any file that fits a machine's.
+        let found = Found { start: self.names.len(), bytes: document.len() as u32, score };
+        self.names.extend_from_slice(document);
+        match self.queries.get_mut(qid) {
+            Some(ranking) => ranking.push(found),
+            None => _ = self.queries.insert(qid.to_string(), vec![found]),
+        }
+    }
+
+    /// The name of the run.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The queries that it has rankings for, in no order.
+    pub fn queries(&self) -> impl Iterator<Item = &str> {
+        self.queries.keys().map(|qid| &**qid)
+    }
+
+    /// The judgements of the documents that were found for a query, the best first.
+    ///
+    /// # Errors
+    /// When a document was found twice.
+    pub fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
+        let Self { name, names, queries } = self;
+        let Some(ranking) = queries.get_mut(qid) else { return Ok(Ranked::default()) };
+        ranking.sort_unstable_by(|a, b| {
+            b.score.total_cmp(&a.score).then_with(|| names[b.name()].cmp(&names[a.name()]))
+        });
+        let mut seen = HashSet::with_capacity(ranking.len());
+        for found in &*ranking {
+            if !seen.insert(&names[found.name()]) {
+                return Err(EvaluateError::Twice {
+                    path: name.clone(),
+                    query: qid.to_string(),
+                    document: String::from_utf8_lossy(&names[found.name()]).into_owned(),
+                });
+            }
+        }
+        let level = |found: &Found| judged.level(&names[found.name()]);
+        let ties = ranking.chunk_by(|a, b| a.score == b.score);
+        Ok(Ranked {
+            levels: ranking.iter().map(level).collect(),
+            lesser_name_first: ties.flat_map(|tie| tie.iter().rev().map(level)).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::qrels::Qrels;
+    use super::*;
+
+    fn ranking(text: &str) -> Result<Vec<Option<i32>>, String> {
+        let qrels = Qrels::read("qrels", &b"q 0 a 1\nq 0 b 2\nq 0 c 3\n"[..]).unwrap();
+        let mut run = Run::read("run", text.as_bytes()).map_err(|e| e.to_string())?;
+        let ranked = run.ranking("q", qrels.get("q").unwrap()).map_err(|e| e.to_string())?;
+        let tie: Vec<_> = ranked.levels[1..].iter().rev().copied().collect();
+        assert!(ranked.lesser_name_first == ranked.levels || ranked.lesser_name_first[1..] == tie);
+        Ok(ranked.levels)
+    }
+
+    #[test]
+    fn all_forms_give_the_same_ranking() {
+        for text in [
+            "q Q0 b 1 3.5 tag\nq Q0 x 2 3 tag\nother Q0 b 1 1 tag\nq Q0 a 3 -1e2 tag\n",
+            "q\t1\tb\t7\t3.5\nq\t2\tx\t8\t3\nq\t3\ta\t9\t-2\n",
+            "q\tb\t1\nq\tx\t2\nq\ta\t3\n",
+            "{\"qid\":\"p\",\"hits\":[]}\n{\"qid\":\"q\",\"query\":\"\",\"us\":1.5,\"hits\":[{\"rank\":1,\
+             \"name\":\"b\",\"docid\":1,\"score\":2.5},{\"name\":\"x\",\"score\":1},{\"name\":\"a\",\"score\":0}]}\n",
+        ] {
+            assert_eq!(ranking(text), Ok(vec![Some(2), None, Some(1)]), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranks_do_not_count_and_ties_go_to_the_greater_name() {
+        let text = "q Q0 a 1 1 t\nq Q0 b 2 1 t\nq Q0 c 3 1.00000001 t\nq Q0 x 4 2 t\n";
+        assert_eq!(ranking(text), Ok(vec![None, Some(3), Some(2), Some(1)]));
+    }
+
+    #[test]
+    fn wrong_lines_are_named() {
+        let bad = |text: &str, what: &str| {
+            let error = ranking(text).unwrap_err();
+            assert!(error.contains(what), "{error}");
+        };
+        bad("q Q0 a 1 1 t\nq Q0 b 1 x t\n", "run: line 2: expected `qid Q0 document");
+        bad("q Q0 a 1 NaN t\n", "line 1");
+        bad("q Q0 a 1 1 t t\n", "line 1");
+        bad("just text\n", "expected `qid Q0 document rank score tag`");
+        bad("{\"qid\":\"q\"}\n", "expected an object");
+        bad("q Q0 a 1 1 t\nq Q0 a 2 0.5 t\n", "query q has document a more than once");
+        bad("", "no line");
+    }
+}

@@ -1,0 +1,134 @@
+//! Are the values of `evaluate` those of ir_measures 0.4.3 (which asks trec_eval 9)?
+
+use crate::util::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/evaluate").join(name)
+}
+
+/// A made-up run with ties, unjudged documents, negative levels, a query without hits and one
+/// without judgements: every measure, for every query, as ir_measures has it.
+#[test]
+fn golden_values_of_every_query() {
+    let expected: Value =
+        serde_json::from_slice(&std::fs::read(golden("expected.json")).unwrap()).unwrap();
+    let names: Vec<&String> = expected["measures"].as_object().unwrap().keys().collect();
+    let mut job = millrace(args!["evaluate", "--json", "--qrels", golden("qrels.txt")]);
+    for name in &names {
+        job = job.args(["-m", name]);
+    }
+    let outcome = job.arg(golden("run.txt")).ok();
+    let got = &outcome.json_lines()[0];
+    assert_eq!(got["run"], golden("run.txt").to_str().unwrap());
+    assert_eq!(got["queries"], 20);
+    assert_eq!(got["per_query"].as_object().unwrap().len(), 20);
+    let mut far = Vec::new();
+    let mut compare = |what: &str, got: &Value, expected: &Value| {
+        let (got, expected) = (got.as_f64().unwrap(), expected.as_f64().unwrap());
+        if (got - expected).abs() > 1e-6 {
+            far.push(format!("{what}: {got}, not {expected}"));
+        }
+    };
+    for name in names {
+        compare(name, &got["measures"][name], &expected["measures"][name]);
+        for (qid, values) in expected["per_query"].as_object().unwrap() {
+            compare(&format!("{qid} {name}"), &got["per_query"][qid][name], &values[name]);
+        }
+    }
+    assert!(far.is_empty(), "{far:#?}");
+    outcome.says("1 of 20 judged queries have no document in this run").says("1 queries have no");
+}
+
+/// What ir_measures says of our own runs, k = 1000, of public collections.
+#[test]
+fn golden_means_of_public_collections() {
+    const NAMES: [&str; 9] =
+        ["nDCG@10", "AP", "RR", "P@10", "R@100", "R@1000", "Success@10", "Bpref", "Judged@10"];
+    for (collection, expected) in [
+        ("cacm", "0.4927 0.3522 0.7232 0.3673 0.7219 0.9278 0.9615 0.9278 0.3673"),
+        ("cisi", "0.3839 0.2173 0.6435 0.3500 0.4456 0.9300 0.8947 0.9300 0.3500"),
+        ("cranfield", "0.3682 0.3063 0.5289 0.2320 0.7382 0.9515 0.8578 0.2699 0.3044"),
+        ("vaswani", "0.4342 0.2869 0.6897 0.3505 0.6039 0.9307 0.8817 0.9307 0.3505"),
+    ] {
+        let Some(folder) = shared(&format!("collections/{collection}")) else { continue };
+        let scratch = Scratch::new();
+        let index = scratch.path("index");
+        build(&index, args![folder.join("corpus.jsonl")]);
+        let qrels = folder.join("qrels.txt");
+        let evaluate = |form: &str| {
+            let queries = folder.join("queries.tsv");
+            let job = args!["query", "--quiet", "--index", index, "-k", "1000", "--format", form];
+            let run = millrace(job).arg(queries).ok().stdout;
+            let job = millrace(args!["evaluate", "--json", "--qrels", qrels, "-"]);
+            job.stdin(run).ok().json_lines().remove(0)
+        };
+        let got = evaluate("trec");
+        for (name, expected) in NAMES.iter().zip(expected.split(' ')) {
+            let expected: f64 = expected.parse().unwrap();
+            let value = got["measures"][name].as_f64().unwrap();
+            assert!(
+                (value - expected).abs() < 5e-5,
+                "{collection} {name}: {value}, not {expected}"
+            );
+        }
+        assert_eq!(got["measures"], evaluate("jsonl")["measures"], "{collection}");
+        assert_eq!(got["measures"], evaluate("tsv")["measures"], "{collection}");
+    }
+}
+
+#[test]
+fn runs_are_compared_with_the_first() {
+    let scratch = Scratch::new();
+    let qrels = scratch.write("qrels", "1 0 a 1\n2 0 a 1\n3 0 a 1\n");
+    let line = |qid, name, score| format!("{qid} Q0 {name} 1 {score} t\n");
+    let first = [line(1, "x", 2), line(1, "a", 1), line(2, "x", 2), line(2, "a", 1)].concat();
+    let second = [line(1, "a", 2), line(2, "a", 1), line(3, "a", 1)].concat();
+    let (first, second) = (scratch.write("first", first), scratch.write("second", second));
+    let job = |more: &[&str]| {
+        millrace(args!["evaluate", "-m", "RR", "--qrels", qrels, first, second]).args(more)
+    };
+    let runs = job(&["--json"]).ok().json_lines();
+    assert_eq!(runs.len(), 2);
+    assert!(runs[0].get("against").is_none());
+    let against = &runs[1]["against"];
+    assert_eq!(against["run"], first.to_str().unwrap());
+    let rr = &against["measures"]["RR"];
+    assert_eq!(rr["better"], 3);
+    assert_eq!(rr["worse"], 0);
+    assert!((rr["difference"].as_f64().unwrap() - 2.0 / 3.0).abs() < 1e-12);
+    // Of the 8 ways to swap three values two reach the sum.
+    assert_eq!(rr["randomisation_p"], 0.25);
+    // t = (2/3) / (1/6) = 4 with two degrees of freedom.
+    assert!((rr["t_test_p"].as_f64().unwrap() - 0.057_190_958).abs() < 1e-8, "{rr}");
+    let text = job(&["--per-query", "--quiet"]).ok();
+    let rows: Vec<Vec<&str>> =
+        text.text().lines().map(|l| l.split_whitespace().collect()).collect();
+    let (a, b) = (first.to_str().unwrap(), second.to_str().unwrap());
+    assert!(rows.contains(&vec![a, "2", "0.5000"]), "{rows:?}");
+    assert!(rows.contains(&vec![b, "3", "1.0000"]), "{rows:?}");
+    assert!(rows.contains(&vec!["RR", "0.3333", "1.0000"]), "{rows:?}");
+    assert!(rows.contains(&vec!["RR", "+0.6667", "3", "0", "0.0572", "0.2500"]), "{rows:?}");
+}
+
+#[test]
+fn what_cannot_be_evaluated_is_an_error() {
+    let scratch = Scratch::new();
+    let qrels = scratch.write("qrels", "1 0 a 1\n");
+    let run = scratch.write("run", "1 Q0 a 1 1 t\n");
+    let other = scratch.write("other", "2 Q0 a 1 1 t\n");
+    let broken = scratch.write("broken", "1 Q0 a 1 1 t\n1 Q0 b 2\n");
+    let job = |run: &Path| millrace(args!["evaluate", "--qrels", qrels, run]);
+    job(&other).fails(1).says("no query of this run has judgements in");
+    job(&broken).fails(1).says("broken: line 2: expected `qid Q0 document rank score tag`");
+    job(&scratch.path("missing")).fails(1).says("missing");
+    job(&scratch.path("")).fails(1).says("folder");
+    job(&run).args(["-m", "P"]).fails(2).says("it needs a cutoff");
+    millrace(args!["evaluate", "--qrels", "-", "-"]).fails(2).says("only once");
+    millrace(args!["evaluate", "--qrels", run, run])
+        .fails(1)
+        .says("line 1: expected `qid iteration");
+    let packed = scratch.write("run.gz", gzip(b"1 Q0 a 1 1 t\n", 1));
+    assert!(job(&packed).ok().text().contains("nDCG@10"));
+}
