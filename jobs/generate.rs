@@ -6,14 +6,16 @@ use anyhow::Context;
 use millrace::dataflow::control::Control;
 use serde_json::json;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use synthetic::collection::{self, Amount, Compression, Layout, WriteError, Written};
+use synthetic::log::QueryLog;
 use synthetic::queries::Queries;
-use synthetic::{Format, Model, Recipe};
+use synthetic::{Format, Model, Recipe, pagerank};
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -58,9 +60,33 @@ pub(crate) struct Args {
     /// Standard deviation of the logarithm of a document's tokens.
     #[arg(long, default_value_t = Recipe::default().sigma, value_name = "F")]
     sigma: f64,
+    /// The share of tokens that come from what neighbouring documents are about, from 0 to 0.5; with
+    /// 0 neighbours have nothing in common.
+    #[arg(long, default_value_t = Recipe::default().clustering, value_name = "F")]
+    clustering: f64,
+    /// Neighbouring documents that are about the same.
+    #[arg(long, default_value_t = Recipe::default().cluster, value_name = "N")]
+    cluster: NonZeroU32,
     /// Write N queries too, into DIR/queries.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     queries: u64,
+    /// Ask for some terms more than the text does: each has an interest of its own, which counts more
+    /// the greater F is.
+    #[arg(long, default_value = "0", value_name = "F")]
+    interest: f64,
+    /// Write a log of N queries, some of which are asked again and again: its first half into
+    /// DIR/log-train.tsv, its second half into DIR/log-test.tsv.
+    #[arg(long, default_value = "0", value_name = "N")]
+    log: u64,
+    /// The different queries of the log, at most.
+    #[arg(long, default_value = "100000", value_name = "N")]
+    log_distinct: NonZeroU32,
+    /// The r-th most frequent query of the log comes in proportion to r^-F.
+    #[arg(long, default_value = "0.83", value_name = "F")]
+    log_skew: f64,
+    /// Write made-up PageRank values too, `name TAB value`, into DIR/pagerank.tsv.
+    #[arg(long)]
+    pagerank: bool,
     #[command(flatten)]
     workers: Workers,
 }
@@ -88,10 +114,22 @@ impl Args {
             heaps: self.heaps,
             mean_tokens: self.mean_tokens,
             sigma: self.sigma,
+            clustering: self.clustering,
+            cluster: self.cluster,
         }
     }
 
     fn layout(&self) -> Result<Layout, Usage> {
+        for (name, given, range) in
+            [("interest", self.interest, 0.0..=16.0), ("log-skew", self.log_skew, 0.2..=3.0)]
+        {
+            if !range.contains(&given) {
+                let (least, most) = range.into_inner();
+                return Err(Usage(format!(
+                    "--{name} is {given}; it must be from {least} to {most}"
+                )));
+            }
+        }
         let amount = match (self.bytes, self.documents) {
             (Some(bytes), _) => Amount::Bytes(bytes),
             (None, documents) => Amount::Documents(documents.unwrap_or(0)),
@@ -139,29 +177,63 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         written => written?,
     };
     let seconds = start.elapsed().as_secs_f64();
-    if args.queries > 0 {
-        let path = args.output.join("queries.tsv");
-        write_queries(args.queries, &path, &model, layout.format, &written)
-            .with_context(|| format!("{}: cannot write the queries", path.display()))?;
-    }
+    write_beside(args, &model, layout.format, &written)?;
     totals(args, &written, threads, seconds)
 }
 
-fn write_queries(
-    count: u64,
-    path: &Path,
+/// Writes what was asked for beside the documents.
+fn write_beside(
+    args: &Args,
     model: &Model,
     format: Format,
     written: &Written,
 ) -> anyhow::Result<()> {
-    let queries = Queries::new(model, format, &written.documents);
-    let mut queries = queries.context("there are no documents to ask for")?;
-    let mut out = BufWriter::new(File::create(path)?);
-    for number in 0..count {
-        writeln!(out, "{}\t{}", number + 1, queries.query(number))?;
+    if args.queries > 0 || args.log > 0 {
+        let queries = Queries::new(model, format, &written.documents);
+        let mut queries = queries.context("there are no documents to ask for")?;
+        queries.set_interest(args.interest);
+        if args.queries > 0 {
+            write_queries(&args.output.join("queries.tsv"), 0..args.queries, |number| {
+                queries.query(number)
+            })?;
+        }
+        let half = args.log.div_ceil(2);
+        let mut log =
+            QueryLog::new(&mut queries, args.seed, args.log_distinct.get(), args.log_skew);
+        if args.log > 0 {
+            for (name, numbers) in [("log-train.tsv", 0..half), ("log-test.tsv", half..args.log)] {
+                write_queries(&args.output.join(name), numbers, |number| log.line(number))?;
+            }
+        }
     }
-    out.flush()?;
+    if args.pagerank {
+        let path = args.output.join("pagerank.tsv");
+        write_file(&path, |out| pagerank::write(out, args.seed, &written.documents))?;
+    }
     Ok(())
+}
+
+/// Writes queries, each with its number from 1 on.
+fn write_queries(
+    path: &Path,
+    numbers: Range<u64>,
+    mut query: impl FnMut(u64) -> String,
+) -> anyhow::Result<()> {
+    write_file(path, |out| {
+        numbers.into_iter().try_for_each(|n| writeln!(out, "{}\t{}", n + 1, query(n)))
+    })
+}
+
+fn write_file(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let written = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    written().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
 fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyhow::Result<()> {
@@ -190,6 +262,6 @@ fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyho
         "seconds": seconds,
         "mb_per_s": mb_per_s,
     });
-    writeln!(std::io::stdout(), "{totals}")?;
+    writeln!(io::stdout(), "{totals}")?;
     report::write(common.report.as_deref(), totals, seconds, threads, &[])
 }

@@ -115,3 +115,28 @@ fn wrong_settings_are_wrong_usage() {
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_log_repeats_queries_and_every_document_has_a_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "bench generate --output c --documents 300 --files 2 --clustering 0.4 --cluster 20 \
+                --log 1001 --log-distinct 50 --interest 2 --pagerank";
+    json_of(&line.split_whitespace().collect::<Vec<_>>(), folder.path());
+    let lines = |name: &str| -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(folder.path().join("c").join(name)).unwrap();
+        let fields = text.lines().map(|line| line.split_once('\t').unwrap());
+        fields.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
+    };
+    let (train, test) = (lines("log-train.tsv"), lines("log-test.tsv"));
+    assert_eq!((train.len(), test.len()), (501, 500));
+    assert_eq!((&*train[0].0, &*test[0].0), ("1", "502"));
+    let queries = |log: &[(String, String)]| -> std::collections::HashSet<String> {
+        log.iter().map(|(_, query)| query.clone()).collect()
+    };
+    let (of_train, of_test) = (queries(&train), queries(&test));
+    assert!((10..=50).contains(&of_train.len()), "{}", of_train.len());
+    assert!(of_train.intersection(&of_test).count() * 2 > of_test.len());
+    let values = lines("pagerank.tsv");
+    assert_eq!(values.len(), 300);
+    assert!(values.iter().all(|(_, value)| value.parse::<f64>().unwrap() > 0.0));
+}

@@ -81,6 +81,7 @@ impl<'m> Documents<'m> {
                 self.text.push(if jsonl { b"{\"id\":\"" } else { b"" });
                 self.text.push(name.as_bytes());
                 self.text.push(if jsonl { b"\",\"contents\":\"" } else { b"\t" });
+                self.text.enter(file, number);
                 self.text.begin(random, tokens);
                 self.text.prose(tokens, if jsonl { &JSON } else { &LINE });
                 self.text.push(if jsonl { b"\"}\n" } else { b"\n" });
@@ -88,6 +89,7 @@ impl<'m> Documents<'m> {
             Format::Warc => {
                 let head = self.record_head(file, number, &mut random);
                 self.page.truncate(0);
+                self.page.enter(file, number);
                 self.page.begin(random, tokens);
                 html::page(&mut self.page, tokens);
                 let page = self.page.written();
@@ -152,13 +154,13 @@ impl Model {
 }
 
 /// The name of a document: `syn-00003-00000012`.
-struct Name {
+pub(super) struct Name {
     bytes: [u8; 40],
     start: usize,
 }
 
 impl Name {
-    fn new(file: u32, number: u64) -> Self {
+    pub(super) fn new(file: u32, number: u64) -> Self {
         let mut name = Self { bytes: [0; 40], start: 40 };
         name.prepend(number, 8);
         name.prepend_byte(b'-');
@@ -181,7 +183,7 @@ impl Name {
         self.bytes[self.start] = byte;
     }
 
-    fn as_bytes(&self) -> &[u8] {
+    pub(super) fn as_bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 }

@@ -3,12 +3,15 @@
 //! numbers of file and document alone, and no function of the platform's mathematics is used.
 //!
 //! [`Model`] has the tables: how often each term comes and how it is spelled. [`Documents`] writes
-//! single documents, [`collection`] whole files by many threads, [`queries`] queries for them.
+//! single documents, [`collection`] whole files by many threads, [`queries`] queries for them,
+//! [`log`] a log of what was asked, [`pagerank`] how important each document is.
 //! `docs/generate.md` of millrace says what is like a real collection and what is not, and how fast it is.
 
 #![forbid(unsafe_code)]
 
+use random::Random;
 use std::fmt;
+use std::num::NonZeroU32;
 use thiserror::Error;
 use words::Words;
 use zipf::{Law, Ranks};
@@ -18,6 +21,8 @@ pub mod collection;
 mod compress;
 mod documents;
 mod html;
+pub mod log;
+pub mod pagerank;
 pub mod queries;
 mod random;
 mod real;
@@ -47,12 +52,24 @@ pub struct Recipe {
     pub mean_tokens: f64,
     /// Standard deviation of the logarithm of a document's tokens, from 0 to 3.
     pub sigma: f64,
+    /// The share of tokens that come from what neighbouring documents are about, from 0 to 0.5.
+    pub clustering: f64,
+    /// Neighbouring documents that are about the same.
+    pub cluster: NonZeroU32,
 }
 
 impl Default for Recipe {
     fn default() -> Self {
-        let vocabulary = 1_000_000_000;
-        Self { seed: 1, vocabulary, zipf: 1.0, heaps: 0.62, mean_tokens: 200.0, sigma: 0.8 }
+        Self {
+            seed: 1,
+            vocabulary: 1_000_000_000,
+            zipf: 1.0,
+            heaps: 0.62,
+            mean_tokens: 200.0,
+            sigma: 0.8,
+            clustering: 0.0,
+            cluster: NonZeroU32::new(64).expect("64 is not 0"),
+        }
     }
 }
 
@@ -108,13 +125,14 @@ impl Model {
     /// # Errors
     /// A setting is out of its range.
     pub fn new(recipe: Recipe) -> Result<Self, RecipeError> {
-        let Recipe { seed, vocabulary, zipf, heaps, mean_tokens, sigma } = recipe;
+        let Recipe { seed, vocabulary, zipf, heaps, mean_tokens, sigma, clustering, .. } = recipe;
         for (setting, found, least, most) in [
             ("vocabulary", vocabulary.into(), LEAST_VOCABULARY.into(), u32::MAX.into()),
             ("zipf", zipf, 0.2, 3.0),
             ("heaps", heaps, 0.2, 1.0),
             ("mean-tokens", mean_tokens, 1.0, 1e6),
             ("sigma", sigma, 0.0, 3.0),
+            ("clustering", clustering, 0.0, 0.5),
         ] {
             if !(least..=most).contains(&found) {
                 return Err(RecipeError { setting, found, least, most });
@@ -122,13 +140,25 @@ impl Model {
         }
         let stop_words = words::STOP_WORDS.len() as u32;
         let law = Law::new(zipf, heaps);
-        let ranks = Ranks::new(&law, vocabulary, stop_words, text::STOP_WORDS_BOOST);
+        // What a cluster is about are no stop words either.
+        let boost = text::STOP_WORDS_BOOST / (1.0 - clustering);
+        let ranks = Ranks::new(&law, vocabulary, stop_words, boost);
         Ok(Self { recipe, log_mean: real::ln(mean_tokens), words: Words::new(seed), ranks })
     }
 
     /// The recipe.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Draws the rank of a term that is no stop word.
+    fn content_term(&self, random: &mut Random) -> u32 {
+        loop {
+            let rank = self.ranks.draw(random);
+            if rank >= words::STOP_WORDS.len() as u32 {
+                return rank;
+            }
+        }
     }
 
     /// The term that comes as often as all but `rank` others, in small letters.

@@ -7,6 +7,7 @@
 
 use crate::documents::Documents;
 use crate::random::{Purpose, Random};
+use crate::real::pow;
 use crate::words::STOP_WORDS;
 use crate::{Format, Model};
 
@@ -22,6 +23,7 @@ pub struct Queries<'m> {
     documents: Documents<'m>,
     /// Documents of all files up to each, itself among them.
     ends: Vec<u64>,
+    interest: f64,
 }
 
 impl<'m> Queries<'m> {
@@ -36,7 +38,13 @@ impl<'m> Queries<'m> {
             })
             .collect();
         let any = ends.last().is_some_and(|&all| all > 0);
-        any.then(|| Self { model, documents: Documents::new(model, format), ends })
+        any.then(|| Self { model, documents: Documents::new(model, format), ends, interest: 0.0 })
+    }
+
+    /// Lets terms be asked for in proportion to x^`interest`, where x, from 0 to 1, is a random number of
+    /// each term: 0, the default, asks for terms as the text has them.
+    pub fn set_interest(&mut self, interest: f64) {
+        self.interest = interest;
     }
 
     /// The terms of query `number`, 2 to 10 in small letters, joined by blanks. Takes the time of
@@ -56,7 +64,8 @@ impl<'m> Queries<'m> {
         while chosen.len() < terms {
             let source = &sources[usize::from(random.below(8) == 0)];
             let rank = source[random.below(source.len() as u32) as usize];
-            let passed_over = (rank as usize) < STOP_WORDS.len() && random.below(10) > 0;
+            let passed_over = (rank as usize) < STOP_WORDS.len() && random.below(10) > 0
+                || self.interest > 0.0 && self.bores(rank, &mut random);
             tries += 1;
             // A short document may not have enough.
             if tries > TRIES || !(passed_over || chosen.contains(&rank)) {
@@ -65,6 +74,12 @@ impl<'m> Queries<'m> {
         }
         let terms: Vec<String> = chosen.iter().map(|&rank| self.model.term(rank)).collect();
         terms.join(" ")
+    }
+
+    /// Whether nobody asks for a term this time.
+    fn bores(&self, rank: u32, random: &mut Random) -> bool {
+        let mut of_term = Random::new(self.model.recipe.seed, Purpose::Log, u64::MAX, rank.into());
+        random.fraction() > pow(of_term.fraction(), self.interest)
     }
 
     /// The ranks of a random document, of one token at least.

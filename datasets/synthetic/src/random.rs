@@ -19,6 +19,9 @@ pub(super) enum Purpose {
     Documents = 2,
     Queries = 3,
     Arrivals = 4,
+    Clusters = 5,
+    Log = 6,
+    PageRank = 7,
 }
 
 /// A stream of random numbers.

@@ -361,7 +361,9 @@ proptest! {
         sigma in 0.0f64..2.0,
         number: u64,
     ) {
-        let recipe = Recipe { seed, vocabulary, zipf, heaps, mean_tokens, sigma };
+        let (clustering, cluster) = (0.0, NonZeroU32::MIN);
+        let recipe =
+            Recipe { seed, vocabulary, zipf, heaps, mean_tokens, sigma, clustering, cluster };
         let model = model(recipe);
         for format in [Format::Jsonl, Format::Tsv] {
             let mut writer = Documents::new(&model, format);
@@ -380,3 +382,35 @@ proptest! {
 
 /// Hashes of a collection in JSON lines, TSV and WARC.
 const GOLDEN: [u64; 3] = [0xa889_97a6_f270_ba79, 0x583d_1a20_3add_d32f, 0xf4bc_5f06_38e4_cb41];
+
+/// The mean of log2(gap) over all postings of content terms, and the share of tokens that are stop
+/// words.
+fn gaps(clustering: f64) -> (f64, f64) {
+    let recipe = Recipe { clustering, mean_tokens: 100.0, ..Recipe::default() };
+    let model = model(recipe);
+    let mut documents = Documents::new(&model, Format::Tsv);
+    let mut last: HashMap<u32, u64> = HashMap::new();
+    let (mut sum, mut postings, mut tokens, mut stop_words) = (0.0, 0u64, 0, 0);
+    for number in 0..6000 {
+        let mut ranks = documents.ranks_of(0, number);
+        tokens += ranks.len();
+        stop_words += ranks.iter().filter(|&&rank| rank < 33).count();
+        ranks.sort_unstable();
+        ranks.dedup();
+        for rank in ranks.into_iter().filter(|&rank| rank >= 33) {
+            if let Some(before) = last.insert(rank, number) {
+                sum += ((number - before) as f64).log2();
+                postings += 1;
+            }
+        }
+    }
+    (sum / postings as f64, stop_words as f64 / tokens as f64)
+}
+
+#[test]
+fn clustered_documents_have_short_gaps() {
+    let found = [0.0, 0.25, 0.5].map(gaps);
+    assert!(found.windows(2).all(|pair| pair[1].0 < pair[0].0 - 0.3), "{found:?}");
+    // What a cluster is about takes nothing from the share of stop words.
+    assert!(found.iter().all(|(_, share)| (share - found[0].1).abs() < 0.02), "{found:?}");
+}

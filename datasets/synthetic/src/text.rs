@@ -7,16 +7,20 @@
 //! tokens have so many more stop words that the share of every term in the collection stays that of
 //! its law.
 //!
+//! In a clustered collection some of these other tokens, too, are drawn from a list: that of the
+//! document's cluster, a run of neighbouring documents. The list is drawn like all others from the law
+//! of the collection, so that the share of every term stays.
+//!
 //! The loop over the tokens of a clause is where the time goes: it draws, copies 16 bytes and
 //! moves on by the length of the word; one token in eight is spelled instead.
 
 #![forbid(unsafe_code)]
 
-use crate::Model;
-use crate::random::Random;
+use crate::random::{Purpose, Random};
 use crate::syllables::{LONGEST_BYTES, Letters};
-use crate::words::{STOP_WORDS, Word};
+use crate::words::Word;
 use crate::zipf::DIRECT;
+use crate::{Model, Recipe};
 
 /// Tokens of the shortest clause.
 const SHORTEST_CLAUSE: u32 = 5;
@@ -34,6 +38,9 @@ pub(super) const STOP_WORDS_BOOST: f64 = {
 const TOPICS: usize = 16;
 /// Tokens for which a document has one more topic.
 const TOKENS_A_TOPIC: u32 = 32;
+
+/// Terms of a cluster's list. A frequent term is in it many times.
+const CLUSTER_TERMS: u32 = 512;
 
 /// Room for the longest clause, with its marks, and more.
 const CLAUSE_ROOM: usize = 4096;
@@ -108,14 +115,40 @@ pub(super) struct Text<'m> {
     pub(super) random: Random,
     topics: [u32; TOPICS],
     topics_used: u32,
+    cluster: Option<Cluster>,
     /// The ranks that were written, if someone wants them.
     kept: Option<Vec<u32>>,
 }
 
+/// What the documents of a cluster are about.
+struct Cluster {
+    /// File and number of the cluster.
+    place: (u32, u64),
+    terms: Vec<u32>,
+    /// The part of 2^32 by which a token comes from here.
+    share: u32,
+}
+
 impl<'m> Text<'m> {
     pub(super) fn new(model: &'m Model, random: Random) -> Self {
-        let (topics, kept) = ([0; TOPICS], None);
-        Self { model, buffer: Vec::new(), len: 0, random, topics, topics_used: 1, kept }
+        let (topics, kept, cluster) = ([0; TOPICS], None, None);
+        Self { model, buffer: Vec::new(), len: 0, random, topics, topics_used: 1, cluster, kept }
+    }
+
+    /// Tells which document comes next, so that it is about what its neighbours are about.
+    pub(super) fn enter(&mut self, file: u32, number: u64) {
+        let Recipe { seed, clustering, cluster, .. } = self.model.recipe;
+        if clustering == 0.0 {
+            return;
+        }
+        let place = (file, number / u64::from(cluster.get()));
+        if self.cluster.as_ref().is_some_and(|cluster| cluster.place == place) {
+            return;
+        }
+        let mut random = Random::new(seed, Purpose::Clusters, place.0.into(), place.1);
+        let terms = (0..CLUSTER_TERMS).map(|_| self.model.content_term(&mut random)).collect();
+        let share = (clustering * f64::from(u32::MAX)) as u32;
+        self.cluster = Some(Cluster { place, terms, share });
     }
 
     /// Lets the ranks be kept from here on, in the order of the text.
@@ -133,12 +166,7 @@ impl<'m> Text<'m> {
         self.random = random;
         self.topics_used = (tokens / TOKENS_A_TOPIC).clamp(2, TOPICS as u32);
         for topic in &mut self.topics[..self.topics_used as usize] {
-            *topic = loop {
-                let rank = self.model.ranks.draw(&mut self.random);
-                if rank >= STOP_WORDS.len() as u32 {
-                    break rank;
-                }
-            };
+            *topic = self.model.content_term(&mut self.random);
         }
     }
 
@@ -181,30 +209,35 @@ impl<'m> Text<'m> {
         let (ranks, words) = (&self.model.ranks, &self.model.words);
         let (mut random, mut at) = (self.random.clone(), self.len);
         let buffer = &mut self.buffer[..];
-        for _ in 1..count {
-            let symbol = ranks.symbol(random.bits());
-            let mut rank = symbol;
-            if symbol < DIRECT {
-                at = put(buffer, at, words.direct(symbol));
+        for token in 1..=count {
+            let rank = match &self.cluster {
+                _ if token == count => {
+                    self.topics[random.below(self.topics_used) as usize % TOPICS]
+                }
+                Some(cluster) if random.below(u32::MAX) < cluster.share => {
+                    cluster.terms[random.below(CLUSTER_TERMS) as usize]
+                }
+                _ => {
+                    let symbol = ranks.symbol(random.bits());
+                    if symbol < DIRECT {
+                        symbol
+                    } else {
+                        // A copy, so that the numbers of all other tokens stay in registers.
+                        let mut aside = random.clone();
+                        let rank = ranks.in_segment(symbol, &mut aside);
+                        random = aside;
+                        rank
+                    }
+                }
+            };
+            at = if rank < DIRECT {
+                put(buffer, at, words.direct(rank))
             } else {
-                // A copy, so that the numbers of all other tokens stay in registers.
-                let mut aside = random.clone();
-                rank = ranks.in_segment(symbol, &mut aside);
-                random = aside;
-                at = put_spelled(buffer, at, &words.spelled(rank));
-            }
+                put_spelled(buffer, at, &words.spelled(rank))
+            };
             if let Some(kept) = &mut self.kept {
                 kept.push(rank);
             }
-        }
-        let topic = self.topics[random.below(self.topics_used) as usize % TOPICS];
-        at = if topic < DIRECT {
-            put(buffer, at, words.direct(topic))
-        } else {
-            put_spelled(buffer, at, &words.spelled(topic))
-        };
-        if let Some(kept) = &mut self.kept {
-            kept.push(topic);
         }
         (self.random, self.len) = (random, at);
     }

@@ -1,0 +1,85 @@
+//! What does a log of queries look like? People ask the same again and again: the r-th most frequent
+//! query comes in proportion to r^-s, and most of the different ones come once or twice (Baeza-Yates
+//! and others, *The impact of caching on search engines*, SIGIR 2007, find s about 0.83). And people ask
+//! for other things than the text speaks of: each term has an interest of its own, whatever its
+//! frequency in the text.
+
+use crate::queries::Queries;
+use crate::random::{Purpose, Random};
+use crate::zipf::{Law, Ranks};
+
+/// A log over a number of different queries.
+pub struct QueryLog<'q, 'm> {
+    queries: &'q mut Queries<'m>,
+    popularity: Ranks,
+    seed: u64,
+}
+
+impl<'q, 'm> QueryLog<'q, 'm> {
+    /// A log of at most `distinct` different queries, at least one; query r of them, from 1, comes in
+    /// proportion to r^-`skew` (0.2 to 3).
+    pub fn new(queries: &'q mut Queries<'m>, seed: u64, distinct: u32, skew: f64) -> Self {
+        // One exponent for all, and no rank is favoured beyond it.
+        let law = Law::new(skew, 1.0 / skew);
+        let popularity = Ranks::new(&law, distinct.max(1), 0, 1.0);
+        Self { queries, popularity, seed }
+    }
+
+    /// What was asked in place `number` of the log.
+    pub fn line(&mut self, number: u64) -> String {
+        let mut random = Random::new(self.seed, Purpose::Log, number, 0);
+        let rank = self.popularity.draw(&mut random);
+        self.queries.query(rank.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Format, Model, Recipe};
+    use std::collections::HashMap;
+
+    fn log(skew: f64, interest: f64) -> HashMap<String, usize> {
+        let model = Model::new(Recipe::default()).unwrap();
+        let mut queries = Queries::new(&model, Format::Tsv, &[500]).unwrap();
+        queries.set_interest(interest);
+        let mut log = QueryLog::new(&mut queries, 5, 1000, skew);
+        let mut times = HashMap::new();
+        (0..4000).for_each(|number| *times.entry(log.line(number)).or_default() += 1);
+        times
+    }
+
+    #[test]
+    fn few_queries_are_asked_often() {
+        let times = log(0.83, 0.0);
+        let mut counts: Vec<usize> = times.values().copied().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        assert!((600..1000).contains(&counts.len()), "{}", counts.len());
+        // r^-0.83 over 1,000 queries: the first comes in 1 of about 13.5 lines.
+        assert!((200..420).contains(&counts[0]), "{}", counts[0]);
+        assert!(counts[..50].iter().sum::<usize>() > 1500);
+        assert_eq!(times, log(0.83, 0.0));
+    }
+
+    #[test]
+    fn interest_makes_terms_unequal() {
+        // How often the most frequent term that is no stop word comes, of all terms.
+        let share = |interest| {
+            let mut terms: HashMap<String, usize> = HashMap::new();
+            let model = Model::new(Recipe::default()).unwrap();
+            let mut queries = Queries::new(&model, Format::Tsv, &[2000]).unwrap();
+            queries.set_interest(interest);
+            for number in 0..1500 {
+                for term in queries.query(number).split(' ') {
+                    *terms.entry(term.to_owned()).or_default() += 1;
+                }
+            }
+            let all: usize = terms.values().sum();
+            let mut counts: Vec<usize> = terms.into_values().collect();
+            counts.sort_unstable_by(|a, b| b.cmp(a));
+            counts[..100].iter().sum::<usize>() as f64 / all as f64
+        };
+        let (text, skewed) = (share(0.0), share(4.0));
+        assert!(skewed > text * 1.1, "{text} {skewed}");
+    }
+}
