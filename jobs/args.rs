@@ -1,6 +1,7 @@
 //! Options that several jobs have.
 
 use crate::Usage;
+use millrace::build::Peers;
 use millrace::cluster::hosts::Hosts;
 use millrace::cluster::seal::Secret;
 use millrace::index::list::{Form, ListCodec};
@@ -71,6 +72,12 @@ impl Workers {
         }
     }
 
+    /// The processes of a build; none if there is only this one.
+    pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
+        let (hosts, secret) = (self.hosts()?, self.secret()?);
+        Ok(hosts.map(|hosts| Peers { hosts, wait: self.wait(), secret }))
+    }
+
     /// What the processes of this job know, and nobody else.
     pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
         Ok(self.secret.as_deref().map_or(Ok(Secret::none()), Secret::read)?)
@@ -137,25 +144,6 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
 /// Shows a number with separators.
 pub(crate) fn show_count(n: u64) -> String {
     indicatif::HumanCount(n).to_string()
-}
-
-/// The greatest resident memory of this process so far, in bytes; 0 where the system does not tell.
-pub(crate) fn peak_memory() -> u64 {
-    status_bytes("VmHWM:")
-}
-
-/// The resident memory of this process now, in bytes; 0 where the system does not tell.
-pub(crate) fn resident_memory() -> u64 {
-    status_bytes("VmRSS:")
-}
-
-fn status_bytes(name: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    status
-        .lines()
-        .find_map(|line| line.strip_prefix(name))
-        .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
-        .map_or(0, |kib| kib * 1024)
 }
 
 #[cfg(test)]

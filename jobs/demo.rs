@@ -1,14 +1,17 @@
 //! `millrace demo`: an index over a small collection, and a handful of queries, readably.
 
-use crate::build;
+use crate::args::command;
+use crate::build::explain;
 use crate::query::{Ranking, each_query};
+use crate::signals;
 use anyhow::Context;
-use clap::Parser;
+use millrace::build::{BuildOptions, build};
 use millrace::query::output::Query;
-use millrace::query::searcher::Searcher;
+use millrace::query::searcher::{Algorithm, Mode, Searcher};
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The collection that comes with millrace, and queries for it.
 const FILES: [(&str, &[u8]); 2] = [
@@ -17,7 +20,7 @@ const FILES: [(&str, &[u8]); 2] = [
 ];
 const QUERIES: &str = include_str!("../datasets/tiny/queries.tsv");
 /// Hits that are shown for a query.
-const SHOWN: &str = "5";
+const SHOWN: usize = 5;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -25,19 +28,6 @@ pub(crate) struct Args {
     /// A file or folder of your own; type queries at the prompt.
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
-}
-
-/// The arguments of a build and of queries, with their defaults.
-#[derive(Parser)]
-struct Defaults {
-    #[command(flatten)]
-    build: build::Args,
-}
-
-#[derive(Parser)]
-struct RankingDefaults {
-    #[command(flatten)]
-    ranking: Ranking,
 }
 
 /// Runs the job.
@@ -55,17 +45,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             input
         }
     };
-    let mut build = Defaults::parse_from([
-        "demo".as_ref(),
-        "--index".as_ref(),
-        index.as_os_str(),
-        input.as_os_str(),
-    ])
-    .build;
-    build.workers.common.quiet = true;
-    let manifest = build::run(&build)?;
+    let mut options = BuildOptions::of_paths(&index, [input]);
+    let control = options.control.clone();
+    options.command = command();
+    // At the prompt nobody looks at the control.
+    signals::watch(&control, Some(Duration::from_secs(1)))?;
+    let report = build(options).map_err(explain)?;
     let mut out = std::io::stdout();
-    let s = &manifest.statistics;
     writeln!(
         out,
         "Indexed {}: {} documents, {} terms, {} postings.",
@@ -73,18 +59,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .as_deref()
             .unwrap_or(Path::new("the collection that comes with millrace"))
             .display(),
-        s.documents,
-        s.terms,
-        s.postings
+        report.documents,
+        report.terms,
+        report.postings
     )?;
-    let ranking = RankingDefaults::parse_from([
-        "demo".as_ref(),
-        "--index".as_ref(),
-        index.as_os_str(),
-        "-k".as_ref(),
-        SHOWN.as_ref(),
-    ])
-    .ranking;
+    let ranking = Ranking::plain(&index, Mode::Or, Algorithm::Auto, SHOWN);
     let mut searcher = Searcher::new(ranking.open()?);
     if args.path.is_none() {
         let mut result = Ok(());

@@ -89,7 +89,8 @@ pub(crate) fn notes(run: &Evaluation) {
     if run.without_hits > 0 {
         say!(
             "{}: {} of {judged} judged queries have no document in this run and count as 0",
-            run.run, run.without_hits
+            run.run,
+            run.without_hits
         );
     }
     if run.not_judged > 0 {

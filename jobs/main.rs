@@ -20,8 +20,6 @@ mod demo;
 mod devices;
 mod evaluate;
 mod generate;
-mod gpus;
-mod heap;
 mod info;
 mod merge;
 mod progress;
@@ -76,8 +74,9 @@ impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
     signals::refuse_no_file_size();
+    millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
-        Job::Build(args) => build::run(&args).map(drop),
+        Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),

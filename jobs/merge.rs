@@ -1,8 +1,9 @@
 //! `millrace merge`.
 
 use crate::args::{Workers, size};
-use crate::{Usage, heap, signals};
+use crate::{Usage, signals};
 use anyhow::bail;
+use millrace::build::memory::give_back_large_buffers;
 use millrace::dataflow::control::Control;
 use millrace::index::error::IndexError;
 use millrace::index::list::ListCodec;
@@ -35,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = args.workers.count()?;
-    heap::give_back_large_buffers(args.memory);
+    give_back_large_buffers(args.memory);
     if args.workers.hosts()?.is_some() {
         return Err(Usage("merge runs in one process".into()).into());
     }
@@ -49,9 +50,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let recode = Recode { codec: args.codec, block_len: args.block_size };
-    let merged =
-        merge_index(&args.index, args.memory, &crate::args::command(), workers as u32, recode);
-    // A signal makes writes fail; it is the reason.
+    let (command, stop) = (crate::args::command(), control.stop());
+    let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
+    // A signal makes the merge fail; it is the reason.
     let merged = merged.map_err(|error| match (control.take_failure(), error) {
         (Some(failure), _) => failure.into(),
         (None, error @ IndexError::NoForm { .. }) => Usage(error.to_string()).into(),

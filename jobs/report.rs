@@ -34,7 +34,7 @@ pub(crate) fn write(
     totals["version"] = json!(env!("CARGO_PKG_VERSION"));
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
-    totals["peak_memory_bytes"] = json!(crate::args::peak_memory());
+    totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
     totals["operators"] = json!(operators);
     let text = serde_json::to_string_pretty(&totals)? + "\n";
     std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))

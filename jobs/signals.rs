@@ -19,7 +19,6 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
             }
             seen = true;
             control.fail(JobError::Signal(signal));
-            millrace::index::storage::stop();
             if let Some(grace) = grace {
                 std::thread::sleep(grace);
                 say!("millrace: {}", JobError::Signal(signal));

@@ -23,6 +23,7 @@
 //! | [`evaluate`] | how good a ranking is, by what people judged |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
+//! | [`build`](mod@build) | how a program builds an index |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
@@ -30,6 +31,7 @@
 // A library has no say on standard error.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
+pub mod build;
 pub mod cluster;
 pub mod codec;
 pub mod dataflow;

@@ -294,8 +294,8 @@ pub struct Budget {
 }
 
 /// The memory is too little for so many workers.
-#[derive(Debug, Error, PartialEq, Eq)]
-#[error("--memory {got} bytes is too little for {workers} workers; the least is {}", show_mib(*least))]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{got} bytes are too little for {workers} workers; the least is {}", show_mib(*least))]
 pub struct TooLittleMemory {
     /// What was asked for.
     pub got: u64,

@@ -446,7 +446,7 @@ fn processes_of_different_jobs_do_not_come_together() {
     let ask = |k: &str| args!["query", "--index", index, "-w", "1", "-k", k, queries];
     let other = scratch.write("other.tsv", "a\tb\n");
     let cases: [(Vec<OsString>, Vec<OsString>, &str); 4] = [
-        (build(&[]), build(&["--stemmer", "porter"]), "--stemmer porter, process 0 english"),
+        (build(&[]), build(&["--stemmer", "porter"]), "the stemmer porter, process 0 english"),
         (build(&[]), build(&[other.to_str().unwrap()]), "an input with hash"),
         (ask("3").into(), ask("4").into(), "-k 4, process 0 3"),
         (build(&[]), ask("3").into(), "job"),
@@ -476,7 +476,7 @@ fn input_that_cannot_be_shared_or_read_ends_all() {
         "{outcomes:?}"
     );
     for outcome in Running::start((0..2).map(|p| job(p, &blank))).end() {
-        outcome.expect_status(1).says("no document in 3 B of input");
+        outcome.expect_status(1).says("no document in 3 bytes of input");
     }
     millrace(args!["info", "--index", index]).fails(1).says("no index");
 }

@@ -271,7 +271,7 @@ fn documents_that_are_too_long_are_skipped_for_any_number_of_workers() {
     let first = scratch.path("w1");
     let outcome =
         millrace(args!["build", "--index", first, "--max-document", "1M", "-w", "1", input]);
-    outcome.ok().says("4 skipped").says("--max-document is 1048576").says("c.jsonl: byte 0:");
+    outcome.ok().says("4 skipped").says("the most is 1048576").says("c.jsonl: byte 0:");
     let found = info(&first);
     assert_eq!(
         (&found["documents"], &found["skipped"]["document too long"]),

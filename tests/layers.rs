@@ -9,11 +9,12 @@ use std::path::Path;
 
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
-const LAYERS: [&[&str]; 5] = [
+const LAYERS: [&[&str]; 6] = [
     &["cluster", "fault", "order"],
     &["codec", "score"],
     &["dictionary", "evaluate", "gpu", "index", "input", "query", "schedule", "text"],
     &["dataflow"],
+    &["build"],
     &["jobs"],
 ];
 

@@ -149,7 +149,7 @@ fn a_line_of_a_gigabyte_is_skipped_within_the_budget() {
     let job = build_job(&index).args(["-w", "2", "--memory", "128M"]);
     let outcome = job.args(args!["--report", report, input]).ok();
     let place = format!("{}: byte {}: ", input.display(), ONE.len());
-    outcome.says(place).says("a document of 1073").says("--max-document is 67108864");
+    outcome.says(place).says("a document of 1073").says("the most is 67108864");
     assert_eq!(info(&index)["documents"], 2);
     let report: serde_json::Value =
         serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();

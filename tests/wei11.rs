@@ -204,7 +204,7 @@ fn wrong_roles_are_refused() {
     let input = scratch.write("c.jsonl", Collection::new(16, 10, 10).jsonl());
     for (more, message) in [
         ("--indexer wei11 -w 2 --parsers 3", "give 1 to 2"),
-        ("--indexer wei11 --parsers 0", "--parsers 0"),
+        ("--indexer wei11 --parsers 0", "--parsers: 0 parsers"),
         ("--indexer wei11 --cpu-indexers 0", "nobody would index"),
         ("--indexer wei11 --readers 0", "nobody would read"),
         ("--cpu-indexers 2", "--indexer wei11"),

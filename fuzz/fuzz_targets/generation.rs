@@ -9,7 +9,8 @@ use millrace::index::format::{CURRENT, MANIFEST, RUNS};
 use millrace::index::generation::Generation;
 use millrace::index::list::Form;
 use millrace::index::manifest::Manifest;
-use millrace::index::merge::merge_runs;
+use millrace::index::merge::{Merging, merge_runs};
+use millrace::index::storage::Stop;
 use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
 use millrace::score::bm25::{Bm25, IdfKind};
 use millrace_fuzz::damage::{edit, edit_header, manifest_tail, seal_header};
@@ -139,7 +140,9 @@ fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
 fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let generation = index.join("gen-000001");
     let runs = Manifest::read(&generation)?.runs;
-    merge_runs(&generation, &runs, to, 0, MERGE_BYTES, 1, Form::default()).map(drop)
+    let (threads, form, stop) = (1, Form::default(), Stop::default());
+    let merging = Merging { memory_bytes: MERGE_BYTES, threads, form, stop };
+    merge_runs(&generation, &runs, to, 0, &merging).map(drop)
 }
 
 fuzz_target!(|data: &[u8]| {

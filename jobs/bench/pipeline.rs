@@ -9,12 +9,18 @@
 
 mod parts;
 
-use crate::args::show_bytes;
-use crate::build;
+use crate::args::{show_bytes, size};
+use crate::build::How;
 use anyhow::Context;
-use clap::Parser;
+use millrace::build::memory::give_back_large_buffers;
+use millrace::build::{
+    BuildOptions, BuildReport, Indexer, IndexerReport, TokensTaken, build, usable_gpus,
+};
+use millrace::dictionary::closed::{ClosedError, ClosedTerms};
+use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use millrace::dictionary::run::{RunDictionary, SortedRun};
+use millrace::gpu::discover::Gpus;
 use serde_json::{Value, json};
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -30,9 +36,11 @@ pub(crate) struct Args {
     /// What to measure, such as parsers,regrouping (default: all).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<Figure>,
-    /// Options of every build, such as "--memory 4G --parse-block 64M".
-    #[arg(long, default_value = "--memory 4G", value_name = "OPTIONS", allow_hyphen_values = true)]
-    options: String,
+    /// The most memory that every build may take.
+    #[arg(long, default_value = "4G", value_parser = size)]
+    memory: u64,
+    #[command(flatten)]
+    how: How,
     /// Builds of each point; the fastest counts.
     #[arg(long, default_value = "1", value_name = "N")]
     repeat: std::num::NonZeroUsize,
@@ -57,11 +65,25 @@ enum Figure {
     Whole,
 }
 
-/// The arguments of a build.
-#[derive(Parser)]
-struct Command {
-    #[command(flatten)]
-    build: build::Args,
+/// Takes tokens for no index at all: what is left is the work of the parsers.
+struct Discard;
+
+impl TokenIndexer for Discard {
+    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        Ok(0)
+    }
+
+    fn most_blocks(&self) -> usize {
+        1
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        Ok(Box::new(SortedRun::from(RunDictionary::default())))
+    }
 }
 
 /// Parsers, CPU indexers and GPU indexers.
@@ -79,7 +101,8 @@ struct Bench<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
     let workers = args.workers.unwrap_or(cores);
-    let gpus = crate::gpus::usable();
+    let gpus = usable_gpus();
+    give_back_large_buffers(args.memory);
     let mut bench = Bench { args, workers, gpus, out: std::io::stdout() };
     if let Err(reason) = &bench.gpus {
         say!("left out: all that needs a GPU ({reason})");
@@ -111,40 +134,35 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Bench<'_> {
-    /// Builds once with so many of each; returns the report.
+    /// Builds with so many of each, the indexers of millrace or those that throw away what they get.
     fn build(
         &self,
-        indexer: &str,
+        indexer: Indexer,
         roles: Option<Roles>,
-        parse_only: bool,
-    ) -> anyhow::Result<Value> {
-        let mut best: Option<Value> = None;
+        discard: bool,
+    ) -> anyhow::Result<BuildReport> {
+        let mut best: Option<BuildReport> = None;
         for _ in 0..self.args.repeat.get() {
             let folder = tempfile::Builder::new().prefix("millrace-bench-").tempdir()?;
-            let report = folder.path().join("report.json");
-            let mut words: Vec<OsString> =
-                ["bench", "--quiet", "--indexer", indexer].map(OsString::from).into();
-            words.extend(["--workers".into(), self.workers.to_string().into()]);
-            words.extend(["--index".into(), folder.path().join("index").into()]);
-            words.extend(["--report".into(), report.clone().into()]);
+            let index = folder.path().join("index");
+            let mut options = BuildOptions::of_paths(index, &self.args.inputs);
+            self.args.how.fill(&mut options)?;
+            (options.indexer, options.memory) = (indexer, self.args.memory);
+            options.workers = self.workers;
             if let Some((parsers, cpu, gpu)) = roles {
-                for (name, n) in
-                    [("--parsers", parsers), ("--cpu-indexers", cpu), ("--gpu-indexers", gpu)]
-                {
-                    words.extend([name.into(), n.to_string().into()]);
-                }
+                options.pipeline.parsers = Some(parsers);
+                options.pipeline.cpu_indexers = Some(cpu);
+                options.pipeline.gpu_indexers = Some(gpu);
                 if gpu == 0 {
-                    words.extend(["--gpus".into(), "none".into()]);
+                    options.gpus = Gpus::None;
                 }
             }
-            words.extend(self.args.options.split_whitespace().map(OsString::from));
-            words.extend(self.args.inputs.iter().map(OsString::from));
-            let mut args = Command::try_parse_from(words)?.build;
-            args.pipeline.parse_only = parse_only;
-            build::run(&args).context("a build of the bench")?;
-            let report: Value = serde_json::from_slice(&std::fs::read(&report)?)?;
-            let faster = |old: &Value| report["seconds"].as_f64() < old["seconds"].as_f64();
-            if best.as_ref().is_none_or(faster) {
+            if discard {
+                options.pipeline.make_indexer = Some(Box::new(|_| Ok(Box::new(Discard))));
+            }
+            let report = build(options).map_err(crate::build::explain);
+            let report = report.context("a build of the bench")?;
+            if best.as_ref().is_none_or(|best| report.seconds < best.seconds) {
                 best = Some(report);
             }
         }
@@ -182,12 +200,12 @@ impl Bench<'_> {
                 ("cpu and gpu", gpus.map(|gpus| (parsers, cpu, gpus)), false),
                 ("no indexers", Some((parsers, cpu, 0)), true),
             ];
-            for (scenario, roles, parse_only) in scenarios {
+            for (scenario, roles, discard) in scenarios {
                 let Some(roles) = roles else { continue };
-                let report = self.build("wei11", Some(roles), parse_only)?;
+                let report = self.build(Indexer::Wei11, Some(roles), discard)?;
                 let row = json!({"scenario": scenario, "parsers": roles.0, "cpu_indexers": roles.1,
-                    "gpu_indexers": roles.2, "mb_per_s": report["mb_per_s"],
-                    "seconds": report["seconds"]});
+                    "gpu_indexers": roles.2, "mb_per_s": report.mb_per_s,
+                    "seconds": report.seconds});
                 self.row("parsers", row)?;
             }
         }
@@ -203,12 +221,12 @@ impl Bench<'_> {
             settings.extend([(parsers, 0, gpus), (parsers, 2, gpus)]);
         }
         for (number, roles) in settings.into_iter().enumerate() {
-            let report = self.build("wei11", Some(roles), false)?;
+            let report = self.build(Indexer::Wei11, Some(roles), false)?;
             if number == 0 {
-                let of = |name: &str| report[name].clone();
-                let row = json!({"compressed_bytes": of("read_bytes"), "documents": of("documents"),
-                    "uncompressed_bytes": of("uncompressed_bytes"), "terms": of("terms"),
-                    "tokens": of("tokens"), "postings": of("postings")});
+                let row = json!({"compressed_bytes": report.read_bytes,
+                    "documents": report.documents,
+                    "uncompressed_bytes": report.uncompressed_bytes, "terms": report.terms,
+                    "tokens": report.tokens, "postings": report.postings});
                 self.row("collection", row)?;
             }
             self.row("indexers", times(&report, roles))?;
@@ -230,12 +248,11 @@ impl Bench<'_> {
             settings.push((parsers, 2, gpus));
         }
         for (parsers, cpu, gpu) in settings {
-            let report = self.build("wei11", Some((parsers, cpu, gpu)), false)?;
-            for split in report["splits"].as_array().into_iter().flatten() {
-                let seconds = split["seconds"].as_f64().unwrap_or(0.0);
-                let bytes = split["text_bytes"].as_f64().unwrap_or(0.0);
-                let row = json!({"cpu_indexers": cpu, "gpu_indexers": gpu, "split": split["split"],
-                    "text_bytes": split["text_bytes"], "mb_per_s": bytes / 1e6 / seconds.max(1e-9)});
+            let report = self.build(Indexer::Wei11, Some((parsers, cpu, gpu)), false)?;
+            for split in &report.splits {
+                let mb_per_s = split.text_bytes as f64 / 1e6 / split.seconds.max(1e-9);
+                let row = json!({"cpu_indexers": cpu, "gpu_indexers": gpu, "split": split.split,
+                    "text_bytes": split.text_bytes, "mb_per_s": mb_per_s});
                 self.row("files", row)?;
             }
         }
@@ -244,68 +261,73 @@ impl Bench<'_> {
 
     /// Table VI: the whole job, with the time of the sample, beside `fast`.
     fn whole(&mut self) -> anyhow::Result<()> {
-        let mut jobs = vec![("fast", None), ("wei11", Some((self.workers, self.workers, 0)))];
+        let mut jobs =
+            vec![(Indexer::Fast, None), (Indexer::Wei11, Some((self.workers, self.workers, 0)))];
         if let Ok(gpus) = self.gpus {
-            jobs.push(("wei11", Some((self.workers, self.workers, gpus))));
+            jobs.push((Indexer::Wei11, Some((self.workers, self.workers, gpus))));
         }
         for (indexer, roles) in jobs {
             let report = self.build(indexer, roles, false)?;
-            let seconds = |name: &str| operator(&report, name, "seconds");
-            let row = json!({"indexer": indexer, "gpu_indexers": roles.map_or(0, |roles| roles.2),
-                "mb_per_s": report["mb_per_s"], "seconds": report["seconds"],
-                "sampling_s": report["placement"]["sample_seconds"], "runs": report["runs_before_merge"],
-                "dictionary_and_lists_s": seconds("Encode") + seconds("Flush"),
-                "index": show_bytes(report["index_bytes"].as_u64().unwrap_or(0))});
+            let row = json!({"indexer": indexer.name(),
+                "gpu_indexers": roles.map_or(0, |roles| roles.2),
+                "mb_per_s": report.mb_per_s, "seconds": report.seconds,
+                "sampling_s": report.placement.sample_seconds(), "runs": report.runs_before_merge,
+                "dictionary_and_lists_s": seconds(&report, "Encode") + seconds(&report, "Flush"),
+                "index": show_bytes(report.index_bytes)});
             self.row("whole", row)?;
         }
         Ok(())
     }
 }
 
-/// A number of an operator in the report.
-fn operator(report: &Value, name: &str, field: &str) -> f64 {
-    let rows = report["operators"].as_array().into_iter().flatten();
-    rows.filter(|row| row["operator"] == name).filter_map(|row| row[field].as_f64()).sum()
+/// Seconds that an operator has worked, on all workers.
+fn seconds(report: &BuildReport, operator: &str) -> f64 {
+    let rows = report.operators.iter().filter(|row| row.operator == operator);
+    rows.map(|row| row.seconds).sum()
 }
 
-/// The greatest and the sum of a field over the indexers of a side.
-fn of_side(report: &Value, gpus: usize, gpu: bool, field: &str) -> (f64, f64) {
-    let rows = report["indexers"].as_array().into_iter().flatten();
-    let mine = rows
-        .filter(|row| row["indexer"].as_u64().is_some_and(|number| (number < gpus as u64) == gpu));
-    mine.filter_map(|row| row[field].as_f64())
-        .fold((0.0, 0.0), |(most, sum), value| (f64::max(most, value), sum + value))
+/// The greatest and the sum of a figure over the indexers of a side.
+fn of_side(
+    report: &BuildReport,
+    gpus: usize,
+    gpu: bool,
+    figure: impl Fn(&IndexerReport, &TokensTaken) -> f64,
+) -> (f64, f64) {
+    let mine = report.indexers.iter().filter(|row| ((row.indexer as usize) < gpus) == gpu);
+    let figures = mine.filter_map(|row| Some(figure(row, row.took.as_ref()?)));
+    figures.fold((0.0, 0.0), |(most, sum), value| (f64::max(most, value), sum + value))
 }
 
 /// Table IV, of the slowest indexer of each side. The steps of one run overlap those of the pieces
 /// that follow, so that they need not add up to the whole.
-fn times(report: &Value, (parsers, cpu, gpu): Roles) -> Value {
-    let side = |on_gpu, field| of_side(report, gpu, on_gpu, field).0;
-    let seconds = |name| operator(report, name, "seconds");
+fn times(report: &BuildReport, (parsers, cpu, gpu): Roles) -> Value {
+    let busy = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.busy_s).0;
+    let waited = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.waited_s).0;
+    let worked = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.worked_s).1;
     json!({
         "parsers": parsers,
         "cpu_indexers": cpu,
         "gpu_indexers": gpu,
-        "seconds": report["seconds"],
-        "parsing_s": seconds("Parse"),
-        "preprocessing_s": (seconds("IndexTokens")
-            - of_side(report, gpu, false, "worked_s").1
-            - of_side(report, gpu, true, "worked_s").1).max(0.0),
-        "indexing_cpu_s": side(false, "busy_s"),
-        "indexing_gpu_s": side(true, "busy_s"),
-        "postprocessing_s": seconds("Encode") + seconds("Flush"),
-        "waiting_cpu_s": side(false, "waited_s"),
-        "waiting_gpu_s": side(true, "waited_s"),
+        "seconds": report.seconds,
+        "parsing_s": seconds(report, "Parse"),
+        "preprocessing_s":
+            (seconds(report, "IndexTokens") - worked(false) - worked(true)).max(0.0),
+        "indexing_cpu_s": busy(false),
+        "indexing_gpu_s": busy(true),
+        "postprocessing_s": seconds(report, "Encode") + seconds(report, "Flush"),
+        "waiting_cpu_s": waited(false),
+        "waiting_gpu_s": waited(true),
     })
 }
 
 /// Table V: what a side has indexed.
-fn work(report: &Value, gpus: usize, gpu: bool) -> Option<Value> {
-    let sum = |field| of_side(report, gpus, gpu, field).1;
-    let tokens = sum("tokens");
-    let seconds = of_side(report, gpus, gpu, "busy_s").0;
+fn work(report: &BuildReport, gpus: usize, gpu: bool) -> Option<Value> {
+    let tokens = of_side(report, gpus, gpu, |_, took| took.tokens as f64).1;
+    let terms = of_side(report, gpus, gpu, |row, _| row.terms as f64).1;
+    let characters = of_side(report, gpus, gpu, |_, took| took.characters as f64).1;
+    let busy = of_side(report, gpus, gpu, |_, took| took.busy_s).0;
     (tokens > 0.0).then(|| {
-        json!({"tokens": tokens as u64, "terms": sum("terms") as u64,
-            "characters": sum("characters") as u64, "tokens_per_s": tokens / seconds.max(1e-9)})
+        json!({"tokens": tokens as u64, "terms": terms as u64, "characters": characters as u64,
+            "tokens_per_s": tokens / busy.max(1e-9)})
     })
 }

@@ -64,8 +64,6 @@ pub struct Build {
     pub writing: usize,
     /// Makes an indexer that takes tokens, by its number.
     pub make_indexer: MakeIndexer,
-    /// How the placement of trie collections came about, for the report.
-    pub placement: serde_json::Value,
     /// How indexers get what is parsed.
     pub indexing: Indexing,
     /// Bytes of text that an indexer of tokens takes together, if memory allows it.
@@ -114,17 +112,6 @@ pub struct Progress {
     pub runs: AtomicU64,
 }
 
-/// Where the time of a job goes, in seconds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Phases {
-    /// Devices are found, the input is listed and a sample of it placed.
-    pub prepare: f64,
-    /// The dataflow.
-    pub dataflow: f64,
-    /// Runs are merged, or synced, and described.
-    pub finish: f64,
-}
-
 /// What the dataflow leaves behind.
 #[derive(Default)]
 pub struct Done {
@@ -136,8 +123,6 @@ pub struct Done {
     pub inputs: Vec<InputRead>,
     /// What the indexers of tokens have done.
     pub indexers: Vec<IndexerWork>,
-    /// Seconds of what comes before, in and behind the dataflow.
-    pub phases: Phases,
 }
 
 /// An input that was read to its end.

@@ -15,11 +15,11 @@ use crate::cluster::PeerFailure;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::cluster::links::SILENCE;
+use crate::index::storage::Stop;
 use std::any::Any;
 use std::cell::Cell;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 use std::time::{Duration, Instant};
@@ -58,6 +58,9 @@ pub enum JobError {
     /// A signal asked the job to end.
     #[error("ended by signal {0}")]
     Signal(i32),
+    /// The program asked the job to end.
+    #[error("the job was cancelled")]
+    Cancelled,
     /// The reader of the output has gone: a quiet end.
     #[error("the reader of the output has gone")]
     OutputClosed,
@@ -82,18 +85,19 @@ pub struct Share {
     pub until: f64,
 }
 
-/// What the workers of a job share: whether it goes on.
+/// What the workers of a job share: whether it goes on. Any thread may end the job through it; a
+/// control serves one job.
 pub struct Control {
     began: Instant,
-    stopped: AtomicBool,
+    stop: Stop,
     failure: Mutex<Option<JobError>>,
     shares: Mutex<Vec<Share>>,
 }
 
 impl Default for Control {
     fn default() -> Self {
-        let (stopped, failure, shares) = Default::default();
-        Self { began: Instant::now(), stopped, failure, shares }
+        let (stop, failure, shares) = Default::default();
+        Self { began: Instant::now(), stop, failure, shares }
     }
 }
 
@@ -106,13 +110,23 @@ impl Control {
     /// Ends the job; the first failure counts.
     pub fn fail(&self, error: JobError) {
         lock(&self.failure).get_or_insert(error);
-        self.stopped.store(true, Ordering::SeqCst);
+        self.stop.set();
+    }
+
+    /// Ends the job with [`JobError::Cancelled`], unless it has failed already.
+    pub fn cancel(&self) {
+        self.fail(JobError::Cancelled);
     }
 
     /// Whether the job is to end.
     #[inline]
     pub fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed)
+        self.stop.is_set()
+    }
+
+    /// What ends work on files that is no operator's, such as a merge.
+    pub fn stop(&self) -> &Stop {
+        &self.stop
     }
 
     /// The failure, if there was one; leaves none.
@@ -183,8 +197,11 @@ thread_local! {
     static PANIC: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Keeps panic messages of workers for the job's error instead of printing them.
-fn keep_panic_messages() {
+/// Keeps message and place of a panic of a worker for the job's error, instead of printing them; other
+/// threads panic as before. It sets the panic hook of the process, so that no job does it by itself: a
+/// program may call it once. Without it the hook that there is prints, and the error has the message
+/// alone.
+pub fn keep_panic_messages() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let before = std::panic::take_hook();
@@ -319,7 +336,6 @@ fn start(
     builders: Vec<AllocatorBuilder>,
     work: impl Fn(&mut Worker) + Send + Sync + 'static,
 ) -> Result<WorkerGuards<()>, JobError> {
-    keep_panic_messages();
     let config = timely::WorkerConfig::default();
     timely::execute::execute_from(builders, Box::new(()), config, work).map_err(JobError::Start)
 }

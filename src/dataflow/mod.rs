@@ -27,3 +27,4 @@ pub mod query;
 pub mod read;
 pub mod sample;
 pub mod score;
+pub mod together;

@@ -276,7 +276,7 @@ fn unfit(found: Architecture, compiler: Option<&Compiler>) -> Option<Missing> {
     (!compiler.architectures().contains(&found)).then_some(Missing::Uncompilable { found, nvrtc })
 }
 
-/// `--gpus`: how many devices a job is to use.
+/// How many devices a job is to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gpus {
     /// As many as can be used.
@@ -301,7 +301,7 @@ impl FromStr for Gpus {
 
 /// Fewer devices can be used than a job asks for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--gpus {asked}: {found} can be used here{}", list(.reasons))]
+#[error("{asked} GPUs were asked for, and {found} can be used here{}", list(.reasons))]
 pub struct NotEnough {
     /// What was asked for.
     pub asked: u32,

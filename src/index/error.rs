@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
+    /// The job was asked to end.
+    #[error("the job was asked to end")]
+    Stopped,
     /// The operating system refused an operation.
     #[error("{}: cannot {operation}", .path.display())]
     Storage {

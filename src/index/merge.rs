@@ -27,7 +27,7 @@ use crate::index::format::{lexicon_name, postings_name, run_name};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
-use crate::index::storage::{self, Durability, FileEntry};
+use crate::index::storage::{self, Durability, FileEntry, Stop};
 use parts::Joint;
 use std::path::{Path, PathBuf};
 use terms::TermMerge;
@@ -45,6 +45,20 @@ const LENGTHS_SHARE: u64 = 4;
 /// What a run takes beside its windows.
 const RUN_OVERHEAD_BYTES: u64 = 6 << 10;
 
+/// With what means runs are merged, and to what.
+#[derive(Clone, Debug)]
+pub struct Merging {
+    /// Memory, in bytes: 4 MB are taken if this is less, and besides 34 bytes for every block of the
+    /// longest list, and for each thread 2 MB if its codec has segments.
+    pub memory_bytes: u64,
+    /// Threads that work, at most. The bytes do not depend on them.
+    pub threads: usize,
+    /// How the merged lists are coded, whatever forms those of the runs have.
+    pub form: Form,
+    /// Ends the merge.
+    pub stop: Stop,
+}
+
 /// A run that is to be merged.
 #[derive(Clone, Debug)]
 struct Input {
@@ -58,26 +72,17 @@ struct Input {
 /// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
 /// documents' table is there.
 ///
-/// At most `threads` threads work; the bytes do not depend on them. The merged lists have the given
-/// form, whatever those of the runs have.
-///
-/// Memory: about `memory_bytes`, or 4 MB if that is less, 34 bytes for every block of the longest
-/// list, and for each thread 2 MB if its codec has segments.
-///
 /// # Errors
-/// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`.
+/// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub fn merge_in_place(
     generation: &Path,
     runs: &[RunEntry],
-    memory_bytes: u64,
-    threads: usize,
-    form: Form,
+    merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) =
-        merge(generation, inputs, generation, free, memory_bytes, threads, form)?;
+    let (mut run, mut files) = merge(generation, inputs, generation, free, merging)?;
     if free != 0 {
         run.name = run_name(0);
         let names = [lexicon_name(&run.name), postings_name(&run.name)];
@@ -99,11 +104,9 @@ pub fn merge_runs(
     runs: &[RunEntry],
     to: &Path,
     number: u32,
-    memory_bytes: u64,
-    threads: usize,
-    form: Form,
+    merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, memory_bytes, threads, form)
+    merge(from, inputs(from, runs, false), to, number, merging)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation.
@@ -144,14 +147,13 @@ fn merge(
     mut inputs: Vec<Input>,
     to: &Path,
     number: u32,
-    memory_bytes: u64,
-    threads: usize,
-    form: Form,
+    merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
+    let memory_bytes = merging.memory_bytes;
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
-        Joint { from, inputs, to, number, durability, memory_bytes: windows, threads, form }.merge()
+        Joint { from, inputs, to, number, durability, memory_bytes: windows, merging }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;

@@ -18,15 +18,33 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether this process is asked to end.
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Ends the long work of one job on files, a merge, from any thread. What publishes or removes a
+/// generation goes on. All clones are one.
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
 
-/// Lets every [`StorageFile`] of this process fail from now on, so that a job that is asked to end
-/// does so in the midst of a long merge. What publishes or removes a generation goes on.
-pub fn stop() {
-    STOPPED.store(true, Ordering::Relaxed);
+impl Stop {
+    /// Asks the job to end.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the job is to end.
+    #[inline]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Goes on unless the job is to end.
+    ///
+    /// # Errors
+    /// `Stopped`.
+    pub fn check(&self) -> Result<(), IndexError> {
+        if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
+    }
 }
 
 /// Bytes that a file being written holds in memory.
@@ -180,10 +198,6 @@ impl StorageFile {
 
     fn flush(&mut self) -> Result<(), IndexError> {
         if !self.buffer.is_empty() {
-            if STOPPED.load(Ordering::Relaxed) {
-                let stopped = io::Error::new(io::ErrorKind::Interrupted, "the job was stopped");
-                return Err(IndexError::storage("write", &self.path)(stopped));
-            }
             write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
             self.crc.update(&self.buffer);
             self.written += self.buffer.len() as u64;

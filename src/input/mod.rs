@@ -20,6 +20,7 @@ pub mod hash;
 pub mod html;
 mod json;
 pub mod jsonl;
+pub mod memory;
 pub mod piece;
 mod pipe;
 pub mod plain;

@@ -39,7 +39,7 @@ pub struct Skipped {
 impl Skipped {
     /// A record of `bytes` bytes, over the limit of `most`.
     pub fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
-        let detail = format!("a document of {bytes} bytes; --max-document is {most}");
+        let detail = format!("a document of {bytes} bytes; the most is {most}");
         Self { input, offset, line: 0, reason: "document too long", detail }
     }
 }

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use std::io::{self, ErrorKind, Read};
-use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 
 /// What is read at a time, in bytes.
@@ -35,10 +35,11 @@ impl Pipe {
     ) -> io::Result<Self> {
         let (sender, parts) = sync_channel(PARTS_AHEAD);
         let read = move || {
+            let sender = Sender(sender);
             let mut stream = match open() {
                 Ok(stream) => stream,
                 Err(error) => {
-                    _ = sender.send(Err(error));
+                    _ = sender.0.send(Err(error));
                     return;
                 }
             };
@@ -48,10 +49,10 @@ impl Pipe {
                     Ok(0) => return,
                     Ok(n) => {
                         part.truncate(n);
-                        sender.send(Ok(part))
+                        sender.0.send(Ok(part))
                     }
                     Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                    Err(e) => sender.send(Err(e)),
+                    Err(e) => sender.0.send(Err(e)),
                 };
                 if sent.is_err() {
                     return;
@@ -85,6 +86,18 @@ impl Pipe {
             Ok(part) => Some(part),
             Err(TryRecvError::Empty) => Some(Err(ErrorKind::WouldBlock.into())),
             Err(TryRecvError::Disconnected) => None,
+        }
+    }
+}
+
+/// Tells that the stream panicked: its end would look like the end of the input.
+struct Sender(SyncSender<io::Result<Vec<u8>>>);
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            // Nobody may listen any more.
+            _ = self.0.send(Err(io::Error::other("the input panicked while it was read")));
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::order::PIECE_BYTES;
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it is; `None` for standard input.
+    /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
     /// file given by itself is its file name. Without `.gz` or `.zst`.
@@ -50,6 +50,8 @@ pub struct Plan {
     pub passed: Passed,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
+    /// What has no path is documents in memory, not standard input.
+    memory: bool,
 }
 
 /// Why the input cannot be read.
@@ -66,7 +68,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// No format was given, and neither the name nor the content tells it.
-    #[error("{path}: {source}; name the format with --format")]
+    #[error("{path}: {source}; its format has to be named")]
     UnknownFormat {
         /// The file.
         path: String,
@@ -75,14 +77,14 @@ pub enum InputError {
         source: Unknown,
     },
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
-    #[error("{path}: this is not a plain file, so its format must be named: give --format")]
+    #[error("{path}: this is not a plain file, so that its format has to be named")]
     NotAFile {
         /// The pipe.
         path: String,
     },
     /// A folder has no file that millrace reads.
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); name the format with --format to read all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); a format that is named reads all files"
     )]
     NothingInFolder {
         /// The folder.
@@ -136,8 +138,10 @@ impl Opened {
 /// Bytes that are read to find a format.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The path of standard input, on the command line and in messages.
+/// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
+/// The path of documents in memory, in messages and in the manifest.
+pub const MEMORY: &str = "(memory)";
 
 impl From<(PathBuf, io::Error)> for InputError {
     fn from((path, source): (PathBuf, io::Error)) -> Self {
@@ -167,7 +171,8 @@ impl Plan {
         walk: &Walk,
     ) -> Result<Self, InputError> {
         let (inputs, splits, passed) = Default::default();
-        let mut plan = Self { inputs, splits, ignored: 0, passed, pipes: Mutex::default() };
+        let (pipes, memory) = Default::default();
+        let mut plan = Self { inputs, splits, ignored: 0, passed, pipes, memory };
         for argument in arguments {
             if argument.as_os_str() == STDIN {
                 plan.add_stdin(format)?;
@@ -197,8 +202,16 @@ impl Plan {
         self.inputs.iter().map(|input| input.bytes).sum()
     }
 
-    /// Whether standard input is a part of it.
-    pub fn reads_stdin(&self) -> bool {
+    /// The plan of one input that is read once and is open already.
+    pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
+        let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
+        let passed = Passed::default();
+        let (inputs, splits) = (vec![input], vec![split]);
+        Self { inputs, splits, ignored: 0, passed, pipes, memory: true }
+    }
+
+    /// Whether standard input or documents in memory are a part of it, which only this process has.
+    pub fn reads_once(&self) -> bool {
         self.inputs.iter().any(|input| input.path.is_none())
     }
 
@@ -374,6 +387,9 @@ impl Plan {
         let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
             (Some(pipe), _) => pipe,
+            (None, None) if self.memory => {
+                return Err(io::Error::other("documents in memory are read once"));
+            }
             (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
             (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
         };
@@ -397,6 +413,7 @@ impl Plan {
     pub fn path(&self, input: u32) -> String {
         match &self.inputs[input as usize].path {
             Some(path) => path.display().to_string(),
+            None if self.memory => MEMORY.to_string(),
             None => STDIN.to_string(),
         }
     }

@@ -23,11 +23,11 @@ pub struct Roles {
 }
 
 /// What was asked for cannot be.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RolesError {
     /// More parsers than threads to run them.
-    #[error("--parsers {parsers}: give 1 to {workers}, the number of workers")]
+    #[error("{parsers} parsers: give 1 to {workers}, the number of workers")]
     Parsers {
         /// What was asked for.
         parsers: usize,
@@ -35,7 +35,7 @@ pub enum RolesError {
         workers: usize,
     },
     /// Nobody indexes.
-    #[error("--cpu-indexers 0 without GPU indexers: nobody would index")]
+    #[error("no indexer on the CPU and none on a GPU: nobody would index")]
     NoIndexer,
     /// More indexers than trie collections could use.
     #[error("{indexers} indexers: the most is {}", MOST_INDEXERS)]

@@ -86,7 +86,7 @@ impl Scanner {
     /// If the text has 4 GiB or more; documents are limited far below that.
     #[inline]
     pub fn scan(&mut self, text: &[u8], out: &mut impl Stretches) {
-        assert!(text.len() < u32::MAX as usize, "a text is limited by --max-document");
+        assert!(text.len() < u32::MAX as usize, "a document has less than 4 GiB");
         let any_high = self.find_edges(text);
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());

@@ -9,12 +9,13 @@ use super::lengths::Lengths;
 use super::source::ListSource;
 use super::terms::TermMerge;
 use super::{
-    Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, RUN_OVERHEAD_BYTES,
+    Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
+    RUN_OVERHEAD_BYTES,
 };
 use crate::index::error::IndexError;
 use crate::index::format::{lexicon_name, postings_name};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::{Form, ListEncoder};
+use crate::index::list::ListEncoder;
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
@@ -44,10 +45,7 @@ pub(super) struct Joint<'a> {
     pub(super) durability: Durability,
     /// For all windows and what waits for the writer.
     pub(super) memory_bytes: u64,
-    /// Threads that merge, at most.
-    pub(super) threads: usize,
-    /// How the merged lists are coded.
-    pub(super) form: Form,
+    pub(super) merging: &'a Merging,
 }
 
 /// Encoded lists of neighbouring terms.
@@ -91,10 +89,10 @@ impl Joint<'_> {
             documents = joined;
         }
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
-        writer = writer.coded_as(self.form);
+        writer = writer.coded_as(self.merging.form);
         let runs = self.inputs.len().max(1) as u64;
         let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES);
-        match self.threads.min(usize::try_from(affordable).unwrap_or(usize::MAX)) {
+        match self.merging.threads.min(usize::try_from(affordable).unwrap_or(usize::MAX)) {
             0 | 1 => {
                 let memory = self.memory_bytes;
                 let mut lengths = Lengths::open(self.from, memory / LENGTHS_SHARE)?;
@@ -200,11 +198,12 @@ impl Joint<'_> {
             streams.push(stream);
         }
         let mut terms = TermMerge::new(streams)?;
-        let mut encoder = ListEncoder::of_form(self.form);
+        let mut encoder = ListEncoder::of_form(self.merging.form);
         let mut chunk = Chunk::default();
         let mut emit = |chunk: &mut Chunk, payload: &mut Vec<u8>| {
             let room = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
             chunk.payload = std::mem::replace(payload, room);
+            self.merging.stop.check()?;
             emit(std::mem::take(chunk))
         };
         while terms.take_term() {

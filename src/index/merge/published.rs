@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::merge_runs;
+use super::{Merging, merge_runs};
 use crate::index::error::IndexError;
 use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
 use crate::index::generation::read_manifest;
@@ -11,7 +11,7 @@ use crate::index::list::{Form, ListCodec};
 use crate::index::manifest::{Manifest, find_file};
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
-use crate::index::storage;
+use crate::index::storage::{self, Stop};
 use crate::index::window::checksum;
 use std::path::Path;
 
@@ -50,10 +50,10 @@ impl Recode {
 }
 
 /// Merges all runs of the index in the folder `index` to one, in a new generation, with `workers`
-/// threads, and with its lists as `recode` says. Every file of the old one is verified first, so that
-/// damage does not get a new checksum.
+/// threads, and with its lists as `recode` says, until `stop` ends it. Every file of the old one is
+/// verified first, so that damage does not get a new checksum.
 ///
-/// Memory: that of [`merge_in_place`](super::merge_in_place).
+/// Memory: that of [`Merging`].
 ///
 /// # Errors
 /// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; else as [`merge_in_place`](super::merge_in_place).
@@ -63,6 +63,7 @@ pub fn merge_index(
     command: &str,
     workers: u32,
     recode: Recode,
+    stop: &Stop,
 ) -> Result<Merged, IndexError> {
     // Not before there is an index: taking the lock creates the folder.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
@@ -76,7 +77,9 @@ pub fn merge_index(
     if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
-    let merged = merge_generation(&lock, &from, old, memory_bytes, (command, workers), form);
+    let (threads, stop) = (workers.max(1) as usize, stop.clone());
+    let merging = Merging { memory_bytes, threads, form, stop };
+    let merged = merge_generation(&lock, &from, old, (command, workers), &merging);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.
         let _ = lock.abandon(Some(&from));
@@ -88,9 +91,8 @@ fn merge_generation(
     lock: &IndexLock,
     from: &Path,
     old: Manifest,
-    memory_bytes: u64,
     (command, workers): (&str, u32),
-    form: Form,
+    merging: &Merging,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
         let path = from.join(&file.name);
@@ -105,8 +107,7 @@ fn merge_generation(
         storage::link_or_copy(&from.join(name), &to.join(name))?;
         files.push(find_file(&old.files, from, name)?.clone());
     }
-    let threads = workers.max(1) as usize;
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, memory_bytes, threads, form)?;
+    let (run, more) = merge_runs(from, &old.runs, &to, 0, merging)?;
     files.extend(more);
     let mut manifest = Manifest {
         generation: number,
@@ -119,8 +120,8 @@ fn merge_generation(
     let runs = manifest.runs.len();
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
-    manifest.settings.codec = form.name().to_string();
-    manifest.settings.block_size = form.block_len() as u32;
+    manifest.settings.codec = merging.form.name().to_string();
+    manifest.settings.block_size = merging.form.block_len() as u32;
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest) })

@@ -14,6 +14,10 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+fn merging(memory_bytes: u64, threads: usize) -> Merging {
+    Merging { memory_bytes, threads, form: Form::default(), stop: Stop::default() }
+}
+
 /// An empty folder of a generation.
 fn generation() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -44,7 +48,7 @@ fn sorted(cuts: Vec<prop::sample::Index>, documents: u32) -> Vec<usize> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
-    #[test]
+#[test]
     fn law_any_cut_into_runs_merges_to_the_bytes_of_one_run(
         seed: u64,
         documents in prop_oneof![0..40u32, 300..900u32],
@@ -67,10 +71,10 @@ proptest! {
         // Into another generation, where the runs stay, and in place, where they go.
         let other = generation();
         let (merged, _) =
-            merge_runs(many.path(), &runs, other.path(), 0, memory_bytes, threads, Form::default()).unwrap();
+            merge_runs(many.path(), &runs, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
-        let (merged, entries) = merge_in_place(many.path(), &runs, memory_bytes, threads, Form::default()).unwrap();
+        let (merged, entries) = merge_in_place(many.path(), &runs, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(merged, expected);
         let written = files(many.path());
         prop_assert!(files(&many.path().join("runs")) == files(&one.path().join("runs")));
@@ -183,11 +187,11 @@ fn runs_must_follow_each_other() {
     write_documents(folder.path(), &collection);
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     runs.swap(0, 1);
-    let error = merge_in_place(folder.path(), &runs, 1 << 20, 1, Form::default()).unwrap_err();
+    let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
-    let error = merge_in_place(folder.path(), &runs, 1 << 20, 1, Form::default()).unwrap_err();
+    let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
     assert!(error.to_string().contains("2^32"), "{error}");
 }
 
@@ -213,7 +217,7 @@ fn damaged_runs_give_errors_and_no_panic() {
             // In one thread and in three, which see the lexicon in parts.
             for (errors, (memory, threads)) in errors.iter_mut().zip([(0, 1), (64 << 20, 3)]) {
                 let merged =
-                    merge_runs(from.path(), &runs, to.path(), 0, memory, threads, Form::default());
+                    merge_runs(from.path(), &runs, to.path(), 0, &merging(memory, threads));
                 *errors += usize::from(merged.is_err());
                 for file in fs::read_dir(to.path().join("runs")).unwrap() {
                     fs::remove_file(file.unwrap().path()).unwrap();
@@ -221,11 +225,11 @@ fn damaged_runs_give_errors_and_no_panic() {
             }
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        merge_runs(from.path(), &runs, to.path(), 5, 64 << 20, 3, Form::default()).unwrap_err();
+        merge_runs(from.path(), &runs, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
     assert!(errors[0] > 50 && errors[0] == errors[1], "{errors:?}");
-    merge_runs(from.path(), &runs, to.path(), 0, 0, 1, Form::default()).unwrap();
+    merge_runs(from.path(), &runs, to.path(), 0, &merging(0, 1)).unwrap();
 }
 
 #[test]
@@ -234,7 +238,9 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     let collection = collection(5, 500, 300);
     build(one.path(), &collection, &[]);
     build(many.path(), &collection, &[100, 100, 499]);
-    let merged = merge_index(many.path(), 8 << 20, "merge it", 3, Recode::default()).unwrap();
+    let merged =
+        merge_index(many.path(), 8 << 20, "merge it", 3, Recode::default(), &Stop::default())
+            .unwrap();
     let Merged::Runs { runs: 4, manifest } = merged else { panic!("{merged:?}") };
     assert_eq!((manifest.generation, manifest.workers), (2, 3));
     assert_eq!(manifest.command, "merge it");
@@ -252,7 +258,7 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
 
     fs::create_dir(many.path().join("gen-000001")).unwrap();
     assert_eq!(
-        merge_index(many.path(), 8 << 20, "again", 1, Recode::default()).unwrap(),
+        merge_index(many.path(), 8 << 20, "again", 1, Recode::default(), &Stop::default()).unwrap(),
         Merged::Nothing
     );
     assert!(!many.path().join("gen-000001").exists(), "debris goes, whatever there is to do");
@@ -270,7 +276,8 @@ fn damage_is_not_merged() {
         let mut bytes = good.clone();
         *bytes.last_mut().unwrap() ^= 1;
         fs::write(&path, bytes).unwrap();
-        let error = merge_index(folder.path(), 8 << 20, "", 1, Recode::default()).unwrap_err();
+        let error = merge_index(folder.path(), 8 << 20, "", 1, Recode::default(), &Stop::default())
+            .unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
         assert_eq!(current(folder.path()).unwrap().unwrap(), live);
         fs::write(&path, good).unwrap();
@@ -284,8 +291,25 @@ fn there_has_to_be_an_index() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     for path in [folder.path(), &missing] {
-        let error = merge_index(path, 1 << 20, "", 1, Recode::default()).unwrap_err();
+        let error =
+            merge_index(path, 1 << 20, "", 1, Recode::default(), &Stop::default()).unwrap_err();
         assert!(matches!(error, IndexError::NoIndex { .. }), "{error}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was created");
+}
+
+#[test]
+fn a_merge_that_is_asked_to_end_does_so() {
+    let folder = tempfile::tempdir().unwrap();
+    build(folder.path(), &collection(7, 200, 60), &[50, 120]);
+    let live = current(folder.path()).unwrap().unwrap();
+    for threads in [1, 3] {
+        let stop = Stop::default();
+        stop.set();
+        let recode = Recode::default();
+        let error = merge_index(folder.path(), 64 << 20, "", threads, recode, &stop).unwrap_err();
+        assert!(matches!(error, IndexError::Stopped), "{error}");
+        assert_eq!(current(folder.path()).unwrap().unwrap(), live);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "what it wrote is removed");
+    }
 }

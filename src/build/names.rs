@@ -2,13 +2,13 @@
 //! for hashes of its names, in docid order and a piece at a time, so that no more than one is under
 //! way, and counts in bounded memory.
 
+use super::error::BuildError;
 use super::shard::Order;
-use crate::cluster::Cluster;
-use anyhow::{Context, bail};
-use millrace::dataflow::documents::NAMES_SHARE;
-use millrace::dictionary::names::{Duplicates, Names, name_hash};
-use millrace::index::documents::Documents;
-use millrace::index::shards::ShardEntry;
+use crate::dataflow::documents::NAMES_SHARE;
+use crate::dataflow::together::Cluster;
+use crate::dictionary::names::{Duplicates, Names, name_hash};
+use crate::index::documents::Documents;
+use crate::index::shards::ShardEntry;
 use std::path::Path;
 
 /// Hashes that are sent at a time.
@@ -17,12 +17,14 @@ const PIECE: u32 = 1 << 16;
 const HASH_BYTES: usize = 16;
 
 /// The hashes of the names of documents `from` and those that follow, as bytes.
-pub(super) fn piece(directory: &Path, from: u32) -> anyhow::Result<Vec<u8>> {
+pub(super) fn piece(directory: &Path, from: u32) -> Result<Vec<u8>, BuildError> {
     let documents = Documents::open_unverified(directory)?;
     let end = documents.len().min(from.saturating_add(PIECE));
     let mut bytes = Vec::new();
     for docid in from..end {
-        let name = documents.name(docid).context("a document that was written has no name")?;
+        let name = documents.name(docid).ok_or_else(|| {
+            BuildError::Names(format!("document {docid} was written and has no name").into())
+        })?;
         bytes.extend_from_slice(&name_hash(name).to_le_bytes());
     }
     Ok(bytes)
@@ -35,7 +37,8 @@ pub(super) fn count(
     shards: &[ShardEntry],
     directory: &Path,
     memory: u64,
-) -> anyhow::Result<Duplicates> {
+) -> Result<Duplicates, BuildError> {
+    let failed = |error: std::io::Error| BuildError::Names(error.into());
     let mut names = Names::new(directory, memory / NAMES_SHARE);
     for (process, shard) in shards.iter().enumerate() {
         let documents = shard.statistics.documents as u32;
@@ -50,14 +53,13 @@ pub(super) fn count(
             let (hashes, rest) = bytes.as_chunks::<HASH_BYTES>();
             let expected = PIECE.min(documents - from);
             if !rest.is_empty() || hashes.len() != expected as usize {
-                bail!("process {process} sent {} bytes of {expected} names", bytes.len());
+                return Err(BuildError::NamesSent { process, bytes: bytes.len(), expected });
             }
             for (docid, hash) in (shard.first_docid + from..).zip(hashes) {
-                let added = names.push_hash(u128::from_le_bytes(*hash), docid);
-                added.context("keeping hashes of the names")?;
+                names.push_hash(u128::from_le_bytes(*hash), docid).map_err(failed)?;
             }
             from += expected;
         }
     }
-    names.finish().context("reading hashes of the names")
+    names.finish().map_err(failed)
 }

@@ -1,0 +1,272 @@
+//! Which devices does a build use, and who works on them?
+
+use super::error::{BuildError, OptionsError};
+use super::note::{Note, chain};
+use super::options::{BuildOptions, Indexer, Notes};
+use crate::dataflow::build::MakeIndexer;
+use crate::dictionary::btree::indexer::CpuIndexer;
+use crate::dictionary::closed::ClosedError;
+use crate::dictionary::indexer::TokenIndexer;
+use crate::gpu::cache::{ModuleCache, Origin};
+use crate::gpu::discover::{DeviceInfo, Discovery, Gpus};
+use crate::gpu::error::GpuError;
+use crate::gpu::indexer::GpuIndexer;
+use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
+use crate::gpu::indexer::opening::Opening;
+use crate::gpu::modules::Toolchain;
+use crate::input::splits::Plan;
+use crate::order::Budget;
+use crate::schedule::roles::Roles;
+use std::panic::resume_unwind;
+use std::thread::{Builder, JoinHandle};
+
+/// The devices that a build uses, and what their kernels are made with.
+pub(super) struct Chosen {
+    devices: Vec<DeviceInfo>,
+    toolchain: Option<Toolchain>,
+    /// Why there are not more.
+    reasons: Vec<String>,
+}
+
+/// The devices of the machine, while they are found: the driver takes some tenths of a second.
+pub(super) struct Finding {
+    gpus: Gpus,
+    finding: Result<JoinHandle<Discovery>, String>,
+}
+
+/// Begins to find the devices that an index is built with.
+///
+/// # Errors
+/// The indexer uses no GPU and some are asked for; the system gives no thread.
+pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
+    let finding = match gpus {
+        Gpus::Auto | Gpus::Number(_) if indexer == Indexer::Wei11 => {
+            let thread = Builder::new().name("devices".into());
+            Ok(thread.spawn(Discovery::of_machine).map_err(BuildError::Thread)?)
+        }
+        Gpus::Number(asked) => return Err(OptionsError::NoDevices { indexer, asked }.into()),
+        Gpus::Auto => Err(format!("the indexer {indexer} uses none")),
+        Gpus::None => Err("none may be used".to_string()),
+    };
+    Ok(Finding { gpus, finding })
+}
+
+impl Finding {
+    /// Whether devices are looked for at all.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.finding.is_ok()
+    }
+
+    /// What is used. If any could have been used and there is none, a note says why.
+    ///
+    /// # Errors
+    /// There are fewer than were asked for.
+    pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+        let discovery = match self.finding {
+            Ok(finding) => finding.join().unwrap_or_else(|cause| resume_unwind(cause)),
+            Err(reason) => {
+                let reasons = vec![reason];
+                return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
+            }
+        };
+        let devices = discovery.choose(self.gpus)?;
+        let reasons = discovery.reasons();
+        if devices.is_empty() {
+            options.note(&Note::NoGpu { reasons: reasons.clone() });
+        }
+        let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
+            let cache = ModuleCache::of_user();
+            Toolchain { driver, compiler, cache }
+        });
+        Ok(Chosen { devices, toolchain, reasons })
+    }
+}
+
+/// How many devices of this machine can be used.
+///
+/// # Errors
+/// Why there is none.
+pub fn usable_gpus() -> Result<usize, String> {
+    let discovery = Discovery::of_machine();
+    match discovery.usable().len() {
+        0 => Err(discovery.reasons().join("; ")),
+        n => Ok(n),
+    }
+}
+
+/// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
+/// has found is encoded by the workers of its indexers.
+const ON_A_DEVICE: usize = 16;
+
+/// What a GPU indexer may pin where memory allows it, however small its share is.
+const ENOUGH_HOST_BYTES: usize = 8 << 20;
+
+impl Chosen {
+    /// Who parses and who indexes.
+    pub(super) fn roles(
+        &self,
+        options: &BuildOptions,
+        budget: &Budget,
+    ) -> Result<Roles, BuildError> {
+        let (pipeline, workers) = (&options.pipeline, options.workers);
+        let asked = [("CPU", pipeline.cpu_indexers), ("GPU", pipeline.gpu_indexers)];
+        if options.indexer == Indexer::Fast
+            && let Some(&(side, _)) = asked.iter().find(|(_, asked)| asked.is_some())
+        {
+            return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
+        }
+        // Half of what may be under way is for pinned memory at most.
+        let host_bytes = budget.under_way() * workers as u64 / 2;
+        let note = |note| options.note(&note);
+        let gpu_indexers = self.indexers(pipeline.gpu_indexers, workers, host_bytes, note)?;
+        let roles = Roles::new(workers, pipeline.parsers, pipeline.cpu_indexers, gpu_indexers);
+        Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
+    }
+
+    /// How many indexers work on devices: [`ON_A_DEVICE`] on each unless it was `asked` otherwise,
+    /// as far as there are `workers` and `host_bytes` of pinned memory do, but one on each; a note
+    /// says where memory does not do even for that.
+    ///
+    /// # Errors
+    /// There is no device, or not the memory, for those that were asked for.
+    fn indexers(
+        &self,
+        asked: Option<usize>,
+        workers: usize,
+        host_bytes: u64,
+        note: impl Fn(Note),
+    ) -> Result<usize, BuildError> {
+        let (devices, least) = (self.devices.len(), Sizes::LEAST_HOST_BYTES as u64);
+        let room = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
+        match asked {
+            Some(asked) if asked > 0 && devices == 0 => {
+                Err(BuildError::NoGpu { asked, reasons: self.reasons.clone() })
+            }
+            Some(asked) if asked > room => Err(OptionsError::PinnedMemory { asked, room }.into()),
+            Some(asked) => Ok(asked),
+            None => {
+                if devices > room {
+                    note(Note::FewerGpus { used: room, devices });
+                }
+                let on_each = room.min(workers) / devices.max(1);
+                Ok((devices * on_each.clamp(1, ON_A_DEVICE)).min(room))
+            }
+        }
+    }
+
+    /// Makes each indexer of tokens by its number: those on GPUs come first, each on its device
+    /// modulo their number. One whose device has not enough memory becomes one on the CPU, and a
+    /// note says so: nothing of it is in use yet, and the index is the same.
+    pub(super) fn make_indexer(
+        &self,
+        roles: Roles,
+        sizes: Sizes,
+        notes: Option<Notes>,
+    ) -> MakeIndexer {
+        let (devices, toolchain) = (self.devices.clone(), self.toolchain.clone());
+        Box::new(move |owner| {
+            let Some(toolchain) = toolchain.as_ref().filter(|_| roles.on_gpu(owner)) else {
+                return Ok(Box::new(CpuIndexer::default()));
+            };
+            let number = owner as usize % devices.len();
+            let alike = |g: &usize| g % devices.len() == number;
+            let owners = (0..roles.gpu_indexers).filter(alike).count();
+            let (device, toolchain) = (devices[number].clone(), toolchain.clone());
+            let open = move || CudaTrees::open(&device, owners, &toolchain, &sizes);
+            let notes = notes.clone();
+            let begin = move |opened| begin(owner, opened, notes.as_ref());
+            Ok(Box::new(Opening::new(open, begin)?))
+        })
+    }
+}
+
+/// What each GPU indexer may take of the host's memory: room for two blocks on their way, which
+/// are its share of what is parsed, and what comes back, out of a quarter of the memory for all
+/// that is under way. Pinning is slow, and a larger block goes in parts.
+pub(super) fn gpu_sizes(parse_block: u64, budget: &Budget, roles: &Roles, plan: &Plan) -> Sizes {
+    let under_way = budget.under_way() as usize * roles.workers;
+    let indexers = roles.gpu_indexers.max(1);
+    let blocks = usize::try_from(parse_block).unwrap_or(usize::MAX).saturating_mul(4);
+    let host_bytes = (blocks / indexers).max(ENOUGH_HOST_BYTES).min(under_way / 4 / indexers);
+    let host_bytes = host_bytes.max(Sizes::LEAST_HOST_BYTES);
+    // A run costs less than its text, for which the bytes of the files stand; twice its share,
+    // for shares are not equal. A pipe, which has no size, may bring anything.
+    let known = plan.inputs.iter().all(|input| input.bytes > 0);
+    let text = if known { plan.bytes() / indexers as u64 * 2 } else { u64::MAX };
+    Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
+}
+
+/// Makes an indexer of what came of opening its device.
+fn begin(
+    owner: u32,
+    opened: Result<CudaTrees, GpuError>,
+    notes: Option<&Notes>,
+) -> Result<Box<dyn TokenIndexer>, ClosedError> {
+    let note = |note: Note| {
+        if let Some(notes) = notes {
+            notes(&note);
+        }
+    };
+    match opened {
+        Ok(trees) => {
+            if let Origin::NotKept(error) = trees.origin() {
+                note(Note::KernelsNotKept { reason: error.to_string() });
+            }
+            Ok(Box::new(GpuIndexer::new(trees)))
+        }
+        Err(error) if error.is_out_of_memory() => {
+            note(Note::IndexerOnCpu { indexer: owner, reason: chain(&error) });
+            Ok(Box::new(CpuIndexer::default()))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::version::Architecture;
+
+    fn chosen(devices: usize) -> Chosen {
+        let device = |ordinal| DeviceInfo {
+            ordinal,
+            name: "a device".into(),
+            architecture: Architecture(90),
+            memory_bytes: 1 << 30,
+            multiprocessors: 8,
+        };
+        let devices = (0..devices).map(device).collect();
+        Chosen { devices, toolchain: None, reasons: vec!["a reason".into()] }
+    }
+
+    #[test]
+    fn devices_and_memory_bound_the_indexers() {
+        let two = 2 * Sizes::LEAST_HOST_BYTES as u64;
+        let indexers = |devices, asked| chosen(devices).indexers(asked, 16, two, |_| ());
+        for (devices, asked, expected) in [
+            (0, None, 0),
+            (1, None, 2),
+            (8, None, 2),
+            (8, Some(1), 1),
+            (1, Some(2), 2),
+            (0, Some(0), 0),
+        ] {
+            assert_eq!(indexers(devices, asked).unwrap(), expected, "{devices} {asked:?}");
+        }
+        // Where memory does for any number.
+        for (devices, workers, expected) in
+            [(1, 16, 16), (1, 32, 16), (1, 3, 3), (2, 16, 16), (3, 8, 6), (4, 2, 4)]
+        {
+            let got = chosen(devices).indexers(None, workers, u64::MAX, |_| ()).unwrap();
+            assert_eq!(got, expected, "{devices} devices, {workers} workers");
+        }
+        let error = indexers(0, Some(1)).unwrap_err();
+        assert_eq!(error.to_string(), "1 indexers on GPUs: no GPU can be used (a reason)");
+        let error = indexers(8, Some(3)).unwrap_err();
+        let expected = OptionsError::PinnedMemory { asked: 3, room: 2 };
+        assert!(matches!(error, BuildError::Options(error) if error == expected));
+        let notes = std::cell::RefCell::new(Vec::new());
+        chosen(8).indexers(None, 16, two, |note| notes.borrow_mut().push(note)).unwrap();
+        assert!(matches!(notes.borrow()[..], [Note::FewerGpus { used: 2, devices: 8 }]));
+    }
+}

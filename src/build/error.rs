@@ -1,0 +1,163 @@
+//! Why does a build fail?
+
+use crate::dataflow::control::{Cause, JobError};
+use crate::dataflow::together::TogetherError;
+use crate::gpu::discover::NotEnough;
+use crate::index::error::IndexError;
+use crate::input::splits::InputError;
+use crate::order::TooLittleMemory;
+use crate::schedule::roles::RolesError;
+use std::collections::BTreeMap;
+use std::io;
+use thiserror::Error;
+
+/// Why there is no new generation.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The options cannot be.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The input cannot be listed.
+    #[error("cannot read the input")]
+    Input(#[from] InputError),
+    /// There are fewer devices than were asked for.
+    #[error(transparent)]
+    Devices(#[from] NotEnough),
+    /// Indexers on devices were asked for, and there is no device.
+    #[error("{asked} indexers on GPUs: no GPU can be used ({})", reasons.join("; "))]
+    NoGpu {
+        /// The indexers.
+        asked: usize,
+        /// Why there is no device.
+        reasons: Vec<String>,
+    },
+    /// The input is not empty and has no document.
+    #[error("no document in {bytes} bytes of {place}: {}", show_reasons(.skipped))]
+    NoDocuments {
+        /// Bytes of the input.
+        bytes: u64,
+        /// What they are of.
+        place: String,
+        /// Records that were skipped, by reason.
+        skipped: BTreeMap<String, u64>,
+        /// The first of them: place and reason.
+        first_skipped: Vec<String>,
+    },
+    /// Folders hold what cannot be read, and the build is strict.
+    #[error("{count} cannot be read; the first: {first}")]
+    Unreadable {
+        /// Files, folders and links.
+        count: u64,
+        /// The first: path and reason.
+        first: String,
+    },
+    /// A document has the name of another one, and the build is strict.
+    #[error(
+        "{count} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}"
+    )]
+    DuplicateNames {
+        /// Documents whose name an earlier one has.
+        count: u64,
+        /// The first of them.
+        docid: u32,
+        /// The earlier document.
+        earlier: u32,
+    },
+    /// The index cannot be written.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The dataflow failed, or the build was told to end.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The processes of the build do not work together.
+    #[error(transparent)]
+    Together(#[from] TogetherError),
+    /// Names cannot be kept until they are counted.
+    #[error("counting duplicate names")]
+    Names(#[source] Cause),
+    /// A process has sent other hashes of names than it was asked for.
+    #[error("process {process} sent {bytes} bytes of {expected} names")]
+    NamesSent {
+        /// The process.
+        process: usize,
+        /// What it sent.
+        bytes: usize,
+        /// Names that were asked for.
+        expected: u32,
+    },
+    /// The system gives no thread.
+    #[error("starting a thread")]
+    Thread(#[source] io::Error),
+    /// The dataflow ended without a failure and without a result: a bug.
+    #[error("the dataflow left no documents' table (this is a bug: please report it)")]
+    NoTable,
+}
+
+/// Why a build cannot begin as it was asked for.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// The memory is too little.
+    #[error(transparent)]
+    Memory(#[from] TooLittleMemory),
+    /// The longest document is too long.
+    #[error("documents of {got} bytes: give less than 4 GiB")]
+    MaxDocument {
+        /// What was asked for.
+        got: u64,
+    },
+    /// No file may be read.
+    #[error("0 readers: nobody would read")]
+    Readers,
+    /// Parsers and indexers cannot be.
+    #[error(transparent)]
+    Roles(#[from] RolesError),
+    /// Indexers of tokens were asked for, and nobody makes tokens.
+    #[error("the indexer {indexer} takes no tokens, so that it has no {side} indexers to choose")]
+    NoTokens {
+        /// The indexer.
+        indexer: Indexer,
+        /// `CPU` or `GPU`.
+        side: &'static str,
+    },
+    /// Devices were asked for, and the indexer uses none.
+    #[error("the indexer {indexer} uses no GPU, and {asked} were asked for")]
+    NoDevices {
+        /// The indexer.
+        indexer: Indexer,
+        /// What was asked for.
+        asked: u32,
+    },
+    /// The memory has no room for so many indexers on devices.
+    #[error("{asked} indexers on GPUs: the memory has room for {room}")]
+    PinnedMemory {
+        /// What was asked for.
+        asked: usize,
+        /// How many it has room for.
+        room: usize,
+    },
+    /// What can be read once cannot be shared among processes.
+    #[error(
+        "standard input and documents in memory cannot be shared among processes: give files, or build in one process"
+    )]
+    ReadOnce,
+}
+
+use super::options::Indexer;
+
+/// Why there are no documents.
+fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
+    let reasons: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") }
+}
+
+impl BuildError {
+    /// The end of the dataflow that this error is, if it is one.
+    pub fn job(&self) -> Option<&JobError> {
+        match self {
+            Self::Job(error) | Self::Together(TogetherError::Job(error)) => Some(error),
+            _ => None,
+        }
+    }
+}

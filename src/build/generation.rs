@@ -1,0 +1,233 @@
+//! How does a generation, or a shard of one, come about in its folder?
+
+use super::devices::gpu_sizes;
+use super::error::BuildError;
+use super::note::Note;
+use super::options::BuildOptions;
+use super::place::{Placement, place};
+use super::prepare::Ready;
+use super::progress::Watching;
+use super::report::PhasesReport;
+use super::{Input, memory};
+use crate::dataflow::build::{Build, Done, InputRead, assemble};
+use crate::dataflow::control;
+use crate::dataflow::flow::Flow;
+use crate::dataflow::read::Claims;
+use crate::dictionary::names::Duplicates;
+use crate::index::format::VERSION;
+use crate::index::manifest::{self, Manifest};
+use crate::index::merge::{self, Merging};
+use crate::index::run::sync_run;
+use crate::input::hash as input_hash;
+use crate::input::splits::{MEMORY, STDIN};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A generation, or a shard, that is written and not published.
+pub(super) struct Built {
+    pub(super) build: Arc<Build>,
+    pub(super) manifest: Manifest,
+    pub(super) placement: Placement,
+    pub(super) phases: PhasesReport,
+}
+
+/// What the code and the fixed tables of a process take, which is not a build's to give away.
+const PROCESS_BYTES: u64 = 12 << 20;
+
+/// Builds generation `number` in its empty folder and syncs it; publishes nothing.
+pub(super) fn build_generation(
+    options: &mut BuildOptions,
+    mut input: Ready,
+    number: u32,
+    directory: PathBuf,
+) -> Result<Built, BuildError> {
+    let (owners, placement) = place(options, &mut input);
+    let Ready { began, resident, gpus, roles, budget, plan, whole, .. } = input;
+    let workers = options.workers;
+    let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
+    let pinned = sizes.host_bytes * roles.gpu_indexers;
+    let own = options.pipeline.make_indexer.take();
+    let build = Arc::new(Build {
+        plan,
+        analysis: options.analysis.clone(),
+        form: options.form,
+        budget,
+        max_document: options.max_document,
+        strict: options.strict,
+        workers,
+        writing: roles.writing(),
+        make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
+        indexing: options.indexer.indexing(),
+        parse_block: options.pipeline.parse_block,
+        owners: owners.clone(),
+        directory,
+        control: options.control.clone(),
+        claims: Claims::default(),
+        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
+        lengths: Default::default(),
+        encoded: (0..owners.len()).map(|_| Default::default()).collect(),
+        progress: Default::default(),
+        done: Default::default(),
+    });
+    let watching = Watching::start(options.progress.take(), &build)?;
+    let shared = build.clone();
+    let prepared = began.elapsed();
+    control::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
+    let flowed = began.elapsed();
+    let manifest = finish(options, &build, number, whole, resident)?;
+    manifest.write(&build.directory)?;
+    let phases = PhasesReport {
+        prepare_s: prepared.as_secs_f64(),
+        dataflow_s: (flowed - prepared).as_secs_f64(),
+        finish_s: (began.elapsed() - flowed).as_secs_f64(),
+    };
+    if let Some(failure) = options.control.take_failure() {
+        return Err(failure.into());
+    }
+    drop(watching);
+    Ok(Built { build, manifest, placement, phases })
+}
+
+/// Merges the runs and describes the generation. `resident` is what the process had when the build
+/// began.
+fn finish(
+    options: &BuildOptions,
+    build: &Build,
+    number: u32,
+    whole: bool,
+    resident: u64,
+) -> Result<Manifest, BuildError> {
+    let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let indexers = std::mem::take(&mut done.indexers);
+    let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
+    let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
+    for (reason, n) in &build.plan.passed.counts {
+        *documents.skipped.entry((*reason).to_string()).or_default() += n;
+    }
+    let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
+    if whole && documents.documents == 0 && read > 0 {
+        let place = match build.plan.inputs.len() {
+            1 => build.plan.path(0),
+            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
+        };
+        let (skipped, first_skipped) = (documents.skipped, documents.first_skipped);
+        return Err(BuildError::NoDocuments { bytes: read, place, skipped, first_skipped });
+    }
+    let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
+    if whole {
+        accept_duplicates(options, &duplicates)?;
+    }
+    done.runs.sort_by_key(|(run, _)| run.first_docid);
+    let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
+    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    // What the build has not given back to the system counts too.
+    let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
+    let memory = build.budget.memory.saturating_sub(kept);
+    if runs.len() > 1 && options.merge {
+        let run;
+        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let merging = Merging { memory_bytes: memory, threads, form, stop };
+        (run, files) = merge::merge_in_place(&build.directory, &runs, &merging)?;
+        runs = vec![run];
+    } else {
+        for run in &runs {
+            sync_run(&build.directory, run)?;
+        }
+    }
+    let terms = match &runs[..] {
+        [run] => run.terms,
+        runs => {
+            let runs: Vec<_> = runs.iter().map(|run| (&*build.directory, run)).collect();
+            merge::count_distinct_terms(&runs, memory)?
+        }
+    };
+    let inputs = describe_inputs(build, &mut done.inputs);
+    let statistics = manifest::Statistics {
+        documents: u64::from(documents.documents),
+        terms,
+        postings: runs.iter().map(|run| run.postings).sum(),
+        tokens: documents.tokens,
+        empty_documents: documents.empty,
+        duplicate_names: duplicates.count,
+        skipped: documents.skipped,
+    };
+    let skipped: u64 = statistics.skipped.values().sum();
+    let named = documents.first_skipped.len() as u64;
+    for message in documents.first_skipped {
+        options.note(&Note::Skipped(message));
+    }
+    if skipped > named {
+        options.note(&Note::SkippedInAll(skipped));
+    }
+    files.extend(documents.files);
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(Manifest {
+        format: VERSION,
+        generation: number,
+        created: Manifest::now(),
+        command: options.command.clone(),
+        workers: build.workers as u32,
+        settings: settings(options),
+        statistics,
+        runs,
+        inputs,
+        files,
+    })
+}
+
+/// What the manifest says of how the index was built.
+fn settings(options: &BuildOptions) -> manifest::Settings {
+    let stop_words = &options.analysis.stop_words;
+    let format = match options.input {
+        Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
+        Input::Documents(_) => "auto".to_string(),
+    };
+    manifest::Settings {
+        stemmer: options.analysis.stemmer.name().to_string(),
+        stop_words: manifest::StopWordsEntry {
+            name: stop_words.name().to_string(),
+            words: stop_words.words().map(str::to_string).collect(),
+        },
+        codec: options.form.name().to_string(),
+        block_size: options.form.block_len() as u32,
+        indexer: options.indexer.name().to_string(),
+        memory_bytes: options.memory,
+        max_document_bytes: options.max_document,
+        format,
+    }
+}
+
+/// Duplicate names are an error of a strict build.
+pub(super) fn accept_duplicates(
+    options: &BuildOptions,
+    duplicates: &Duplicates,
+) -> Result<(), BuildError> {
+    match duplicates.first {
+        Some((docid, earlier)) if options.strict => {
+            Err(BuildError::DuplicateNames { count: duplicates.count, docid, earlier })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::InputEntry> {
+    hashes.sort_unstable_by_key(|read| read.input);
+    hashes
+        .iter()
+        .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
+            path: absolute(&build.plan.path(input)),
+            bytes,
+            hash: format!("{}:{hash:016x}", input_hash::NAME),
+            format: build.plan.inputs[input as usize].format.to_string(),
+            compression: compression.to_string(),
+        })
+        .collect()
+}
+
+/// The path from the root, so that a document's text is found from any folder.
+fn absolute(path: &str) -> String {
+    if [STDIN, MEMORY].contains(&path) {
+        return path.to_string();
+    }
+    std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
+}

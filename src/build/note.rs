@@ -1,0 +1,75 @@
+//! What is worth a remark, though the build goes on?
+
+use super::place::Placement;
+use std::fmt;
+use std::path::PathBuf;
+
+/// A remark of a build that goes on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Note {
+    /// GPUs could have been used, and there are none.
+    NoGpu {
+        /// Why.
+        reasons: Vec<String>,
+    },
+    /// The memory has no room for an indexer on each device.
+    FewerGpus {
+        /// Devices that are used.
+        used: usize,
+        /// Devices that could be used.
+        devices: usize,
+    },
+    /// A device has not enough memory: its indexer works on the CPU, and the index is the same.
+    IndexerOnCpu {
+        /// The indexer.
+        indexer: u32,
+        /// Why, with its causes.
+        reason: String,
+    },
+    /// The next build has to compile the kernels again.
+    KernelsNotKept {
+        /// Why.
+        reason: String,
+    },
+    /// Who owns which trie collections, where indexers take tokens.
+    Placed(Placement),
+    /// One of the first records that are no documents: place and reason.
+    Skipped(String),
+    /// A folder below the input is an index, and no input.
+    IsIndex(PathBuf),
+    /// More files and links cannot be read than were named.
+    UnreadableInAll(u64),
+    /// More records were skipped than were named.
+    SkippedInAll(u64),
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoGpu { reasons } => write!(f, "no GPU is used: {}", reasons.join("; ")),
+            Self::FewerGpus { used, devices } => {
+                write!(f, "{used} of {devices} GPUs are used: the memory is small")
+            }
+            Self::IndexerOnCpu { indexer, reason } => {
+                write!(f, "indexer {indexer} works on the CPU: {reason}")
+            }
+            Self::KernelsNotKept { reason } => {
+                write!(f, "compiled kernels cannot be kept: {reason}")
+            }
+            Self::Placed(placement) => write!(f, "placement: {placement}"),
+            Self::Skipped(message) => write!(f, "skipped: {message}"),
+            Self::IsIndex(path) => {
+                write!(f, "{}: this is an index and no input", path.display())
+            }
+            Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
+            Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
+        }
+    }
+}
+
+/// An error and its causes on one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

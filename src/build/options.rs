@@ -1,0 +1,222 @@
+//! What can be asked of a build?
+
+use super::note::Note;
+use super::progress::Snapshot;
+use crate::cluster::hosts::Hosts;
+use crate::cluster::seal::Secret;
+use crate::dataflow::build::{Indexing, MakeIndexer};
+use crate::dataflow::control::Control;
+use crate::dataflow::sample::SAMPLE_BYTES;
+use crate::gpu::discover::Gpus;
+use crate::index::list::Form;
+use crate::input::Format;
+use crate::input::memory::{Documents, OwnedDocument};
+use crate::order::MAX_DOCUMENT_BYTES;
+use crate::schedule::placement::Rates;
+use crate::text::analysis::Analysis;
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Receives remarks; called from any thread of the build.
+pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
+/// Receives figures about ten times a second, from a thread of its own.
+pub type OnProgress = Box<dyn FnMut(&Snapshot) + Send>;
+
+/// What is indexed.
+#[derive(Debug)]
+pub enum Input {
+    /// Files, folders, or `-` for standard input, in this order.
+    Paths(Vec<PathBuf>),
+    /// Documents that the program has.
+    Documents(Documents),
+}
+
+/// Who finds terms and postings. The index is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Indexer {
+    /// Parsers count each piece, and hash tables take postings: the fastest.
+    #[default]
+    Fast,
+    /// B-trees take tokens, on CPU and GPU, as in the paper `wei11`.
+    Wei11,
+}
+
+impl Indexer {
+    /// Its name, as the manifest has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Wei11 => "wei11",
+        }
+    }
+
+    /// What it gets.
+    pub fn indexing(self) -> Indexing {
+        match self {
+            Self::Fast => Indexing::Postings,
+            Self::Wei11 => Indexing::Tokens,
+        }
+    }
+}
+
+impl fmt::Display for Indexer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Indexer {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::Fast, Self::Wei11]
+            .into_iter()
+            .find(|indexer| indexer.name() == text)
+            .ok_or("the indexers are fast and wei11")
+    }
+}
+
+/// How workers share the steps of a build. The index does not depend on it.
+pub struct Pipeline {
+    /// Workers that parse, the last ones; all of them if none is given.
+    pub parsers: Option<usize>,
+    /// Indexers of tokens on the CPU; as many as workers if none is given.
+    pub cpu_indexers: Option<usize>,
+    /// Indexers of tokens on GPUs; if none is given, one for each worker, up to sixteen on each GPU.
+    pub gpu_indexers: Option<usize>,
+    /// Bytes of text that an indexer of tokens takes together.
+    pub parse_block: u64,
+    /// Files that are read at once, at most; if none is given, as many as it takes to feed the parsers
+    /// and memory allows.
+    pub readers: Option<usize>,
+    /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals them
+    /// out in turn.
+    pub sample: u64,
+    /// How fast indexers are taken to be when collections are placed.
+    pub rates: Rates,
+    /// Makes the indexers of tokens in place of those of millrace, each by its number.
+    pub make_indexer: Option<MakeIndexer>,
+}
+
+impl Default for Pipeline {
+    fn default() -> Self {
+        Self {
+            parsers: None,
+            cpu_indexers: None,
+            gpu_indexers: None,
+            parse_block: 16 << 20,
+            readers: None,
+            sample: SAMPLE_BYTES,
+            rates: Rates::default(),
+            make_indexer: None,
+        }
+    }
+}
+
+/// The processes of a build, of which this is one.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    /// Where all are.
+    pub hosts: Hosts,
+    /// How long to wait for the others to come.
+    pub wait: Duration,
+    /// What they know and nobody else, if anything.
+    pub secret: Secret,
+}
+
+/// What is built, of what, and how. Everything but the index and the input has a default.
+pub struct BuildOptions {
+    /// Folder of the index; made if it is not there.
+    pub index: PathBuf,
+    /// What is indexed.
+    pub input: Input,
+    /// How documents are found in files; found out for each file if none is given.
+    pub format: Option<Format>,
+    /// How text becomes terms; English by default.
+    pub analysis: Analysis,
+    /// How postings are coded.
+    pub form: Form,
+    /// Who finds terms and postings.
+    pub indexer: Indexer,
+    /// The most memory that the build takes, in bytes: 1 GiB by default. It bounds what the build
+    /// allocates; that the process's resident memory stays below it too, a program has to call
+    /// [`memory::give_back_large_buffers`](super::memory::give_back_large_buffers) once at its start.
+    pub memory: u64,
+    /// A longer document is skipped, in bytes; 64 MiB by default, below 4 GiB.
+    pub max_document: u64,
+    /// Whether runs are merged to one at the end. Queries are answered alike.
+    pub merge: bool,
+    /// Refuses duplicate names and everything that would be skipped.
+    pub strict: bool,
+    /// Worker threads: as many as cores by default.
+    pub workers: usize,
+    /// Devices that may be used.
+    pub gpus: Gpus,
+    /// How workers share the steps.
+    pub pipeline: Pipeline,
+    /// The processes that build a shard each; none for a build by this process alone.
+    pub peers: Option<Peers>,
+    /// What asked for the build, for the manifest.
+    pub command: String,
+    /// Ends the build when it is told to. A control serves one build.
+    pub control: Arc<Control>,
+    /// Receives figures while the build runs.
+    pub progress: Option<OnProgress>,
+    /// Receives remarks.
+    pub notes: Option<Notes>,
+}
+
+impl BuildOptions {
+    /// The defaults, for an index in the folder `index`.
+    pub fn new(index: impl Into<PathBuf>, input: Input) -> Self {
+        Self {
+            index: index.into(),
+            input,
+            format: None,
+            analysis: Analysis::default(),
+            form: Form::default(),
+            indexer: Indexer::default(),
+            memory: 1 << 30,
+            max_document: MAX_DOCUMENT_BYTES,
+            merge: true,
+            strict: false,
+            workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            gpus: Gpus::Auto,
+            pipeline: Pipeline::default(),
+            peers: None,
+            command: "millrace::build".to_string(),
+            control: Arc::new(Control::default()),
+            progress: None,
+            notes: None,
+        }
+    }
+
+    /// The defaults, for files and folders.
+    pub fn of_paths<P: Into<PathBuf>>(
+        index: impl Into<PathBuf>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        Self::new(index, Input::Paths(paths.into_iter().map(Into::into).collect()))
+    }
+
+    /// The defaults, for documents that the program has. The iterator is asked by a thread of its own,
+    /// a little ahead of the build, and dropped when the build ends.
+    pub fn of_documents<I>(index: impl Into<PathBuf>, documents: I) -> Self
+    where
+        I: IntoIterator<Item = OwnedDocument>,
+        I::IntoIter: Send + 'static,
+    {
+        Self::new(index, Input::Documents(Documents::new(documents)))
+    }
+
+    /// Hands a remark on.
+    pub(super) fn note(&self, note: &Note) {
+        if let Some(notes) = &self.notes {
+            notes(note);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What is checked and found out before a build writes anything?
+
+use super::devices::{self, Chosen};
+use super::error::{BuildError, OptionsError};
+use super::generation::{Built, build_generation};
+use super::note::Note;
+use super::options::{BuildOptions, Input};
+use super::report::BuildReport;
+use super::{memory, place, shard};
+use crate::dataflow::sample::Sample;
+use crate::dataflow::together::Setting;
+use crate::index::publish::{IndexLock, current};
+use crate::input::folder::Walk;
+use crate::input::splits::Plan;
+use crate::order::Budget;
+use crate::schedule::roles::Roles;
+use std::time::Instant;
+
+/// A build whose options and input are good, and which has written nothing yet.
+pub struct Prepared {
+    pub(super) options: BuildOptions,
+    pub(super) input: Ready,
+    /// What all processes have to have alike; none for a build by one process.
+    pub(super) settings: Vec<Setting>,
+}
+
+/// What a build reads and how.
+pub(super) struct Ready {
+    pub(super) began: Instant,
+    /// Resident memory of the process when the build began, in bytes.
+    pub(super) resident: u64,
+    pub(super) gpus: Chosen,
+    pub(super) roles: Roles,
+    pub(super) budget: Budget,
+    pub(super) plan: Plan,
+    /// What the input holds, where the start of a GPU's driver left time to find out.
+    pub(super) sample: Option<Sample>,
+    /// Whether this is all of the input, or the share of one of several processes.
+    pub(super) whole: bool,
+}
+
+impl Prepared {
+    /// Checks the options, lists the input and finds devices.
+    ///
+    /// # Errors
+    /// `Options`, `Input`, `Devices`, `NoGpu`, `Thread`. The other processes of the build are told.
+    pub fn new(mut options: BuildOptions) -> Result<Self, BuildError> {
+        match options.peers.clone() {
+            None => {
+                let input = Ready::new(&mut options, true)?;
+                Ok(Self { options, input, settings: Vec::new() })
+            }
+            Some(peers) => shard::prepare(options, &peers),
+        }
+    }
+
+    /// Builds and publishes.
+    ///
+    /// # Errors
+    /// See [`build`](super::build).
+    pub fn run(self) -> Result<BuildReport, BuildError> {
+        match self.options.peers.clone() {
+            None => self.alone(),
+            Some(peers) => shard::run(self, &peers),
+        }
+    }
+
+    /// Builds in this process alone.
+    fn alone(self) -> Result<BuildReport, BuildError> {
+        let Self { mut options, input, .. } = self;
+        let began = input.began;
+        let lock = IndexLock::acquire(&options.index)?;
+        lock.remove_debris()?;
+        let before = current(&options.index)?;
+        let result = build_and_publish(&mut options, input, &lock);
+        if result.is_err() {
+            // What cannot be removed now is removed by the next build.
+            _ = lock.abandon(before.as_deref());
+        }
+        // A build that is told to end also fails elsewhere; that it was told is the reason.
+        let built = result
+            .map_err(|error| options.control.take_failure().map_or(error, BuildError::from))?;
+        Ok(BuildReport::new(&options, &built, None, None, began.elapsed()))
+    }
+}
+
+/// Builds and publishes the next generation.
+fn build_and_publish(
+    options: &mut BuildOptions,
+    input: Ready,
+    lock: &IndexLock,
+) -> Result<Built, BuildError> {
+    let (number, directory) = lock.next_generation()?;
+    let built = build_generation(options, input, number, directory)?;
+    lock.publish(number)?;
+    Ok(built)
+}
+
+impl Ready {
+    /// Of `whole` the input is sampled while devices are found; a share is not known yet.
+    pub(super) fn new(options: &mut BuildOptions, whole: bool) -> Result<Self, BuildError> {
+        let began = Instant::now();
+        let resident = memory::resident();
+        let budget = Budget::new(options.memory, options.workers).map_err(OptionsError::Memory);
+        let mut budget = budget?;
+        budget.run_limit = crate::fault::run_limit(budget.run_limit);
+        if options.max_document >= 4 << 30 {
+            return Err(OptionsError::MaxDocument { got: options.max_document }.into());
+        }
+        if let Some(readers) = options.pipeline.readers {
+            if readers == 0 {
+                return Err(OptionsError::Readers.into());
+            }
+            budget.open_files = budget.open_files.min(readers);
+        }
+        let plan = match &mut options.input {
+            Input::Paths(paths) => {
+                let walk = Walk { index: Some(options.index.clone()) };
+                Plan::walked(paths, options.format, &walk)?
+            }
+            Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
+        };
+        accept_passed(options, &plan)?;
+        // Nothing fails between the beginning and the end of this.
+        let finding = devices::begin_to_find(options.gpus, options.indexer)?;
+        let early = whole && finding.is_under_way();
+        let sample = if early { place::sample_of(options, &plan) } else { None };
+        let gpus = finding.choose(options)?;
+        let roles = gpus.roles(options, &budget)?;
+        Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole })
+    }
+}
+
+/// What folders hold and cannot be read is an error of a strict build, and else a remark.
+fn accept_passed(options: &BuildOptions, plan: &Plan) -> Result<(), BuildError> {
+    let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
+    if options.strict
+        && let Some(first) = first.first()
+    {
+        return Err(BuildError::Unreadable { count, first: first.clone() });
+    }
+    for index in &plan.passed.indexes {
+        options.note(&Note::IsIndex(index.clone()));
+    }
+    for message in first {
+        options.note(&Note::Skipped(message.clone()));
+    }
+    if count > first.len() as u64 {
+        options.note(&Note::UnreadableInAll(count));
+    }
+    Ok(())
+}

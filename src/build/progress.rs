@@ -1,0 +1,78 @@
+//! How far is a build? A thread of its own asks, ten times a second.
+
+use super::error::BuildError;
+use super::options::OnProgress;
+use crate::dataflow::build::Build;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// What a build has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Bytes of the input files, as they lie there, as far as their sizes are known.
+    pub total_bytes: u64,
+    /// Bytes of them that were read.
+    pub read_bytes: u64,
+    /// Bytes of uncompressed input that were parsed.
+    pub parsed_bytes: u64,
+    /// Documents that were parsed.
+    pub documents: u64,
+    /// Runs that were written.
+    pub runs: u64,
+}
+
+impl Snapshot {
+    fn of(build: &Build) -> Self {
+        let progress = &build.progress;
+        Self {
+            total_bytes: build.plan.bytes(),
+            read_bytes: progress.read_bytes.load(Ordering::Relaxed),
+            parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),
+            documents: progress.documents.load(Ordering::Relaxed),
+            runs: progress.runs.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Time between two snapshots.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The thread; it ends when this is dropped, and the callback is dropped with it.
+pub(super) struct Watching {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watching {
+    /// Starts the thread if anybody wants to know. The last snapshot is of the end.
+    pub(super) fn start(tell: Option<OnProgress>, build: &Arc<Build>) -> Result<Self, BuildError> {
+        let over = Arc::new(AtomicBool::new(false));
+        let Some(mut tell) = tell else { return Ok(Self { over, thread: None }) };
+        let (build, ended) = (build.clone(), over.clone());
+        let watch = move || loop {
+            let last = ended.load(Ordering::Acquire);
+            tell(&Snapshot::of(&build));
+            if last {
+                return;
+            }
+            std::thread::park_timeout(PAUSE);
+        };
+        let thread = std::thread::Builder::new().name("progress".into());
+        let thread = Some(thread.spawn(watch).map_err(BuildError::Thread)?);
+        Ok(Self { over, thread })
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // The thread only tells; if the callback panicked, what was built is still right.
+            _ = thread.join();
+        }
+    }
+}

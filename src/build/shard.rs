@@ -1,0 +1,251 @@
+//! A build by several processes: each builds a shard from its share of the input, and process 0
+//! publishes when all have synced.
+//!
+//! ```text
+//! process 0                               every other process
+//! compare the settings          <------   settings
+//! number of the generation      ------>
+//! build shard 0                           build its shard
+//! wait for all                  <------   what the shard holds, synced
+//! count duplicate names         <----->   hashes of names, as they are asked for
+//! replace CURRENT, and say so   ------>
+//! remove what is old            <------   remove what is old, and say so
+//! ```
+//!
+//! A process that fails before its shard is synced removes it. Afterwards it cannot know whether
+//! process 0 has published, and leaves the shard alone: the next build removes what is not live.
+
+use super::error::{BuildError, OptionsError};
+use super::generation::{Built, accept_duplicates, build_generation};
+use super::names;
+use super::note::chain;
+use super::options::{BuildOptions, Peers};
+use super::prepare::{Prepared, Ready};
+use super::report::{BuildReport, WholeReport};
+use crate::cluster::links::Outcome;
+use crate::dataflow::together::{Cluster, Meeting, Setting, outcome_of};
+use crate::dictionary::hash::hash;
+use crate::index::format::VERSION;
+use crate::index::manifest::Manifest;
+use crate::index::publish::{IndexLock, current};
+use crate::index::shards::{ShardEntry, ShardLock, ShardedManifest};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Process 0 lets the others begin.
+#[derive(Serialize, Deserialize)]
+struct Begin {
+    /// Number of the new generation.
+    generation: u32,
+    /// Number of the live one, if it has shards.
+    live: Option<u32>,
+}
+
+/// A shard is on disk.
+#[derive(Serialize, Deserialize)]
+struct Synced {
+    entry: ShardEntry,
+    /// Bytes of input that were read for it.
+    read_bytes: u64,
+}
+
+/// What process 0 wants when a shard is on disk.
+#[derive(Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Hashes of the names from this document on.
+    Names {
+        /// Its docid in the shard.
+        from: u32,
+    },
+    /// The new generation is live: remove the one before, and say so.
+    Clean,
+}
+
+/// What is not live was removed.
+#[derive(Serialize, Deserialize)]
+struct Cleaned;
+
+fn meeting(peers: &Peers) -> Meeting {
+    let Peers { hosts, wait, secret } = peers.clone();
+    Meeting { hosts, wait, job: "build", data: false, secret }
+}
+
+/// Checks the options, and takes the share of this process; tells the others if it cannot take part.
+pub(super) fn prepare(mut options: BuildOptions, peers: &Peers) -> Result<Prepared, BuildError> {
+    match share(&mut options, peers) {
+        Ok((input, settings)) => Ok(Prepared { options, input, settings }),
+        Err(error) => {
+            meeting(peers).refuse(&options.control, chain(&error));
+            Err(error)
+        }
+    }
+}
+
+/// The share of this process, and what all processes have to have alike.
+fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Setting>), BuildError> {
+    let mut input = Ready::new(options, false)?;
+    if input.plan.reads_once() {
+        return Err(OptionsError::ReadOnce.into());
+    }
+    let words: Vec<_> = options.analysis.stop_words.words().collect();
+    let stop_words = hash(words.join("\n").as_bytes());
+    let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
+    let rows: [(&str, String); 10] = [
+        ("an input with hash", format!("{:016x}", input.plan.digest())),
+        ("the format", format),
+        ("the indexer", options.indexer.name().to_string()),
+        ("the stemmer", options.analysis.stemmer.name().to_string()),
+        ("as stop words", format!("{} words with hash {stop_words:016x}", words.len())),
+        ("the codec", options.form.name().to_string()),
+        ("a block size of", options.form.block_len().to_string()),
+        ("a longest document of", options.max_document.to_string()),
+        ("merging of runs", options.merge.to_string()),
+        ("strictness", options.strict.to_string()),
+    ];
+    let settings = rows.map(|(name, value)| (name.to_string(), value)).into();
+    input.plan = input.plan.share(peers.hosts.process(), peers.hosts.processes());
+    Ok((input, settings))
+}
+
+/// Builds the shard of this process, and publishes all if this is process 0.
+pub(super) fn run(prepared: Prepared, peers: &Peers) -> Result<BuildReport, BuildError> {
+    let control = prepared.options.control.clone();
+    let (cluster, _) = meeting(peers).join(&control)?;
+    let done = work(prepared, &cluster).map_err(|error| {
+        // What the control knows comes before what followed from it.
+        control.take_failure().map_or(error, BuildError::from)
+    });
+    let outcome = match &done {
+        Ok(_) => Outcome::Done,
+        Err(error) => match error.job() {
+            Some(job) => outcome_of(job, || chain(error)),
+            None => Outcome::Failed(chain(error)),
+        },
+    };
+    cluster.finish(&outcome);
+    done
+}
+
+fn work(prepared: Prepared, cluster: &Cluster) -> Result<BuildReport, BuildError> {
+    let Prepared { mut options, input, settings } = prepared;
+    let began = input.began;
+    cluster.agree(&settings)?;
+    let (built, whole) = if cluster.process == 0 {
+        let (built, whole) = lead(&mut options, input, cluster)?;
+        (built, Some(WholeReport::of(&whole)))
+    } else {
+        (follow(&mut options, input, cluster)?, None)
+    };
+    let shard = Some((cluster.process, cluster.processes));
+    Ok(BuildReport::new(&options, &built, shard, whole, began.elapsed()))
+}
+
+/// Process 0: builds shard 0, and publishes.
+fn lead(
+    options: &mut BuildOptions,
+    input: Ready,
+    cluster: &Cluster,
+) -> Result<(Built, ShardedManifest), BuildError> {
+    let lock = IndexLock::acquire(&options.index)?;
+    lock.remove_debris()?;
+    let before = current(&options.index)?;
+    let result = lead_locked(options, input, (cluster, &lock), before.as_deref());
+    if result.is_err() {
+        // What cannot be removed now is removed by the next build.
+        _ = lock.abandon(before.as_deref());
+    }
+    let done = result?;
+    // The new generation is live, whatever happens to the others from now on.
+    if cluster.tell_others(&Order::Clean).is_ok() {
+        _ = cluster.hear_others::<Cleaned>();
+    }
+    _ = lock.remove_debris();
+    Ok(done)
+}
+
+fn lead_locked(
+    options: &mut BuildOptions,
+    input: Ready,
+    (cluster, lock): (&Cluster, &IndexLock),
+    before: Option<&Path>,
+) -> Result<(Built, ShardedManifest), BuildError> {
+    let (generation, _) = lock.next_folder()?;
+    let live = before.and_then(ShardedManifest::number_with_shards);
+    cluster.tell_others(&Begin { generation, live })?;
+    let shard = ShardLock::acquire(&options.index, 0)?;
+    let directory = shard.begin(generation, live)?;
+    let built = build_generation(options, input, generation, directory)?;
+    let first = synced(&shard, &built)?;
+    let others = cluster.hear_others::<Synced>()?;
+    let all: Vec<Synced> =
+        std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
+    require_documents(&all)?;
+    let mut whole = ShardedManifest {
+        format: VERSION,
+        generation,
+        created: Manifest::now(),
+        command: built.manifest.command.clone(),
+        settings: built.manifest.settings.clone(),
+        duplicate_names: 0,
+        shards: all.into_iter().map(|synced| synced.entry).collect(),
+    };
+    whole.line_up(&options.index)?;
+    let duplicates = names::count(cluster, &whole.shards, &built.build.directory, options.memory)?;
+    accept_duplicates(options, &duplicates)?;
+    whole.duplicate_names = duplicates.count;
+    if let Some(failure) = options.control.take_failure() {
+        return Err(failure.into());
+    }
+    lock.publish_sharded(&whole)?;
+    Ok((built, whole))
+}
+
+/// Every other process: builds its shard.
+fn follow(
+    options: &mut BuildOptions,
+    input: Ready,
+    cluster: &Cluster,
+) -> Result<Built, BuildError> {
+    let Begin { generation, live } = cluster.hear_first()?;
+    let shard = ShardLock::acquire(&options.index, cluster.process)?;
+    let directory = shard.begin(generation, live)?;
+    let built = build_generation(options, input, generation, directory)
+        .and_then(|built| Ok((synced(&shard, &built)?, built)));
+    if built.is_err() {
+        // What cannot be removed now is removed by the next build.
+        _ = shard.retain(live);
+    }
+    let (synced, built) = built?;
+    cluster.tell(0, &synced)?;
+    while let Order::Names { from } = cluster.hear_first()? {
+        cluster.tell_bytes(0, &names::piece(&built.build.directory, from)?)?;
+    }
+    // What cannot be removed now is removed by the next build, and process 0 may have gone.
+    _ = shard.retain(Some(generation));
+    _ = cluster.tell(0, &Cleaned);
+    Ok(built)
+}
+
+/// Makes the shard last, and describes it.
+fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
+    let directory = &built.build.directory;
+    shard.sync(directory)?;
+    let read_bytes = built.manifest.inputs.iter().map(|input| input.bytes).sum();
+    Ok(Synced { entry: ShardEntry::of(directory)?, read_bytes })
+}
+
+/// An input without a document is a failure, as in one process.
+fn require_documents(all: &[Synced]) -> Result<(), BuildError> {
+    let documents: u64 = all.iter().map(|shard| shard.entry.statistics.documents).sum();
+    let bytes: u64 = all.iter().map(|shard| shard.read_bytes).sum();
+    if documents > 0 || bytes == 0 {
+        return Ok(());
+    }
+    let mut skipped = BTreeMap::new();
+    for (reason, n) in all.iter().flat_map(|shard| &shard.entry.statistics.skipped) {
+        *skipped.entry(reason.clone()).or_default() += n;
+    }
+    let (place, first_skipped) = ("input".to_string(), Vec::new());
+    Err(BuildError::NoDocuments { bytes, place, skipped, first_skipped })
+}

@@ -1,0 +1,279 @@
+//! What do jobs over several processes have in common: coming together, agreeing on settings, and
+//! ending together.
+
+use super::control::{Control, JobError};
+use crate::cluster::ClusterError;
+use crate::cluster::connect::{Call, connect};
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
+use crate::cluster::links::{Links, Outcome};
+use crate::cluster::seal::Secret;
+use crate::index::format::VERSION;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A setting that all processes have to have alike: its name, and its value.
+pub type Setting = (String, String);
+
+/// Why the processes of a job do not work together.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TogetherError {
+    /// They do not come together.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The job has ended, here or there.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The system gives no threads.
+    #[error("preparing the connections to the other processes")]
+    Start(#[source] io::Error),
+    /// A process was started otherwise than process 0.
+    #[error("{process} has {name} {theirs}, process 0 {ours}: start all processes of a job alike")]
+    Different {
+        /// The process and its address.
+        process: String,
+        /// The setting.
+        name: String,
+        /// What it has.
+        theirs: String,
+        /// What process 0 has.
+        ours: String,
+    },
+    /// A process compares other settings.
+    #[error(
+        "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
+    )]
+    Settings {
+        /// The process and its address.
+        process: String,
+        /// The names of its settings.
+        theirs: String,
+        /// Those of process 0.
+        ours: String,
+    },
+    /// A process has sent what nobody waits for.
+    #[error("{process} speaks out of turn")]
+    OutOfTurn {
+        /// The process and its address.
+        process: String,
+    },
+    /// What a process has sent makes no sense.
+    #[error("a message of {process}")]
+    Message {
+        /// The process and its address.
+        process: String,
+        /// What is wrong with it.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// What this process has to say cannot be written down: a bug.
+    #[error("writing a message to another process")]
+    Unsayable(#[source] serde_json::Error),
+    /// The others have ended well, and this process still waits for them.
+    #[error("the other processes ended before this one")]
+    Left,
+}
+
+impl TogetherError {
+    /// How the other processes are told of it.
+    pub fn outcome(&self, message: impl FnOnce() -> String) -> Outcome {
+        match self {
+            Self::Job(error) => outcome_of(error, message),
+            _ => Outcome::Failed(message()),
+        }
+    }
+}
+
+/// How the other processes are told that a job has ended; `message` is the error with its causes.
+pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> Outcome {
+    match error {
+        JobError::OutputClosed => Outcome::Closed,
+        JobError::Peer(peer) => Outcome::Peer(peer.clone()),
+        _ => Outcome::Failed(message()),
+    }
+}
+
+/// Who comes together, and for what.
+#[derive(Clone, Debug)]
+pub struct Meeting {
+    /// Where all processes are.
+    pub hosts: Hosts,
+    /// How long to wait for the others.
+    pub wait: Duration,
+    /// The job.
+    pub job: &'static str,
+    /// Whether records of a dataflow cross processes.
+    pub data: bool,
+    /// What they know and nobody else, if anything.
+    pub secret: Secret,
+}
+
+/// How long a process that cannot take part waits to tell it.
+const REFUSAL: Duration = Duration::from_secs(3);
+
+impl Meeting {
+    /// Comes together with the other processes. The data lines, if there are any, are for
+    /// [`run_with_others`](super::control::run_with_others).
+    ///
+    /// # Errors
+    /// `Cluster`, `Start`; `Job` if the job was told to end meanwhile.
+    pub fn join(
+        &self,
+        control: &Arc<Control>,
+    ) -> Result<(Cluster, Vec<Option<SealedLine>>), TogetherError> {
+        let Self { hosts, wait, job, data, secret } = self.clone();
+        let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait, secret };
+        let lines = connect(&call, || control.stopped())
+            .map_err(|error| control.take_failure().map_or(error.into(), TogetherError::from))?;
+        let ending = control.clone();
+        let end =
+            move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
+        let links =
+            Links::start(hosts.clone(), lines.control, end).map_err(TogetherError::Start)?;
+        let (process, processes) = (hosts.process(), hosts.processes());
+        Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
+    }
+
+    /// Tells the other processes, as far as they come soon, that this one cannot take part, and why.
+    pub fn refuse(&self, control: &Arc<Control>, why: String) {
+        let soon = Self { wait: self.wait.min(REFUSAL), ..self.clone() };
+        // Whoever does not come learns it when nobody answers.
+        if let Ok((cluster, _)) = soon.join(control) {
+            cluster.finish(&Outcome::Failed(why));
+        }
+    }
+}
+
+/// The other processes of this job.
+pub struct Cluster {
+    links: Links,
+    control: Arc<Control>,
+    /// The number of this process.
+    pub process: usize,
+    /// Processes of the job.
+    pub processes: usize,
+}
+
+impl Cluster {
+    /// Checks that all processes have the same settings: process 0 compares.
+    ///
+    /// # Errors
+    /// `Different`, and what can go wrong on the way.
+    pub fn agree(&self, ours: &[Setting]) -> Result<(), TogetherError> {
+        if self.process > 0 {
+            return self.tell(0, &ours);
+        }
+        let names = |settings: &[Setting]| {
+            settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
+        };
+        for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
+            if names(ours) != names(&theirs) {
+                return Err(TogetherError::Settings {
+                    process: self.name(process),
+                    theirs: names(&theirs),
+                    ours: names(ours),
+                });
+            }
+            for ((name, here), (_, there)) in ours.iter().zip(&theirs) {
+                if here != there {
+                    return Err(TogetherError::Different {
+                        process: self.name(process),
+                        name: name.clone(),
+                        theirs: there.clone(),
+                        ours: here.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells another process something.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn tell(&self, process: usize, what: &impl Serialize) -> Result<(), TogetherError> {
+        let message = serde_json::to_vec(what).map_err(TogetherError::Unsayable)?;
+        self.tell_bytes(process, &message)
+    }
+
+    /// Tells all other processes something; only process 0 can.
+    ///
+    /// # Errors
+    /// When one has gone.
+    pub fn tell_others(&self, what: &impl Serialize) -> Result<(), TogetherError> {
+        (1..self.processes).try_for_each(|process| self.tell(process, what))
+    }
+
+    /// Waits for what process 0 tells.
+    ///
+    /// # Errors
+    /// When the job ends, or what comes makes no sense.
+    pub fn hear_first<T: DeserializeOwned>(&self) -> Result<T, TogetherError> {
+        let (process, message) = self.next()?;
+        self.parse(process, &message)
+    }
+
+    /// Waits until every other process has told something; in their order.
+    ///
+    /// # Errors
+    /// When the job ends, or what comes makes no sense.
+    pub fn hear_others<T: DeserializeOwned>(&self) -> Result<Vec<(usize, T)>, TogetherError> {
+        let mut told = Vec::new();
+        while told.len() + 1 < self.processes {
+            let (process, message) = self.next()?;
+            if told.iter().any(|&(earlier, _)| earlier == process) {
+                return Err(TogetherError::OutOfTurn { process: self.name(process) });
+            }
+            told.push((process, self.parse(process, &message)?));
+        }
+        told.sort_unstable_by_key(|&(process, _)| process);
+        Ok(told)
+    }
+
+    /// Sends another process bytes that it waits for.
+    ///
+    /// # Errors
+    /// When it has gone.
+    pub fn tell_bytes(&self, process: usize, bytes: &[u8]) -> Result<(), TogetherError> {
+        Ok(self.links.send(process, bytes).map_err(JobError::Peer)?)
+    }
+
+    /// Waits for bytes that this process has asked another one for, and no others meanwhile.
+    ///
+    /// # Errors
+    /// When the job ends, or another process speaks.
+    pub fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, TogetherError> {
+        match self.next()? {
+            (from, bytes) if from == process => Ok(bytes),
+            (from, _) => Err(TogetherError::OutOfTurn { process: self.name(from) }),
+        }
+    }
+
+    /// Tells the others how the job of this process ended, and waits a little for them to end too.
+    pub fn finish(self, outcome: &Outcome) {
+        self.links.finish(outcome);
+    }
+
+    fn name(&self, process: usize) -> String {
+        self.links.hosts().name(process)
+    }
+
+    fn next(&self) -> Result<(usize, Vec<u8>), TogetherError> {
+        self.links.receive(|| self.control.stopped()).ok_or(TogetherError::Left)
+    }
+
+    fn parse<T: DeserializeOwned>(
+        &self,
+        process: usize,
+        message: &[u8],
+    ) -> Result<T, TogetherError> {
+        serde_json::from_slice(message)
+            .map_err(|source| TogetherError::Message { process: self.name(process), source })
+    }
+}

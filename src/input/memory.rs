@@ -1,0 +1,134 @@
+//! How do documents that a program has become an input? As JSON lines that nobody keeps: what reads
+//! files reads them too, and each is read once.
+
+#![forbid(unsafe_code)]
+
+use super::Format;
+use super::pipe::Pipe;
+use super::splits::{Input, InputError, MEMORY, Plan, Split};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Read};
+
+/// Lines that are put together before any of them is read, in bytes.
+const LINES_BYTES: usize = 64 << 10;
+
+/// A document that a program has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OwnedDocument {
+    /// Its name; one without gets a name made of its place among all.
+    #[serde(rename = "id", skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// Its text, plain.
+    #[serde(rename = "contents")]
+    pub text: String,
+}
+
+impl OwnedDocument {
+    /// Makes a document.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+}
+
+/// Documents that a program has, which are read once, from first to last.
+#[derive(Default)]
+pub struct Documents {
+    documents: Option<Box<dyn Iterator<Item = OwnedDocument> + Send>>,
+    /// Some lines, and how much of them was read.
+    lines: Vec<u8>,
+    at: usize,
+}
+
+impl fmt::Debug for Documents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Documents").finish_non_exhaustive()
+    }
+}
+
+impl Documents {
+    /// Takes what the iterator gives. It is asked when its documents are wanted.
+    pub fn new<I>(documents: I) -> Self
+    where
+        I: IntoIterator<Item = OwnedDocument>,
+        I::IntoIter: Send + 'static,
+    {
+        Self { documents: Some(Box::new(documents.into_iter())), lines: Vec::new(), at: 0 }
+    }
+}
+
+impl Read for Documents {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.lines.len() {
+            self.lines.clear();
+            self.at = 0;
+            while self.lines.len() < LINES_BYTES {
+                let Some(document) = self.documents.as_mut().and_then(Iterator::next) else {
+                    self.documents = None;
+                    break;
+                };
+                serde_json::to_writer(&mut self.lines, &document)?;
+                self.lines.push(b'\n');
+            }
+        }
+        let n = (&self.lines[self.at..]).read(to)?;
+        self.at += n;
+        Ok(n)
+    }
+}
+
+impl Plan {
+    /// The plan of a build from documents in memory. Their iterator is asked by a thread of its own.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn of_documents(documents: Documents) -> Result<Self, InputError> {
+        let pipe = Pipe::new(Vec::new(), || Ok(documents))
+            .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;
+        let format = Format::Jsonl;
+        let input = Input { path: None, name: "memory".to_string(), bytes: 0, format };
+        let split = Split { inputs: 0..1, format };
+        Ok(Self::of_pipe(input, split, pipe))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_become_lines_that_say_the_same() {
+        let texts = ["plain", "two\nlines\tand \"quotes\" \\ \u{0}", "", "北京 é 😀"];
+        let documents = texts.iter().enumerate().map(|(i, text)| {
+            let name = if i == 1 { String::new() } else { format!("d\n{i}") };
+            OwnedDocument::new(name, *text)
+        });
+        let mut written = String::new();
+        Documents::new(documents.collect::<Vec<_>>()).read_to_string(&mut written).unwrap();
+        let lines: Vec<&str> = written.lines().collect();
+        assert_eq!(lines.len(), texts.len());
+        for (i, (line, text)) in lines.into_iter().zip(texts).enumerate() {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(value["contents"], text);
+            let name = value["id"].as_str().map(str::to_string);
+            assert_eq!(name, (i != 1).then(|| format!("d\n{i}")));
+        }
+    }
+
+    #[test]
+    fn small_reads_give_the_same_bytes() {
+        let documents =
+            || Documents::new((0..20).map(|i| OwnedDocument::new(format!("{i}"), "a b")));
+        let mut whole = Vec::new();
+        documents().read_to_end(&mut whole).unwrap();
+        let (mut small, mut reader, mut part) = (Vec::new(), documents(), [0; 3]);
+        loop {
+            match reader.read(&mut part).unwrap() {
+                0 => break,
+                n => small.extend_from_slice(&part[..n]),
+            }
+        }
+        assert_eq!(small, whole);
+        assert_eq!(documents().read(&mut []).unwrap(), 0);
+    }
+}
