@@ -21,6 +21,7 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
+//! | [`rebuild`] | how an index follows its sources |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`build`](mod@build) | how a program builds an index |
@@ -43,6 +44,7 @@ pub mod index;
 pub mod input;
 pub mod order;
 pub mod query;
+pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;

@@ -6,6 +6,7 @@ pub mod ask;
 pub mod asked;
 pub mod batch;
 pub mod build;
+pub mod changes;
 pub mod collect;
 pub mod control;
 mod cores;

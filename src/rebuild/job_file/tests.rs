@@ -1,0 +1,189 @@
+use super::*;
+use std::fs;
+
+/// A folder with a few files that job files speak of.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("docs")).unwrap();
+    for name in ["docs/b.jsonl", "docs/a.jsonl", "docs/.hidden.jsonl", "docs/c.txt", "links.tsv"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    folder
+}
+
+fn parse(folder: &Path, text: &str) -> Result<JobFile, JobFileError> {
+    JobFile::parse(&folder.join("job.toml"), text)
+}
+
+const LEAST: &str = "index = \"idx\"\n[[input]]\npaths = [\"docs/*.jsonl\"]\n";
+
+#[test]
+fn what_is_left_out_has_the_documented_value() {
+    let folder = folder();
+    let job = parse(folder.path(), LEAST).unwrap();
+    assert_eq!(job.index, folder.path().join("idx"));
+    assert!(job.schedule.is_none() && job.links.is_none() && job.logs.is_none());
+    assert_eq!(job.trust, Trust::Content);
+    assert_eq!(job.guard.min_documents, Share::Percent(90.0));
+    assert_eq!(job.guard.max_skipped, Share::Percent(1.0));
+    assert_eq!((job.keep_generations, job.retry.attempts), (2, 3));
+    assert_eq!(job.build.memory, 1 << 30);
+    let files = job.expand(0).unwrap();
+    assert_eq!(files, ["docs/a.jsonl", "docs/b.jsonl"].map(|name| folder.path().join(name)));
+}
+
+#[test]
+fn every_key_is_read() {
+    let folder = folder();
+    let text = r#"
+index = "/elsewhere/idx"
+trust = "mtime"
+[[input]]
+paths = ["docs/c.txt", "docs/*.jsonl"]
+format = "jsonl"
+[[input]]
+paths = ["docs"]
+[build]
+indexer = "wei11"
+stemmer = "porter"
+stopwords = "none"
+codec = "newpfd"
+block-size = 64
+memory = "256M"
+max-document = "1M"
+no-merge = true
+strict = true
+gpus = "none"
+workers = 2
+[schedule]
+cron = "0 3 * * *"
+timezone = "Europe/Zurich"
+[guard]
+min_documents = 100
+max_skipped = "0.5%"
+allow_cut = true
+allow_empty = true
+[keep]
+generations = 5
+[retry]
+attempts = 4
+wait = "10s"
+longest = "30s"
+[merge]
+deleted = "5%"
+runs = 3
+[notify]
+on_success = ["true"]
+on_failure = ["logger", "failed"]
+[links]
+from = "file"
+file = "links.tsv"
+[pagerank]
+damping = 0.9
+tolerance = 1e-9
+method = "differential"
+[logs]
+queries = ["docs/*.txt"]
+window = "14d"
+[status]
+prometheus = "millrace.prom"
+"#;
+    let job = parse(folder.path(), text).unwrap();
+    assert_eq!(job.index, Path::new("/elsewhere/idx"));
+    assert_eq!(job.trust, Trust::Mtime);
+    assert_eq!(job.inputs[0].format, Some(Format::Jsonl));
+    assert_eq!(job.expand(0).unwrap().len(), 3);
+    assert_eq!(job.expand(1).unwrap(), [folder.path().join("docs")]);
+    assert_eq!(job.build.form.block_len(), 64);
+    assert_eq!((job.build.memory, job.build.max_document), (256 << 20, Some(1 << 20)));
+    assert_eq!((job.build.workers, job.build.strict, job.build.no_merge), (Some(2), true, true));
+    assert!(job.schedule.is_some());
+    assert_eq!(job.guard.min_documents, Share::Count(100));
+    assert_eq!((job.keep_generations, job.merge.runs), (5, 3));
+    let waits: Vec<_> = (1..7).map(|n| job.retry.before(n).map(|wait| wait.as_secs())).collect();
+    assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
+    assert_eq!(job.notify.on_failure, ["logger", "failed"]);
+    assert_eq!(job.links, Some(LinkKeys::File(folder.path().join("links.tsv"))));
+    assert_eq!(job.pagerank.unwrap().method, PageRankMethod::Differential);
+    assert_eq!(job.logs.unwrap().window.as_secs(), 14 * 86_400);
+    assert_eq!(job.prometheus, Some(folder.path().join("millrace.prom")));
+}
+
+/// What is wrong, and at which line and column.
+#[test]
+fn whatever_is_wrong_is_told_with_its_place() {
+    let folder = folder();
+    for (more, place, message) in [
+        ("[build]\nmemry = \"1G\"\n", "5:1", "unknown field `memry`"),
+        ("[bild]\n", "4:2", "unknown field `bild`"),
+        ("[build]\nmemory = \"1X\"\n", "5:10", "is not a size"),
+        ("[build]\n  stemmer = \"klingon\"\n", "5:13", "unknown stemmer"),
+        ("[build]\nstopwords = \"none.txt\"\n", "5:13", "neither english, none, nor a file"),
+        ("[build]\ncodec = \"zip\"\n", "5:9", "the codecs are"),
+        ("[build]\nblock-size = 100\n", "5:14", "blocks of bp128"),
+        ("[build]\nworkers = 0\n", "5:11", "from 1 to 1024"),
+        ("[schedule]\ncron = \"0 3 * *\"\n", "5:8", "is no cron expression"),
+        ("[schedule]\ncron = \"0 3 * * *\"\ntimezone = \"Mars\"\n", "6:12", "no time zone"),
+        ("[schedule]\ntimezone = \"UTC\"\n", "4:1", "missing field `cron`"),
+        ("[guard]\nmin_documents = \"ninety\"\n", "5:17", "neither a number"),
+        ("[keep]\ngenerations = 0\n", "5:15", "from 1 to 1000"),
+        ("[retry]\nwait = \"soon\"\n", "5:8", "is not a span of time"),
+        ("[notify]\non_failure = []\n", "5:14", "a list of words"),
+        ("[links]\nfrom = \"file\"\nfile = \"nowhere\"\n", "6:8", "there is no file"),
+        ("[links]\nfrom = \"xml\"\n", "5:8", "is not `html` or `file`"),
+        ("[pagerank]\n", "4:1", "needs [links]"),
+        ("[links]\nfrom = \"html\"\n[pagerank]\ndamping = 1.0\n", "7:11", "below 1"),
+        ("[logs]\nqueries = [\"docs/c.txt\"]\nwindow = \"12h\"\n", "6:10", "whole days"),
+        (
+            "[[input]]\npaths = [\n  \"docs/*.jsonl\",\n  \"dogs/*.jsonl\"]\n",
+            "7:3",
+            "matches no file",
+        ),
+        ("[[input]]\npaths = [\"docs/[\"]\n", "5:10", "is no pattern"),
+        ("[[input]]\npaths = []\n", "5:9", "no path is named"),
+        ("[[input]]\npaths = [\"docs\"]\nformat = \"xls\"\n", "6:10", "xls"),
+        ("[keep\n", "4:6", ""),
+        ("# é\n[keep]\ngenerations = \"é\" x\n", "6:19", ""),
+    ] {
+        let error = parse(folder.path(), &format!("{LEAST}{more}")).unwrap_err().to_string();
+        let path = folder.path().join("job.toml");
+        let expected = format!("{}:{place}: ", path.display());
+        assert!(error.starts_with(&expected), "{more}\n{error}\nexpected {place}");
+        assert!(error.contains(message), "{more}\n{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    let error = parse(folder.path(), "index = \"idx\"\n").unwrap_err().to_string();
+    assert!(error.contains(":1:1: no [[input]] is named"), "{error}");
+    let error = parse(folder.path(), "[[input]]\npaths = [\"docs\"]\n").unwrap_err().to_string();
+    assert!(error.contains("missing field `index`"), "{error}");
+    let error = JobFile::read(&folder.path().join("missing.toml")).unwrap_err();
+    assert!(matches!(error, JobFileError::Io { .. }));
+}
+
+#[test]
+fn what_vanishes_later_is_told_with_its_place() {
+    let folder = folder();
+    let job = parse(folder.path(), LEAST).unwrap();
+    fs::remove_dir_all(folder.path().join("docs")).unwrap();
+    let error = job.expand(0).unwrap_err().to_string();
+    assert!(error.contains(":3:10: `docs/*.jsonl` matches no file"), "{error}");
+}
+
+#[test]
+fn a_folder_with_characters_of_patterns_is_taken_as_it_is() {
+    let folder = folder();
+    let odd = folder.path().join("a[b]*");
+    fs::create_dir(&odd).unwrap();
+    fs::write(odd.join("x.jsonl"), "").unwrap();
+    let text = LEAST.replace("docs/", "");
+    let job = JobFile::parse(&odd.join("job.toml"), &text).unwrap();
+    assert_eq!(job.expand(0).unwrap(), [odd.join("x.jsonl")]);
+}
+
+#[test]
+fn the_example_is_a_job_file() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/rebuild.toml");
+    let job = JobFile::read(&path).unwrap();
+    assert!(job.schedule.is_some());
+    assert!(!job.expand(0).unwrap().is_empty());
+}

@@ -1,0 +1,10 @@
+//! How does an index follow its sources? The parts of the job `rebuild` that know no dataflow: the
+//! job file, the schedule, the table of what the live generation holds, and the history.
+
+#![forbid(unsafe_code)]
+
+pub mod changes;
+pub mod job_file;
+pub mod schedule;
+pub mod table;
+pub mod values;

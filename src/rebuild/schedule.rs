@@ -1,0 +1,204 @@
+//! When is the next rebuild due? A cron expression in a time zone.
+//!
+//! Cron expressions have five fields (minute, hour, day, month, weekday). Where clocks are put forward a
+//! job at a fixed time in the missing hour runs at the first instant behind it; where they are put
+//! back it runs once, the first time that the clock shows its time; jobs of every minute or hour run
+//! as time passes. That is what Vixie's cron does, and what the crate `croner` does.
+//!
+//! A clock that is set back, by hand or by a time server, repeats no rebuild: what was due is
+//! remembered, and nothing is due again until a time behind that.
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+/// When rebuilds are due.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    cron: Cron,
+    zone: TimeZone,
+}
+
+impl Schedule {
+    /// Makes the schedule of a cron expression whose times are those of clocks in `zone`.
+    ///
+    /// # Errors
+    /// When the expression is none, or never matches, such as 30 February.
+    pub fn new(cron: &str, zone: TimeZone) -> Result<Self, String> {
+        let parser =
+            CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let cron = parser.parse(cron).map_err(|error| {
+            let error = error.to_string();
+            format!("`{cron}` is no cron expression: {}", error.trim_end_matches('.'))
+        })?;
+        let schedule = Self { cron, zone };
+        match schedule.after(Timestamp::UNIX_EPOCH) {
+            Some(_) => Ok(schedule),
+            None => Err(format!("`{}` never comes", schedule.cron.as_str())),
+        }
+    }
+
+    /// Finds a time zone by its name in the database of IANA, such as `Europe/Zurich`, or the
+    /// machine's own, called `local`.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn zone(name: &str) -> Result<TimeZone, String> {
+        match name {
+            "local" => TimeZone::try_system()
+                .map_err(|error| format!("the machine's time zone is not known: {error}")),
+            name => TimeZone::get(name).map_err(|_| {
+                format!(
+                    "`{name}` is no time zone; write UTC, local, or a name such as Europe/Zurich"
+                )
+            }),
+        }
+    }
+
+    /// The first time that matches after `instant`, if there is one.
+    pub fn after(&self, instant: Timestamp) -> Option<Timestamp> {
+        let from = instant.to_zoned(self.zone.clone());
+        let next: Zoned = self.cron.find_next_occurrence(&from, false).ok()?;
+        Some(next.timestamp())
+    }
+
+    /// How a time reads on a clock of the schedule's time zone.
+    pub fn show(&self, instant: Timestamp) -> String {
+        instant.to_zoned(self.zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
+    }
+}
+
+/// Keeps what is due next, whatever the clock does.
+#[derive(Clone, Debug)]
+pub struct Due {
+    schedule: Schedule,
+    next: Option<Timestamp>,
+    /// The last time that was due.
+    last: Option<Timestamp>,
+}
+
+/// What to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// A rebuild is due, for this time of the schedule.
+    Now(Timestamp),
+    /// Nothing is due before this time.
+    Wait(Timestamp),
+    /// Nothing will ever be due.
+    Never,
+}
+
+impl Due {
+    /// Begins to wait at `now`.
+    pub fn new(schedule: Schedule, now: Timestamp) -> Self {
+        let next = schedule.after(now);
+        Self { schedule, next, last: None }
+    }
+
+    /// Looks at the clock. Times that were missed while a rebuild ran, or the machine slept, are one
+    /// turn and not many.
+    ///
+    /// A clock that was set back is believed: what is due next is found anew from it, but not before
+    /// the last time that was due.
+    pub fn look(&mut self, now: Timestamp) -> Turn {
+        let Some(next) = self.next else { return Turn::Never };
+        if now >= next {
+            self.last = Some(next);
+            self.next = self.schedule.after(now);
+            return Turn::Now(next);
+        }
+        let from = self.last.map_or(now, |last| last.max(now));
+        self.next = self.schedule.after(from);
+        self.next.map_or(Turn::Never, Turn::Wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(cron: &str, zone: &str) -> Schedule {
+        Schedule::new(cron, Schedule::zone(zone).unwrap()).unwrap()
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// The next `n` times after `from`.
+    fn times(schedule: &Schedule, from: &str, n: usize) -> Vec<String> {
+        let mut now = at(from);
+        let mut found = Vec::new();
+        for _ in 0..n {
+            now = schedule.after(now).unwrap();
+            found.push(now.to_string());
+        }
+        found
+    }
+
+    #[test]
+    fn every_night() {
+        assert_eq!(
+            times(&schedule("0 3 * * *", "UTC"), "2026-11-21T03:00:00Z", 2),
+            ["2026-11-22T03:00:00Z", "2026-11-23T03:00:00Z"]
+        );
+        assert_eq!(
+            times(&schedule("30 22 * * MON-FRI", "America/New_York"), "2026-11-20T12:00:00Z", 2),
+            ["2026-11-21T03:30:00Z", "2026-11-24T03:30:00Z"]
+        );
+    }
+
+    /// On 29 March 2026 clocks in Zurich go from 2:00 to 3:00, on 25 October from 3:00 to 2:00.
+    #[test]
+    fn a_missing_hour_is_made_up_and_a_repeated_one_counts_once() {
+        let nightly = schedule("30 2 * * *", "Europe/Zurich");
+        assert_eq!(
+            times(&nightly, "2026-03-28T00:00:00Z", 3),
+            ["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]
+        );
+        assert_eq!(
+            times(&nightly, "2026-10-24T12:00:00Z", 2),
+            ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]
+        );
+        let hourly = schedule("0 * * * *", "Europe/Zurich");
+        assert_eq!(
+            times(&hourly, "2026-03-29T00:00:00Z", 2),
+            ["2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"]
+        );
+        assert_eq!(
+            times(&hourly, "2026-10-24T23:59:00Z", 3),
+            ["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"]
+        );
+    }
+
+    #[test]
+    fn bad_expressions_and_zones() {
+        let utc = || Schedule::zone("UTC").unwrap();
+        for bad in ["", "* * * *", "61 * * * *", "0 0 30 2 *", "0 0 0 * * *", "every day"] {
+            let error = Schedule::new(bad, utc()).unwrap_err();
+            assert!(error.contains("is no cron expression") || error.contains("never"), "{error}");
+        }
+        assert!(Schedule::zone("Europe/Zürich").unwrap_err().contains("is no time zone"));
+    }
+
+    #[test]
+    fn what_was_missed_is_one_turn() {
+        let mut due = Due::new(schedule("0 * * * *", "UTC"), at("2026-11-22T00:30:00Z"));
+        assert_eq!(due.look(at("2026-11-22T00:59:59Z")), Turn::Wait(at("2026-11-22T01:00:00Z")));
+        assert_eq!(due.look(at("2026-11-22T07:10:00Z")), Turn::Now(at("2026-11-22T01:00:00Z")));
+        assert_eq!(due.look(at("2026-11-22T07:10:01Z")), Turn::Wait(at("2026-11-22T08:00:00Z")));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_repeats_nothing() {
+        let mut due = Due::new(schedule("0 3 * * *", "UTC"), at("2026-11-22T02:00:00Z"));
+        assert_eq!(due.look(at("2026-11-22T03:00:00Z")), Turn::Now(at("2026-11-22T03:00:00Z")));
+        // Back by two hours: three o'clock comes again, and was done.
+        assert_eq!(due.look(at("2026-11-22T01:00:00Z")), Turn::Wait(at("2026-11-23T03:00:00Z")));
+        assert_eq!(due.look(at("2026-11-22T03:00:00Z")), Turn::Wait(at("2026-11-23T03:00:00Z")));
+        // A clock that was far ahead and is put right: the next night is not waited for for a year.
+        let mut due = Due::new(schedule("0 3 * * *", "UTC"), at("2027-11-22T02:00:00Z"));
+        assert_eq!(due.look(at("2026-11-22T01:00:00Z")), Turn::Wait(at("2026-11-22T03:00:00Z")));
+    }
+}

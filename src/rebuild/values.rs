@@ -1,0 +1,141 @@
+//! What do the values of a job file mean: sizes, spans of time, and shares?
+
+use std::time::Duration;
+
+/// A number, or a share of what is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Share {
+    /// So many.
+    Count(u64),
+    /// So many out of a hundred.
+    Percent(f64),
+}
+
+impl Share {
+    /// Reads `250` or `90%`.
+    ///
+    /// # Errors
+    /// The message for the one who wrote it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("`{text}` is neither a number, such as 1000, nor a share, such as 90%");
+        match text.trim().strip_suffix('%') {
+            None => text.trim().parse().map(Share::Count).map_err(|_| wrong()),
+            Some(digits) => match digits.trim().parse::<f64>() {
+                Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Share::Percent(percent)),
+                _ => Err(wrong()),
+            },
+        }
+    }
+
+    /// What it comes to of a `whole`, rounded up.
+    pub fn of(self, whole: u64) -> u64 {
+        match self {
+            Share::Count(count) => count,
+            // Exact up to 2^53, and no index has more than 2^32 documents.
+            Share::Percent(percent) => (whole as f64 * percent / 100.0).ceil() as u64,
+        }
+    }
+}
+
+impl std::fmt::Display for Share {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Share::Count(count) => write!(f, "{count}"),
+            Share::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// Reads a span of time: a number of seconds, or numbers with s, m, h or d, as in `90s`, `7d` or
+/// `1h30m`.
+///
+/// # Errors
+/// The message for the one who wrote it.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
+    let (mut seconds, mut number) = (0u64, None::<u64>);
+    let digits = text.trim();
+    for c in digits.chars() {
+        if let Some(digit) = c.to_digit(10) {
+            let more = number.unwrap_or(0).checked_mul(10);
+            let more = more.and_then(|n| n.checked_add(u64::from(digit)));
+            number = Some(more.ok_or_else(wrong)?);
+            continue;
+        }
+        let unit = match c {
+            's' => 1,
+            'm' => 60,
+            'h' => 3600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let part = number.take().and_then(|n| n.checked_mul(unit));
+        seconds = part.and_then(|part| seconds.checked_add(part)).ok_or_else(wrong)?;
+    }
+    match number {
+        // A number without a unit stands alone.
+        Some(n) if digits.bytes().all(|b| b.is_ascii_digit()) => Ok(Duration::from_secs(n)),
+        None if !digits.is_empty() => Ok(Duration::from_secs(seconds)),
+        _ => Err(wrong()),
+    }
+}
+
+/// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.
+///
+/// # Errors
+/// The message for the one who wrote it.
+pub fn size(text: &str) -> Result<u64, String> {
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
+    let (digits, shift) = match upper.char_indices().next_back() {
+        Some((at, 'K')) => (&upper[..at], 10),
+        Some((at, 'M')) => (&upper[..at], 20),
+        Some((at, 'G')) => (&upper[..at], 30),
+        Some((at, 'T')) => (&upper[..at], 40),
+        _ => (upper, 0),
+    };
+    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
+        format!("`{text}` is not a size; write bytes, or a number with K, M, G or T")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares() {
+        assert_eq!(Share::parse("90%"), Ok(Share::Percent(90.0)));
+        assert_eq!(Share::parse(" 0.5 %"), Ok(Share::Percent(0.5)));
+        assert_eq!(Share::parse("17"), Ok(Share::Count(17)));
+        for bad in ["", "%", "101%", "-1%", "-1", "1.5", "NaN%", "ninety"] {
+            assert!(Share::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Share::Percent(90.0).of(0), 0);
+        assert_eq!(Share::Percent(90.0).of(11), 10);
+        assert_eq!(Share::Percent(100.0).of(u64::from(u32::MAX)), u64::from(u32::MAX));
+        assert_eq!(Share::Count(3).of(1), 3);
+    }
+
+    #[test]
+    fn spans_of_time() {
+        for (text, seconds) in
+            [("0", 0), ("45", 45), ("45s", 45), ("15m", 900), ("7d", 604_800), ("1h30m", 5400)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for bad in ["", "d", "7 d", "1h30", "-1s", "1w", "99999999999999999999d", "1.5h"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("1g"), Ok(1 << 30));
+        for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}
