@@ -5,6 +5,7 @@ use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
 use millrace::index::merge::count_distinct_terms;
 use millrace::index::shards::ShardedManifest;
+use millrace::rebuild::history::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -19,12 +20,18 @@ pub(crate) struct Args {
     /// As one JSON object.
     #[arg(long)]
     json: bool,
+    /// What its rebuilds have done, the oldest first.
+    #[arg(long)]
+    history: bool,
     #[command(flatten)]
     common: Common,
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.history {
+        return history(args);
+    }
     if let Some(manifest) = ShardedManifest::live(&args.index)? {
         return sharded(args, &manifest);
     }
@@ -82,6 +89,43 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     std::io::stdout().write_all(text.as_bytes())?;
     let path = args.common.report.as_deref();
     crate::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
+}
+
+/// Prints the history of the rebuilds: an array of JSON, or a line each.
+fn history(args: &Args) -> anyhow::Result<()> {
+    let records = millrace::rebuild::history::read(&args.index)?;
+    let mut text = String::new();
+    if args.json {
+        text = serde_json::to_string_pretty(&records)? + "\n";
+    }
+    for record in records.iter().filter(|_| !args.json) {
+        let outcome = match (record.outcome, record.incremental) {
+            (Outcome::Failed, _) => "failed",
+            (Outcome::Unchanged, _) => "unchanged",
+            (Outcome::Published, true) => "added to",
+            (Outcome::Published, false) => "built",
+        };
+        let generation = record.generation.map_or("-".into(), |number| number.to_string());
+        let (documents, inputs) = (record.documents, record.inputs);
+        writeln!(
+            text,
+            "{} {:>9.2} s  {outcome:<9}  generation {generation}  {} documents (+{} ~{} -{})  files +{} ~{} -{}{}",
+            record.started.split('.').next().unwrap_or_default(),
+            record.seconds,
+            show_count(documents.live),
+            show_count(documents.added),
+            show_count(documents.changed),
+            show_count(documents.removed),
+            inputs.added,
+            inputs.changed,
+            inputs.removed,
+            record.reason.as_ref().map(|reason| format!("  {reason}")).unwrap_or_default(),
+        )?;
+    }
+    std::io::stdout().write_all(text.as_bytes())?;
+    let path = args.common.report.as_deref();
+    let totals = serde_json::json!({"job": "info", "history": records});
+    crate::report::write(path, totals, 0.0, 1, &[])
 }
 
 /// Memory to count terms in.

@@ -24,6 +24,7 @@ mod info;
 mod merge;
 mod progress;
 mod query;
+mod rebuild;
 mod report;
 mod show;
 mod signals;
@@ -46,6 +47,8 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
+    /// Keep an index up to date with its sources: on a schedule, or once.
+    Rebuild(rebuild::Args),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),
+        Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),

@@ -21,7 +21,8 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
-//! | [`rebuild`] | how an index follows its sources |
+//! | [`rebuild`] | what a job file asks for, and what the rebuilds of an index have done |
+//! | [`follow`] | how an index is brought up to date with its sources |
 //! | [`schedule`] | who does which part of a job |
 //! | [`dataflow`] | how all that is spread over workers, in timely operators |
 //! | [`build`](mod@build) | how a program builds an index |
@@ -39,6 +40,7 @@ pub mod dataflow;
 pub mod dictionary;
 pub mod evaluate;
 pub mod fault;
+pub mod follow;
 pub mod gpu;
 pub mod index;
 pub mod input;

@@ -5,8 +5,8 @@ use crate::util::*;
 use serde_json::Value;
 use std::path::Path;
 
-const JOBS: [&str; 9] =
-    ["build", "query", "demo", "merge", "check", "info", "show", "devices", "bench"];
+const JOBS: [&str; 10] =
+    ["build", "rebuild", "query", "demo", "merge", "check", "info", "show", "devices", "bench"];
 
 fn build_job(index: &Path) -> Job {
     millrace(args!["build", "--index", index])

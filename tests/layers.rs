@@ -9,12 +9,13 @@ use std::path::Path;
 
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
-const LAYERS: [&[&str]; 6] = [
+const LAYERS: [&[&str]; 7] = [
     &["cluster", "fault", "order"],
     &["codec", "score"],
     &["dictionary", "evaluate", "gpu", "index", "input", "query", "rebuild", "schedule", "text"],
     &["dataflow"],
     &["build"],
+    &["follow"],
     &["jobs"],
 ];
 

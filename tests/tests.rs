@@ -19,6 +19,7 @@ mod gpu_indexer;
 mod layers;
 mod parallel;
 mod queries;
+mod rebuild;
 mod records;
 mod streaming;
 mod wei11;

@@ -86,6 +86,9 @@ pub enum BuildError {
         /// Names that were asked for.
         expected: u32,
     },
+    /// The one who asked for the build does not want what came out.
+    #[error("not published")]
+    Refused(#[source] Cause),
     /// The system gives no thread.
     #[error("starting a thread")]
     Thread(#[source] io::Error),

@@ -180,7 +180,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
     let stop_words = &options.analysis.stop_words;
     let format = match options.input {
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
-        Input::Documents(_) => "auto".to_string(),
+        Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };
     manifest::Settings {
         stemmer: options.analysis.stemmer.name().to_string(),

@@ -41,7 +41,7 @@ pub use crate::input::memory::{Documents, OwnedDocument};
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
 pub use note::Note;
-pub use options::{BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
+pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use place::{Placed, Placement};
 pub use prepare::Prepared;
 pub use progress::Snapshot;

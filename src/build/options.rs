@@ -5,12 +5,14 @@ use super::progress::Snapshot;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::seal::Secret;
 use crate::dataflow::build::{Indexing, MakeIndexer};
-use crate::dataflow::control::Control;
+use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::sample::SAMPLE_BYTES;
 use crate::gpu::discover::Gpus;
 use crate::index::list::Form;
+use crate::index::manifest::Manifest;
 use crate::input::Format;
 use crate::input::memory::{Documents, OwnedDocument};
+use crate::input::splits::Plan;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::text::analysis::Analysis;
@@ -26,6 +28,9 @@ pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
 /// Receives figures about ten times a second, from a thread of its own.
 pub type OnProgress = Box<dyn FnMut(&Snapshot) + Send>;
 
+/// Says whether a generation that is written may be published, or why not.
+pub type Accept = Box<dyn FnOnce(&Manifest) -> Result<(), Cause> + Send>;
+
 /// What is indexed.
 #[derive(Debug)]
 pub enum Input {
@@ -33,6 +38,8 @@ pub enum Input {
     Paths(Vec<PathBuf>),
     /// Documents that the program has.
     Documents(Documents),
+    /// What was listed before.
+    Plan(Plan),
 }
 
 /// Who finds terms and postings. The index is the same.
@@ -164,6 +171,9 @@ pub struct BuildOptions {
     pub command: String,
     /// Ends the build when it is told to. A control serves one build.
     pub control: Arc<Control>,
+    /// Has the last word before a generation is published; a build by several processes does not
+    /// ask.
+    pub accept: Option<Accept>,
     /// Receives figures while the build runs.
     pub progress: Option<OnProgress>,
     /// Receives remarks.
@@ -190,6 +200,7 @@ impl BuildOptions {
             peers: None,
             command: "millrace::build".to_string(),
             control: Arc::new(Control::default()),
+            accept: None,
             progress: None,
             notes: None,
         }

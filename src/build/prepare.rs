@@ -92,6 +92,9 @@ fn build_and_publish(
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
     let built = build_generation(options, input, number, directory)?;
+    if let Some(accept) = options.accept.take() {
+        accept(&built.manifest).map_err(BuildError::Refused)?;
+    }
     lock.publish(number)?;
     Ok(built)
 }
@@ -119,6 +122,7 @@ impl Ready {
                 Plan::walked(paths, options.format, &walk)?
             }
             Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
+            Input::Plan(plan) => plan.only(|_| true),
         };
         accept_passed(options, &plan)?;
         // Nothing fails between the beginning and the end of this.

@@ -23,6 +23,8 @@ pub mod gather;
 pub mod index;
 pub mod index_tokens;
 pub mod look;
+pub mod pagerank;
+pub mod pagerank_iterate;
 pub mod parse;
 pub mod query;
 pub mod read;

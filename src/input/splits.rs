@@ -1,7 +1,8 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
 use super::{Compression, Format, Unknown};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -52,6 +53,22 @@ pub struct Plan {
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
     memory: bool,
+}
+
+/// Files and folders with one format.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// In their order.
+    pub paths: Vec<PathBuf>,
+    /// Found out for each file if none is given.
+    pub format: Option<Format>,
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inputs = self.inputs.len();
+        f.debug_struct("Plan").field("inputs", &inputs).field("splits", &self.splits).finish()
+    }
 }
 
 /// Why the input cannot be read.
@@ -170,31 +187,70 @@ impl Plan {
         format: Option<Format>,
         walk: &Walk,
     ) -> Result<Self, InputError> {
-        let (inputs, splits, passed) = Default::default();
-        let (pipes, memory) = Default::default();
-        let mut plan = Self { inputs, splits, ignored: 0, passed, pipes, memory };
+        let mut plan = Self::empty();
         for argument in arguments {
-            if argument.as_os_str() == STDIN {
-                plan.add_stdin(format)?;
-                continue;
-            }
-            let is_folder = metadata(argument)?.is_dir();
-            if walk.is_inside_own(argument) || is_folder && walk.is_index(argument) {
-                return Err(InputError::IsIndex { path: argument.display().to_string() });
-            }
-            if is_folder {
-                plan.add_folder(argument, format, walk)?;
-            } else {
-                let name = argument.file_name().unwrap_or(argument.as_os_str());
-                let format = match format.or_else(|| format_of_name(argument)) {
-                    Some(format) => format,
-                    None => format_of_content(argument)?,
-                };
-                plan.add_file(argument.clone(), Path::new(name), format)?;
-            }
+            plan.add(argument, format, walk)?;
         }
         plan.make_splits();
         Ok(plan)
+    }
+
+    /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
+    /// more than once is read once, in its first place.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn of_sources(sources: &[Source]) -> Result<Self, InputError> {
+        let mut plan = Self::empty();
+        for Source { paths, format } in sources {
+            for path in paths {
+                plan.add(path, *format, &Walk::default())?;
+            }
+        }
+        let mut seen = HashSet::new();
+        plan.inputs.retain(|input| input.path.is_none() || seen.insert(input.path.clone()));
+        plan.make_splits();
+        Ok(plan)
+    }
+
+    /// A plan of some of the files, for which `keep` says so, by their numbers.
+    pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Self::empty();
+        let files = self.inputs.iter().enumerate();
+        let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
+        plan.inputs = files.map(|(_, input)| input.clone()).collect();
+        plan.make_splits();
+        plan
+    }
+
+    fn empty() -> Self {
+        let (inputs, splits, passed) = Default::default();
+        let (pipes, memory) = Default::default();
+        Self { inputs, splits, ignored: 0, passed, pipes, memory }
+    }
+
+    fn add(
+        &mut self,
+        argument: &Path,
+        format: Option<Format>,
+        walk: &Walk,
+    ) -> Result<(), InputError> {
+        if argument.as_os_str() == STDIN {
+            return self.add_stdin(format);
+        }
+        let is_folder = metadata(argument)?.is_dir();
+        if walk.is_inside_own(argument) || is_folder && walk.is_index(argument) {
+            return Err(InputError::IsIndex { path: argument.display().to_string() });
+        }
+        if is_folder {
+            return self.add_folder(argument, format, walk);
+        }
+        let name = argument.file_name().unwrap_or(argument.as_os_str());
+        let format = match format.or_else(|| format_of_name(argument)) {
+            Some(format) => format,
+            None => format_of_content(argument)?,
+        };
+        self.add_file(argument.to_path_buf(), Path::new(name), format)
     }
 
     /// Bytes of all inputs whose size is known.
@@ -462,111 +518,4 @@ fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(plan: &Plan) -> Vec<&str> {
-        plan.inputs.iter().map(|i| i.name.as_str()).collect()
-    }
-
-    #[test]
-    fn records_in_files_named_as_text() {
-        use Format::{Text, Trec, Warc};
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text, expected) in [
-            ("a.txt", "<DOC>\n<DOCNO> a </DOCNO>\n<TEXT>mill</TEXT>\n</DOC>\n", Trec),
-            ("b.text", "WARC/1.0\r\nWARC-Type: warcinfo\r\n", Warc),
-            ("c.txt", "{\"a note\"}", Text),
-            ("d.txt", "A text about <DOC> and <DOCNO>", Text),
-            ("e.txt", "", Text),
-        ] {
-            let path = dir.path().join(name);
-            std::fs::write(&path, text).unwrap();
-            let plan = Plan::new(&[path], None).unwrap();
-            assert_eq!(plan.inputs[0].format, expected, "{name}");
-        }
-        let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
-        let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
-        assert_eq!(formats, [Trec, Warc, Text, Text, Text]);
-    }
-
-    #[test]
-    fn arguments_in_order_folders_sorted() {
-        let dir = tempfile::tempdir().unwrap();
-        let at = |name: &str| dir.path().join(name);
-        std::fs::create_dir_all(at("sub/deep")).unwrap();
-        for name in ["b.jsonl", "a.md", "sub/deep/z.txt.gz", "sub/c.tsv", "x.bin", ".hidden.txt"] {
-            std::fs::write(at(name), "{}").unwrap();
-        }
-        let plan = Plan::new(&[at("sub/c.tsv"), dir.path().into()], None).unwrap();
-        assert_eq!(names(&plan), ["c.tsv", "a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt"]);
-        assert_eq!(plan.ignored, 1);
-        assert_eq!(plan.splits.len(), 5);
-        let all = Plan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
-        assert_eq!(names(&all), ["a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt", "x.bin"]);
-        assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text }]);
-    }
-
-    #[test]
-    fn small_text_files_share_a_split() {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, bytes) in [("a", 10), ("b", PIECE_BYTES - 10), ("c", 1), ("d", 2)] {
-            std::fs::write(dir.path().join(format!("{name}.txt")), vec![b'x'; bytes]).unwrap();
-        }
-        let plan = Plan::new(&[dir.path().into()], None).unwrap();
-        let inputs: Vec<_> = plan.splits.iter().map(|s| s.inputs.clone()).collect();
-        assert_eq!(inputs, [0..2, 2..4]);
-    }
-
-    #[test]
-    fn shares_are_neighbours_and_cover_the_input() {
-        let dir = tempfile::tempdir().unwrap();
-        let sizes = [10, 3000, 0, 700, 700, 1, 90, 2000];
-        for (number, bytes) in sizes.iter().enumerate() {
-            std::fs::write(dir.path().join(format!("{number}.jsonl")), vec![b' '; *bytes]).unwrap();
-        }
-        let plan = || Plan::new(&[dir.path().into()], None).unwrap();
-        for processes in [1, 2, 3, 20] {
-            let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
-            let found: Vec<_> = shares.iter().flat_map(names).map(str::to_string).collect();
-            assert_eq!(found, names(&plan()));
-            for share in &shares {
-                let inputs = share.splits.iter().flat_map(|split| split.inputs.clone());
-                assert!(inputs.eq(0..share.inputs.len() as u32));
-                let most = 6501 / processes as u64 + 3000;
-                assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
-            }
-        }
-        assert_eq!(plan().share(0, 2).bytes(), 3010);
-        assert_eq!(plan().digest(), plan().digest());
-        std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
-        assert_ne!(plan().digest(), plan().share(0, 2).digest());
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let missing = dir.path().join("none.jsonl");
-        let error = Plan::new(std::slice::from_ref(&missing), None).err().unwrap();
-        assert!(error.to_string().contains("none.jsonl"), "{error}");
-        let error = Plan::new(&[dir.path().into()], None).err().unwrap();
-        assert!(matches!(error, InputError::NothingInFolder { .. }), "{error}");
-        let error = Plan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
-        assert!(matches!(error, InputError::StdinTwice), "{error}");
-    }
-
-    #[test]
-    fn a_file_that_grows_is_noticed() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.txt");
-        std::fs::write(&path, "one").unwrap();
-        let plan = Plan::new(std::slice::from_ref(&path), None).unwrap();
-        let mut opened = plan.open(0).unwrap().unwrap();
-        let mut bytes = Vec::new();
-        opened.read = opened.reader.read_to_end(&mut bytes).unwrap() as u64;
-        assert_eq!(bytes, b"one");
-        opened.check_unchanged().unwrap();
-        std::fs::write(&path, "one and two").unwrap();
-        assert!(opened.check_unchanged().is_err());
-    }
-}
+mod tests;

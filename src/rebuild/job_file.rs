@@ -12,6 +12,7 @@ pub use error::JobFileError;
 
 use super::schedule::Schedule;
 use super::values::{self, Share};
+use crate::gpu::discover::Gpus;
 use crate::index::list::{Form, ListCodec};
 use crate::input::Format;
 use crate::text::stemmer::Stemmer;
@@ -79,7 +80,7 @@ pub struct Pattern {
 /// The options of `millrace build`.
 #[derive(Clone, Debug)]
 pub struct BuildKeys {
-    /// `fast` or `wei11`.
+    /// Who finds terms and postings: `fast` or `wei11`.
     pub indexer: String,
     /// The stemmer.
     pub stemmer: Stemmer,
@@ -95,8 +96,8 @@ pub struct BuildKeys {
     pub no_merge: bool,
     /// Nothing may be skipped.
     pub strict: bool,
-    /// `auto`, `none` or a number.
-    pub gpus: String,
+    /// Devices that may be used.
+    pub gpus: Gpus,
     /// Worker threads; none: all cores.
     pub workers: Option<usize>,
 }
@@ -272,6 +273,19 @@ impl JobFile {
         })
     }
 
+    /// Looks whether every pattern matches something now.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check_paths(&self) -> Result<(), JobFileError> {
+        let logs = self.logs.iter().flat_map(|logs| &logs.queries);
+        let patterns = self.inputs.iter().flat_map(|input| &input.paths).chain(logs);
+        for pattern in patterns {
+            self.matches(pattern)?;
+        }
+        Ok(())
+    }
+
     /// The files and folders that the patterns of input number `input` match now, in the order of the
     /// patterns, those of one pattern sorted.
     ///
@@ -323,7 +337,10 @@ impl Place<'_> {
             };
             let place = self.line_and_column(written.span().start);
             let pattern = Pattern { pattern, written: written.get_ref().clone(), place };
-            error::expand(&pattern).map_err(|message| self.at(written.span(), message))?;
+            glob::Pattern::new(&pattern.pattern).map_err(|error| {
+                let message = format!("`{}` is no pattern: {}", written.get_ref(), error.msg);
+                self.at(written.span(), message)
+            })?;
             Ok(pattern)
         };
         written.iter().map(pattern).collect()
@@ -366,10 +383,8 @@ impl Place<'_> {
             })?,
             no_merge: keys.no_merge,
             strict: keys.strict,
-            gpus: self.or(&keys.gpus, "auto".into(), |gpus| match gpus {
-                "auto" | "none" => Ok(gpus.to_string()),
-                n if n.parse::<u32>().is_ok() => Ok(n.to_string()),
-                other => Err(format!("`{other}` is not auto, none or a number")),
+            gpus: self.or(&keys.gpus, Gpus::Auto, |gpus| {
+                gpus.parse().map_err(|wrong| format!("`{gpus}`: {wrong}"))
             })?,
             workers: match &keys.workers {
                 Some(workers) => Some(self.count(&Some(workers.clone()), 1, 1..=1024)? as usize),

@@ -4,7 +4,11 @@
 #![forbid(unsafe_code)]
 
 pub mod changes;
+pub mod files;
+pub mod history;
 pub mod job_file;
 pub mod schedule;
+pub mod status;
 pub mod table;
 pub mod values;
+pub mod wanted;

@@ -28,12 +28,20 @@ impl Share {
         }
     }
 
-    /// What it comes to of a `whole`, rounded up.
-    pub fn of(self, whole: u64) -> u64 {
+    /// The least number that is not below this share of a `whole`.
+    pub fn least_of(self, whole: u64) -> u64 {
         match self {
             Share::Count(count) => count,
             // Exact up to 2^53, and no index has more than 2^32 documents.
             Share::Percent(percent) => (whole as f64 * percent / 100.0).ceil() as u64,
+        }
+    }
+
+    /// The greatest number that is not above this share of a `whole`.
+    pub fn most_of(self, whole: u64) -> u64 {
+        match self {
+            Share::Count(count) => count,
+            Share::Percent(percent) => (whole as f64 * percent / 100.0).floor() as u64,
         }
     }
 }
@@ -112,10 +120,11 @@ mod tests {
         for bad in ["", "%", "101%", "-1%", "-1", "1.5", "NaN%", "ninety"] {
             assert!(Share::parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(Share::Percent(90.0).of(0), 0);
-        assert_eq!(Share::Percent(90.0).of(11), 10);
-        assert_eq!(Share::Percent(100.0).of(u64::from(u32::MAX)), u64::from(u32::MAX));
-        assert_eq!(Share::Count(3).of(1), 3);
+        assert_eq!(Share::Percent(90.0).least_of(0), 0);
+        assert_eq!(Share::Percent(90.0).least_of(11), 10);
+        assert_eq!(Share::Percent(100.0).most_of(u64::from(u32::MAX)), u64::from(u32::MAX));
+        assert_eq!(Share::Percent(1.0).most_of(199), 1);
+        assert_eq!(Share::Count(3).least_of(1), 3);
     }
 
     #[test]

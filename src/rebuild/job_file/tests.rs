@@ -145,7 +145,8 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[keep\n", "4:6", ""),
         ("# é\n[keep]\ngenerations = \"é\" x\n", "6:19", ""),
     ] {
-        let error = parse(folder.path(), &format!("{LEAST}{more}")).unwrap_err().to_string();
+        let job = parse(folder.path(), &format!("{LEAST}{more}"));
+        let error = job.and_then(|job| job.check_paths()).unwrap_err().to_string();
         let path = folder.path().join("job.toml");
         let expected = format!("{}:{place}: ", path.display());
         assert!(error.starts_with(&expected), "{more}\n{error}\nexpected {place}");

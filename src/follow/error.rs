@@ -1,0 +1,95 @@
+//! Why does the live generation stay?
+
+use super::guard::GuardError;
+use crate::build::BuildError;
+use crate::dataflow::control::JobError;
+use crate::index::error::IndexError;
+use crate::input::splits::InputError;
+use crate::rebuild::files::FileError;
+use crate::rebuild::history::HistoryError;
+use crate::rebuild::job_file::JobFileError;
+use crate::text::stop_words::StopWordsError;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a rebuild failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// A pattern of the job file matches nothing any more.
+    #[error(transparent)]
+    JobFile(#[from] JobFileError),
+    /// The sources cannot be listed.
+    #[error("cannot read the sources")]
+    Input(#[from] InputError),
+    /// A file of the sources cannot be read.
+    #[error("cannot read the sources")]
+    File(#[from] FileError),
+    /// The list of stop words cannot be read.
+    #[error(transparent)]
+    StopWords(#[from] StopWordsError),
+    /// A folder of the index cannot be used.
+    #[error("{}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// Another rebuild of this index is under way.
+    #[error("{}: another rebuild is under way", folder.display())]
+    Busy {
+        /// The folder that it has locked.
+        folder: PathBuf,
+    },
+    /// The index is one of several processes.
+    #[error("the index has shards; a rebuild works on indexes of one process")]
+    Shards,
+    /// The guards of the job file.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    /// The index cannot be read or written.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The build failed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A dataflow failed, or the rebuild was told to end.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The history cannot be written.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+}
+
+impl FollowError {
+    pub(super) fn folder(path: &Path, source: io::Error) -> Self {
+        Self::Folder { path: path.to_path_buf(), source }
+    }
+
+    /// The message with those of all causes, on one line.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let more = error.to_string();
+            if !text.ends_with(&more) {
+                text = format!("{text}: {more}");
+            }
+            cause = error.source();
+        }
+        text.replace('\n', " ")
+    }
+
+    /// The end of the job that this error is, if it is one.
+    pub fn job(&self) -> Option<&JobError> {
+        match self {
+            Self::Job(error) => Some(error),
+            Self::Build(error) => error.job(),
+            _ => None,
+        }
+    }
+}

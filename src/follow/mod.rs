@@ -1,0 +1,189 @@
+//! How is an index brought up to date with its sources? The job `rebuild` as a call: a job file in,
+//! a [`Record`] out.
+//!
+//! ```text
+//! list the sources -> hash them -> compare with the live generation -> build -> guard -> publish
+//! ```
+//!
+//! Files whose hashes are those of the live generation have not changed. If any has, or one came or went, or
+//! the settings are others, the index is built anew, and published if the guards let it. Whatever fails,
+//! the live generation stays.
+
+mod error;
+mod guard;
+mod look;
+
+pub use error::FollowError;
+pub use guard::GuardError;
+pub use look::{How, Planned};
+
+use crate::build::{BuildOptions, BuildReport, Input, Notes, Prepared};
+use crate::dataflow::control::Control;
+use crate::index::manifest::Manifest;
+use crate::index::publish::current;
+use crate::input::splits::Plan;
+use crate::rebuild::history::{self, FOLDER, Outcome, Record};
+use crate::rebuild::job_file::{BuildKeys, JobFile};
+use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopWords;
+use look::Looked;
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The file that a rebuild locks while it runs, in the folder of the history.
+const LOCK: &str = "LOCK";
+
+/// What is known of the sources' files, in the same folder.
+const FILES: &str = "files.json";
+
+/// One attempt to bring an index up to date.
+pub struct Rebuild<'a> {
+    /// What is asked.
+    pub job: &'a JobFile,
+    /// Ends the attempt when it is told to. A control serves one attempt.
+    pub control: Arc<Control>,
+    /// What asked for it, for the manifest.
+    pub command: String,
+    /// Receives remarks.
+    pub notes: Option<Notes>,
+}
+
+impl Rebuild<'_> {
+    /// Says what a rebuild would do now, and writes nothing.
+    ///
+    /// # Errors
+    /// What would make the rebuild fail before it builds.
+    pub fn plan(&self) -> Result<Planned, FollowError> {
+        let looked = self.look(&mut Stages::default())?;
+        looked.check(self.job)?;
+        Ok(looked.planned)
+    }
+
+    /// Rebuilds if the sources have changed; writes the record of it into the history, whatever
+    /// happens. `attempt` is its number, from 1.
+    ///
+    /// # Errors
+    /// Why the live generation stays. The record is in the history all the same, unless another
+    /// rebuild is under way or the history cannot be written.
+    pub fn run(&self, attempt: u32) -> Result<Record, FollowError> {
+        let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
+        let folder = self.job.index.join(FOLDER);
+        fs::create_dir_all(&folder).map_err(|source| FollowError::folder(&folder, source))?;
+        let _lock = lock(&folder)?;
+        let mut record = Record { started, attempt, ..Record::default() };
+        let mut stages = Stages::default();
+        let result = self
+            .attempt(&mut record, &mut stages)
+            // A job that is told to end also fails elsewhere; that it was told is the reason.
+            .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
+        record.seconds = began.elapsed().as_secs_f64();
+        record.stages = stages.seconds;
+        if let Err(error) = &result {
+            record.outcome = Outcome::Failed;
+            record.reason = Some(error.chain());
+        }
+        // What a failed rebuild could not read is told by its reason.
+        let live = current(&self.job.index).ok().flatten();
+        if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
+            record.generation = Some(live.generation);
+            record.documents.live = live.statistics.documents;
+            record.runs = live.runs.len() as u32;
+            record.index_bytes = live.files.iter().map(|file| file.bytes).sum();
+        }
+        history::append(&self.job.index, &record)?;
+        result.map(|()| record)
+    }
+
+    fn attempt(&self, record: &mut Record, stages: &mut Stages) -> Result<(), FollowError> {
+        let looked = self.look(stages)?;
+        record.inputs = looked.planned.inputs;
+        looked.check(self.job)?;
+        let Looked { planned, plan, mut known, live, .. } = looked;
+        if planned.how == How::Nothing {
+            record.outcome = Outcome::Unchanged;
+            known.generation = live.as_ref().map_or(0, |live| live.generation);
+        } else {
+            let report = stages.time("build", || self.build(plan, live.as_ref()))?;
+            record.outcome = Outcome::Published;
+            record.read_bytes = report.read_bytes;
+            record.skipped = report.skipped.values().sum();
+            known.generation = report.generation;
+        }
+        known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        Ok(())
+    }
+
+    /// Builds everything, and publishes it if the guards let it.
+    fn build(&self, plan: Plan, live: Option<&Manifest>) -> Result<BuildReport, FollowError> {
+        let mut options = self.options()?;
+        options.input = Input::Plan(plan);
+        let (guard, live) = (self.job.guard, live.map(|live| live.statistics.documents));
+        options.accept =
+            Some(Box::new(move |manifest| Ok(guard::check(&guard, live, &manifest.statistics)?)));
+        Ok(Prepared::new(options)?.run()?)
+    }
+
+    /// The options of a build, as the job file has them.
+    fn options(&self) -> Result<BuildOptions, FollowError> {
+        let keys: &BuildKeys = &self.job.build;
+        let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
+        let stop_words = StopWords::from_option(&keys.stopwords)?;
+        options.analysis = Analysis { stemmer: keys.stemmer, stop_words };
+        options.form = keys.form;
+        options.indexer = keys.indexer.parse().expect("the job file's reader knows the indexers");
+        options.memory = keys.memory;
+        if let Some(bytes) = keys.max_document {
+            options.max_document = bytes;
+        }
+        options.merge = !keys.no_merge;
+        options.strict = keys.strict;
+        options.gpus = keys.gpus;
+        options.workers = self.workers();
+        options.command = self.command.clone();
+        options.control = self.control.clone();
+        options.notes = self.notes.clone();
+        Ok(options)
+    }
+
+    fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        self.job.build.workers.unwrap_or_else(cores)
+    }
+}
+
+/// Whether a rebuild of the index in the folder `index` is under way.
+pub fn is_running(index: &Path) -> bool {
+    let Ok(file) = File::open(index.join(FOLDER).join(LOCK)) else { return false };
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// Takes the lock of rebuilds.
+fn lock(folder: &Path) -> Result<File, FollowError> {
+    let path = folder.join(LOCK);
+    let open = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open.map_err(|source| FollowError::folder(&path, source))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(FollowError::Busy { folder: folder.to_path_buf() }),
+        Err(TryLockError::Error(source)) => Err(FollowError::folder(&path, source)),
+    }
+}
+
+/// Seconds of each stage.
+#[derive(Default)]
+struct Stages {
+    seconds: BTreeMap<String, f64>,
+}
+
+impl Stages {
+    fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        *self.seconds.entry(stage.to_string()).or_default() += began.elapsed().as_secs_f64();
+        done
+    }
+}

@@ -1,0 +1,305 @@
+//! Which files of the sources have changed since they were read? A hash of each, which is that of the
+//! manifest ([`input::hash`](crate::input::hash)), or, where the job trusts them, size and time.
+//!
+//! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast as
+//! many.
+
+use crate::input::hash::{CHUNK_BYTES, NAME};
+use crate::rebuild::job_file::Trust;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use thiserror::Error;
+use xxhash_rust::xxh3::Xxh3;
+
+/// A file as it was when its bytes were hashed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Where it is.
+    pub path: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// When it was last changed, in nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// Its inode: another file that is moved to its place has another.
+    pub inode: u64,
+    /// Hash of its bytes, as the manifest has it.
+    pub hash: String,
+}
+
+/// What was known of the files when a generation became live.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Known {
+    /// The generation.
+    pub generation: u32,
+    /// When they were looked at, in nanoseconds since 1970.
+    pub looked_ns: i64,
+    /// The files.
+    pub files: Vec<FileState>,
+}
+
+/// A file cannot be read or written.
+#[derive(Debug, Error)]
+#[error("{}", path.display())]
+pub struct FileError {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+fn file_error(path: &Path) -> impl Fn(io::Error) -> FileError + '_ {
+    |source| FileError { path: path.to_path_buf(), source }
+}
+
+/// A time stamp younger than this when it was looked at tells nothing: the file may have been written
+/// again within the clock's tick.
+const TICK_NS: i64 = 2_000_000_000;
+
+impl Known {
+    /// Reads what is known; nothing if the file is not there or is not whole, since all of it can be
+    /// found out again.
+    pub fn read(path: &Path) -> Self {
+        let text = fs::read(path).unwrap_or_default();
+        serde_json::from_slice(&text).unwrap_or_default()
+    }
+
+    /// Replaces the file by this, at once.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        let new = path.with_extension("tmp");
+        let write = || {
+            fs::write(&new, serde_json::to_vec(self)?)?;
+            fs::rename(&new, path)
+        };
+        write().map_err(file_error(path))
+    }
+
+    /// A file, by its path.
+    pub fn file(&self, path: &str) -> Option<&FileState> {
+        let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
+        Some(&self.files[at])
+    }
+
+    /// The hash of a file that is to be trusted since nothing of it seems to have changed.
+    fn trusted(&self, path: &str, now: &Metadata) -> Option<&str> {
+        let file = self.file(path)?;
+        let same = (file.bytes, file.mtime_ns, file.inode) == (now.len(), mtime_ns(now), now.ino());
+        (same && file.mtime_ns < self.looked_ns - TICK_NS).then_some(file.hash.as_str())
+    }
+}
+
+fn mtime_ns(metadata: &Metadata) -> i64 {
+    metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
+}
+
+/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. The files
+/// come back sorted by path.
+///
+/// # Errors
+/// When a file cannot be read, is not a plain file, or changes meanwhile.
+pub fn look(
+    paths: &[PathBuf],
+    trust: Trust,
+    known: &Known,
+    threads: usize,
+) -> Result<Known, FileError> {
+    let looked_ns = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
+    let mut files = Vec::with_capacity(paths.len());
+    let mut unknown = Vec::new();
+    for path in paths {
+        let metadata = fs::metadata(path).map_err(file_error(path))?;
+        if !metadata.is_file() {
+            let wrong = io::Error::other("a rebuild reads plain files only");
+            return Err(file_error(path)(wrong));
+        }
+        let text = path.display().to_string();
+        let hash = match trust {
+            Trust::Mtime => known.trusted(&text, &metadata).map(str::to_string),
+            Trust::Content => None,
+        };
+        if hash.is_none() {
+            unknown.push((files.len(), path));
+        }
+        files.push(FileState {
+            path: text,
+            bytes: metadata.len(),
+            mtime_ns: mtime_ns(&metadata),
+            inode: metadata.ino(),
+            hash: hash.unwrap_or_default(),
+        });
+    }
+    hash_all(&mut files, &unknown, threads)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Known { generation: 0, looked_ns, files })
+}
+
+/// Chunks that a thread takes together.
+const TASK_CHUNKS: u64 = 16;
+
+/// Hashes the files whose numbers are given with their paths.
+fn hash_all(
+    files: &mut [FileState],
+    unknown: &[(usize, &PathBuf)],
+    threads: usize,
+) -> Result<(), FileError> {
+    let chunks = |at: usize| files[at].bytes.div_ceil(CHUNK_BYTES);
+    let tasks: Vec<(usize, &PathBuf, u64)> = unknown
+        .iter()
+        .flat_map(|&(at, path)| {
+            let starts = (0..chunks(at)).step_by(TASK_CHUNKS as usize);
+            starts.map(move |first| (at, path, first))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let found: Mutex<HashMap<(usize, u64), Vec<u64>>> = Mutex::default();
+    let failure: Mutex<Option<FileError>> = Mutex::default();
+    let work = || {
+        let mut buffer = vec![0; CHUNK_BYTES as usize];
+        loop {
+            let Some(&(at, path, first)) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                return;
+            };
+            match hash_chunks(path, first, files[at].bytes, &mut buffer) {
+                Ok(hashes) => {
+                    found.lock().expect("no thread panics").insert((at, first), hashes);
+                }
+                Err(source) => {
+                    failure
+                        .lock()
+                        .expect("no thread panics")
+                        .get_or_insert(file_error(path)(source));
+                    next.store(tasks.len(), Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.min(tasks.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    if let Some(failure) = failure.into_inner().expect("no thread panics") {
+        return Err(failure);
+    }
+    let found = found.into_inner().expect("no thread panics");
+    for &(at, path) in unknown {
+        let now = fs::metadata(path).map_err(file_error(path))?;
+        let file = &mut files[at];
+        if (now.len(), mtime_ns(&now), now.ino()) != (file.bytes, file.mtime_ns, file.inode) {
+            let wrong = io::Error::other("the file changed while it was read");
+            return Err(file_error(path)(wrong));
+        }
+        let mut hash = Xxh3::new();
+        for first in (0..file.bytes.div_ceil(CHUNK_BYTES)).step_by(TASK_CHUNKS as usize) {
+            for chunk in &found[&(at, first)] {
+                hash.update(&chunk.to_le_bytes());
+            }
+        }
+        file.hash = format!("{NAME}:{:016x}", hash.digest());
+    }
+    Ok(())
+}
+
+/// The hashes of the chunks of a task.
+fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Result<Vec<u64>> {
+    let file = File::open(path)?;
+    let last = bytes.div_ceil(CHUNK_BYTES).min(first + TASK_CHUNKS);
+    (first..last)
+        .map(|chunk| {
+            let at = chunk * CHUNK_BYTES;
+            let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
+            file.read_exact_at(part, at)?;
+            Ok(xxhash_rust::xxh3::xxh3_64(part))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::hash::InputHash;
+    use std::time::Duration;
+
+    fn set_time(path: &Path, seconds_ago: u64) -> SystemTime {
+        let time = SystemTime::now() - Duration::from_secs(seconds_ago);
+        File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+        time
+    }
+
+    #[test]
+    fn hashes_are_those_of_the_manifest() {
+        let folder = tempfile::tempdir().unwrap();
+        let sizes = [0, 1, CHUNK_BYTES, 35 * CHUNK_BYTES + 7];
+        let paths: Vec<PathBuf> = sizes
+            .iter()
+            .map(|&size| {
+                let path = folder.path().join(size.to_string());
+                let bytes: Vec<u8> = (0..size).map(|at| (at * at >> 9) as u8).collect();
+                fs::write(&path, bytes).unwrap();
+                path
+            })
+            .collect();
+        for threads in [1, 3] {
+            let known = look(&paths, Trust::Content, &Known::default(), threads).unwrap();
+            assert!(known.files.is_sorted_by_key(|file| &file.path));
+            for file in &known.files {
+                let mut hash = InputHash::default();
+                hash.update(&fs::read(&file.path).unwrap());
+                assert_eq!(file.hash, format!("xxh3-1m:{:016x}", hash.digest()), "{}", file.path);
+            }
+        }
+    }
+
+    #[test]
+    fn time_stamps_are_trusted_where_they_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "before").unwrap();
+        let paths = [path.clone()];
+        let look = |trust, known: &Known| look(&paths, trust, known, 1).unwrap();
+        let fresh = look(Trust::Content, &Known::default());
+        let time = set_time(&path, 100);
+        let known = look(Trust::Content, &Known::default());
+        // Another content of the same length at the same time: only its bytes tell.
+        fs::write(&path, "behind").unwrap();
+        File::options().append(true).open(&path).unwrap().set_modified(time).unwrap();
+        assert_eq!(look(Trust::Mtime, &known).files, known.files);
+        assert_ne!(look(Trust::Content, &known).files, known.files);
+        // A file that was written when it was looked at is not trusted.
+        assert_ne!(look(Trust::Mtime, &fresh).files[0].hash, fresh.files[0].hash);
+        // Nor is one that was moved to its place, with its time.
+        let other = folder.path().join("b");
+        fs::write(&other, "beside").unwrap();
+        File::options().append(true).open(&other).unwrap().set_modified(time).unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert_ne!(look(Trust::Mtime, &known).files[0].hash, known.files[0].hash);
+    }
+
+    #[test]
+    fn what_is_known_comes_back_or_is_found_out_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("files.json");
+        assert_eq!(Known::read(&path), Known::default());
+        fs::write(folder.path().join("a"), "text").unwrap();
+        let known = look(&[folder.path().join("a")], Trust::Content, &Known::default(), 1).unwrap();
+        known.write(&path).unwrap();
+        assert_eq!(Known::read(&path), known);
+        fs::write(&path, "{\"generation\": 1").unwrap();
+        assert_eq!(Known::read(&path), Known::default());
+        let missing = look(&[folder.path().join("z")], Trust::Content, &known, 1).unwrap_err();
+        assert!(missing.to_string().ends_with("/z"));
+        look(&[folder.path().to_path_buf()], Trust::Content, &known, 1).unwrap_err();
+    }
+}

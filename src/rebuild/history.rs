@@ -1,0 +1,196 @@
+//! What have the rebuilds of an index done? A line of JSON for each, in `INDEX/rebuild/history.jsonl`.
+//!
+//! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line, which
+//! is passed over and ended by the next.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The folder below that of the index where rebuilds keep what they remember.
+pub const FOLDER: &str = "rebuild";
+
+/// The file of the history in that folder.
+pub const HISTORY: &str = "history.jsonl";
+
+/// How a rebuild ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// A new generation is live.
+    Published,
+    /// The sources have not changed: the live generation stays.
+    Unchanged,
+    /// Something went wrong or is not as the guards ask: the live generation stays.
+    #[default]
+    Failed,
+}
+
+/// Files of the sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputCounts {
+    /// Files that are as they were, which were not read again.
+    pub unchanged: u64,
+    /// Files that were read before and have changed.
+    pub changed: u64,
+    /// Files that were not there.
+    pub added: u64,
+    /// Files that are not there any more.
+    pub removed: u64,
+}
+
+/// What became of the documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DocumentCounts {
+    /// Of the live generation after the rebuild.
+    pub live: u64,
+    /// Documents with a new name.
+    pub added: u64,
+    /// Documents with another content.
+    pub changed: u64,
+    /// Documents that are gone.
+    pub removed: u64,
+}
+
+/// A rebuild.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// When it began, in UTC.
+    pub started: String,
+    /// Seconds that it took.
+    pub seconds: f64,
+    /// Which attempt it was, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it failed.
+    pub reason: Option<String>,
+    /// The generation that is live behind it.
+    pub generation: Option<u32>,
+    /// Whether only what changed was indexed.
+    pub incremental: bool,
+    /// Files of the sources.
+    pub inputs: InputCounts,
+    /// What became of the documents.
+    pub documents: DocumentCounts,
+    /// Records that are no documents, in the files that were read.
+    pub skipped: u64,
+    /// Bytes of the sources that were parsed.
+    pub read_bytes: u64,
+    /// Bytes of the live generation.
+    pub index_bytes: u64,
+    /// Its runs.
+    pub runs: u32,
+    /// Seconds of each stage.
+    pub stages: BTreeMap<String, f64>,
+}
+
+/// Why a history cannot be read or written.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HistoryError {
+    /// The file cannot be read or written.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// A line is not a record.
+    #[error("{}:{line}: this is not a record of a rebuild", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+/// Where the history of the index in the folder `index` lies.
+pub fn path(index: &Path) -> PathBuf {
+    index.join(FOLDER).join(HISTORY)
+}
+
+/// Adds a record to the history of the index in the folder `index`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn append(index: &Path, record: &Record) -> Result<(), HistoryError> {
+    let path = path(index);
+    let write = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let mut line = serde_json::to_string(record)?;
+        if ends_amid_a_line(&mut file)? {
+            line.insert(0, '\n');
+        }
+        line.push('\n');
+        file.write_all(line.as_bytes())?;
+        file.sync_all()
+    };
+    write().map_err(|source| HistoryError::Io { path: path.clone(), source })
+}
+
+fn ends_amid_a_line(file: &mut File) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+/// All records of the index in the folder `index`, the oldest first; none if there is no history.
+///
+/// # Errors
+/// When the file cannot be read, or a whole line of it is not a record.
+pub fn read(index: &Path) -> Result<Vec<Record>, HistoryError> {
+    let path = path(index);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        read => read.map_err(|source| HistoryError::Io { path: path.clone(), source })?,
+    };
+    let mut records = Vec::new();
+    for (line, text) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
+        match serde_json::from_slice(text) {
+            Ok(record) => records.push(record),
+            // The part of a line that a killed job left is no JSON.
+            Err(source) if !source.is_data() => {}
+            Err(source) => return Err(HistoryError::Line { path, line, source }),
+        }
+    }
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_back_and_parts_of_lines_do_no_harm() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), []);
+        let record = |generation| Record { generation: Some(generation), ..Record::default() };
+        append(folder.path(), &record(1)).unwrap();
+        let mut file = OpenOptions::new().append(true).open(path(folder.path())).unwrap();
+        file.write_all(b"{\"started\": \"2026").unwrap();
+        assert_eq!(read(folder.path()).unwrap(), [record(1)]);
+        append(folder.path(), &record(2)).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), [record(1), record(2)]);
+        file.write_all(b"{\"started\": 5}\n").unwrap();
+        let error = read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("history.jsonl:4: this is not a record"), "{error}");
+    }
+}

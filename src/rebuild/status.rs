@@ -1,0 +1,151 @@
+//! What do the rebuilds of an index tell those who watch them? An object of JSON, and the text format
+//! of Prometheus.
+
+use super::history::{Outcome, Record};
+use serde::Serialize;
+use std::fmt::Write;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// What monitoring asks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Folder of the index.
+    pub index: String,
+    /// Whether a rebuild is under way.
+    pub running: bool,
+    /// When the next one is due, in UTC, by the schedule.
+    pub next: Option<String>,
+    /// The live generation.
+    pub generation: Option<u32>,
+    /// Rebuilds that failed since the last one that did not.
+    pub failures: u64,
+    /// The last rebuild.
+    pub last: Option<Record>,
+    /// The last rebuild that published a generation.
+    pub last_published: Option<Record>,
+    /// The last rebuild that did not fail.
+    pub last_good: Option<Record>,
+}
+
+impl Status {
+    /// Looks at a history, the oldest record first.
+    pub fn new(
+        index: &Path,
+        history: &[Record],
+        generation: Option<u32>,
+        next: Option<String>,
+        running: bool,
+    ) -> Self {
+        let newest = |want: fn(&Record) -> bool| history.iter().rev().find(|r| want(r)).cloned();
+        let failed = |record: &&Record| record.outcome == Outcome::Failed;
+        Self {
+            index: index.display().to_string(),
+            running,
+            next,
+            generation,
+            failures: history.iter().rev().take_while(failed).count() as u64,
+            last: history.last().cloned(),
+            last_published: newest(|record| record.outcome == Outcome::Published),
+            last_good: newest(|record| record.outcome != Outcome::Failed),
+        }
+    }
+
+    /// The same in Prometheus' text format.
+    pub fn prometheus(&self) -> String {
+        let label = self.index.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let mut text = String::new();
+        let mut gauge = |name: &str, help: &str, value: Option<f64>| {
+            if let Some(value) = value {
+                let name = format!("millrace_rebuild_{name}");
+                // Writing to a string never fails.
+                _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+                _ = writeln!(text, "{name}{{index=\"{label}\"}} {value}");
+            }
+        };
+        let ended = |record: &Record| {
+            let started: jiff::Timestamp = record.started.parse().ok()?;
+            Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
+        };
+        let last = self.last.as_ref();
+        let good = self.last_good.as_ref();
+        let live = good.filter(|record| record.generation == self.generation);
+        gauge(
+            "running",
+            "Whether a rebuild is under way.",
+            Some(f64::from(u8::from(self.running))),
+        );
+        gauge(
+            "failures",
+            "Rebuilds that failed since the last good one.",
+            Some(self.failures as f64),
+        );
+        gauge("last_end_seconds", "When the last rebuild ended.", last.and_then(ended));
+        gauge("last_good_end_seconds", "When the last good rebuild ended.", good.and_then(ended));
+        gauge("last_duration_seconds", "How long the last rebuild took.", last.map(|r| r.seconds));
+        gauge("generation", "The live generation.", self.generation.map(f64::from));
+        gauge(
+            "documents",
+            "Documents of the live generation.",
+            live.map(|r| r.documents.live as f64),
+        );
+        gauge("index_bytes", "Bytes of the live generation.", live.map(|r| r.index_bytes as f64));
+        text
+    }
+}
+
+/// Replaces a file by `text` at once, so that whoever reads it never sees a part.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(format!(".{}.tmp", std::process::id()));
+    fs::write(&new, text)?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(outcome: Outcome, generation: u32, seconds: f64) -> Record {
+        let started = "2026-11-22T03:00:00Z".to_string();
+        Record { started, outcome, seconds, generation: Some(generation), ..Record::default() }
+    }
+
+    #[test]
+    fn the_last_records_tell_how_it_stands() {
+        let history = [
+            record(Outcome::Published, 1, 4.0),
+            record(Outcome::Unchanged, 1, 0.5),
+            record(Outcome::Failed, 1, 1.0),
+            record(Outcome::Failed, 1, 2.0),
+        ];
+        let status = Status::new(Path::new("a \"b\""), &history, Some(1), None, false);
+        assert_eq!(status.failures, 2);
+        assert_eq!(status.last_good.as_ref().unwrap().seconds, 0.5);
+        assert_eq!(status.last_published.as_ref().unwrap().seconds, 4.0);
+        let text = status.prometheus();
+        assert!(text.contains("millrace_rebuild_failures{index=\"a \\\"b\\\"\"} 2\n"), "{text}");
+        assert!(text.contains("millrace_rebuild_last_duration_seconds{index=\"a \\\"b\\\"\"} 2\n"));
+        let ended = 1_795_316_400.5f64;
+        assert!(
+            text.contains(&format!("last_good_end_seconds{{index=\"a \\\"b\\\"\"}} {ended}\n")),
+            "{text}"
+        );
+        for line in text.lines() {
+            assert!(line.starts_with("# ") || line.starts_with("millrace_rebuild_"), "{line}");
+        }
+    }
+
+    #[test]
+    fn an_index_without_a_history() {
+        let status = Status::new(Path::new("idx"), &[], None, None, true);
+        assert!(
+            status.last.is_none() && status.prometheus().contains("running{index=\"idx\"} 1\n")
+        );
+        serde_json::to_string(&status).unwrap();
+    }
+}
