@@ -19,6 +19,7 @@ pub mod encode;
 pub mod fgqp;
 pub mod flow;
 pub mod flush;
+pub mod frequencies;
 pub mod gather;
 pub mod index;
 pub mod index_tokens;
