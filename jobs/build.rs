@@ -10,8 +10,9 @@ use millrace::dataflow::together::TogetherError;
 use millrace::gpu::discover::Gpus;
 use millrace::index::error::IndexError;
 use millrace::index::list::{Form, ListCodec};
-use millrace::input::Format;
+use millrace::input::fields::Fields;
 use millrace::input::splits::InputError;
+use millrace::input::{Format, Unknown};
 use millrace::order::MAX_DOCUMENT_BYTES;
 use millrace::schedule::roles::RolesError;
 use millrace::text::analysis::Analysis;
@@ -51,9 +52,18 @@ pub(crate) struct Args {
 /// How an index is built: options that a bench has too.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct How {
-    /// How documents are found: auto, jsonl, tsv, text, html, warc or trec.
+    /// How documents are found: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
+    /// mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
+    /// A field of JSON or a column of CSV that names documents; if given again, where the one before
+    /// is missing (default: id, _id, pid, docid, docno).
+    #[arg(long = "id-field", value_name = "NAME")]
+    id_fields: Vec<String>,
+    /// A field of JSON or a column of CSV that is text; may be given more than once (default: title,
+    /// url, headings, text, body, passage, contents).
+    #[arg(long = "text-field", value_name = "NAME")]
+    text_fields: Vec<String>,
     /// english, porter, none, or another language by name.
     #[arg(long, default_value = "english")]
     stemmer: Stemmer,
@@ -103,6 +113,8 @@ impl How {
             StopWords::from_option(&self.stopwords).context("reading the stop words")?;
         options.analysis = Analysis { stemmer: self.stemmer, stop_words };
         options.format = self.format.0;
+        let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
+        options.fields = Fields { names, texts };
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
         options.strict = self.strict;
@@ -158,18 +170,23 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         }
         BuildError::Options(error) => Usage(format!("{}: {error}", option(&error))).into(),
         BuildError::Input(
-            error @ (InputError::UnknownFormat { .. }
+            error @ (InputError::UnknownFormat { unknown: Unknown::Binary, .. }
             | InputError::NotAFile { .. }
             | InputError::NothingInFolder { .. }),
         ) => anyhow::Error::from(BuildError::Input(error)).context("give --format"),
         BuildError::Devices(error) => anyhow::Error::from(error).context("--gpus"),
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => error.into(),
-        BuildError::NoDocuments { ref first_skipped, .. } => {
+        BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {
             for message in first_skipped {
                 say!("millrace: {message}");
             }
-            error.into()
+            let columns = skipped.contains_key("no text column");
+            let error = anyhow::Error::from(error);
+            if columns { error.context("give --text-field (and --id-field)") } else { error }
+        }
+        BuildError::NoText { .. } => {
+            anyhow::Error::from(error).context("give --format, or --text-field (and --id-field)")
         }
         // The exit status depends on what ended the job.
         BuildError::Together(TogetherError::Job(error)) => error.into(),

@@ -6,7 +6,7 @@ use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::input::Compression;
-use millrace::input::decoder::Decoder;
+use millrace::input::unpacked::Unpacked;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if input.path == millrace::input::splits::STDIN {
         bail!("the text came from standard input and is not kept");
     }
+    if input.path == millrace::input::splits::MEMORY {
+        bail!("the text came from the memory of a program and is not kept");
+    }
     let record = fetch(Path::new(&input.path), location.offset, location.bytes)
         .with_context(|| format!("fetching the text from {}", input.path))?;
     out.write_all(&record)?;
@@ -93,9 +96,12 @@ fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
         let generation = Generation::open(&args.index, false)?;
         let documents = generation.documents();
         let docid = match args.docid {
+            Some(docid) if generation.is_deleted(docid) => {
+                bail!("{index}: document {docid} is deleted")
+            }
             Some(docid) if docid < documents.len() => docid,
             Some(docid) => bail!(too_few(docid, documents.len().into())),
-            None => documents.find_name(name.as_bytes()).with_context(nobody)?,
+            None => generation.find_name(name.as_bytes()).with_context(nobody)?,
         };
         return Ok((generation, 0, docid));
     };
@@ -113,7 +119,7 @@ fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
             continue;
         }
         let generation = manifest.open(&args.index, shard, false)?;
-        if let Some(docid) = generation.documents().find_name(name.as_bytes()) {
+        if let Some(docid) = generation.find_name(name.as_bytes()) {
             return Ok((generation, manifest.shards[shard].first_docid, docid));
         }
     }
@@ -127,41 +133,17 @@ fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
 fn fetch(path: &Path, offset: u64, bytes: u32) -> anyhow::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
-    (&mut file).take(4).read_to_end(&mut head)?;
-    let compression = Compression::by_content(&head);
-    let mut record = Vec::new();
-    if compression == Compression::None {
+    (&mut file).take(8).read_to_end(&mut head)?;
+    let mut stream: Box<dyn Read> = if Compression::by_content(&head) == Compression::None {
         file.seek(SeekFrom::Start(offset))?;
-        file.take(u64::from(bytes)).read_to_end(&mut record)?;
+        Box::new(file)
     } else {
-        file.rewind()?;
-        let mut decoder = Decoder::new(compression, 27)?;
-        let (mut at, end) = (0u64, offset + u64::from(bytes));
-        let mut block = vec![0; 1 << 18];
-        let mut out = Vec::with_capacity(1 << 20);
-        'file: loop {
-            let n = file.read(&mut block)?;
-            let mut input = &block[..n];
-            loop {
-                out.clear();
-                let taken = decoder.decode(input, &mut out)?;
-                input = &input[taken..];
-                let from = offset.saturating_sub(at).min(out.len() as u64) as usize;
-                let until = end.saturating_sub(at).min(out.len() as u64) as usize;
-                record.extend_from_slice(&out[from..until]);
-                at += out.len() as u64;
-                if at >= end {
-                    break 'file;
-                }
-                if input.is_empty() && out.len() < out.capacity() {
-                    break;
-                }
-            }
-            if n == 0 {
-                break;
-            }
-        }
-    }
+        let mut stream = Unpacked::open(path)?;
+        std::io::copy(&mut stream.by_ref().take(offset), &mut std::io::sink())?;
+        Box::new(stream)
+    };
+    let mut record = Vec::new();
+    stream.by_ref().take(u64::from(bytes)).read_to_end(&mut record)?;
     if record.len() != bytes as usize {
         bail!(
             "byte {offset}: expected a record of {bytes} bytes, found {}: the file has changed since",

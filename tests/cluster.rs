@@ -4,6 +4,7 @@ mod damaged;
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
 mod killed;
+mod models;
 
 use crate::util::*;
 use millrace::index::format::VERSION;

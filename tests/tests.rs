@@ -6,6 +6,7 @@ mod btree;
 mod cli;
 mod cluster;
 mod codecs;
+mod collections;
 mod effectiveness;
 mod emulation;
 mod engines;
@@ -17,8 +18,10 @@ mod generate;
 mod gpu;
 mod gpu_indexer;
 mod layers;
+mod library;
 mod parallel;
 mod queries;
+mod query_lines;
 mod rebuild;
 mod records;
 mod streaming;
@@ -30,7 +33,11 @@ mod crash;
 #[cfg(debug_assertions)]
 mod damage;
 #[cfg(debug_assertions)]
+mod deletions;
+#[cfg(debug_assertions)]
 mod faults;
+#[cfg(debug_assertions)]
+mod golden;
 #[cfg(debug_assertions)]
 mod harm;
 #[cfg(debug_assertions)]

@@ -52,6 +52,14 @@ pub enum BuildError {
         /// The first: path and reason.
         first: String,
     },
+    /// There are documents, and none of them has an indexed term.
+    #[error("no text in any of {documents} documents: {seen}")]
+    NoText {
+        /// The documents.
+        documents: u32,
+        /// What the input looks like.
+        seen: String,
+    },
     /// A document has the name of another one, and the build is strict.
     #[error(
         "{count} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}"

@@ -11,6 +11,7 @@ use crate::gpu::discover::Gpus;
 use crate::index::list::Form;
 use crate::index::manifest::Manifest;
 use crate::input::Format;
+use crate::input::fields::Fields;
 use crate::input::memory::{Documents, OwnedDocument};
 use crate::input::splits::Plan;
 use crate::order::MAX_DOCUMENT_BYTES;
@@ -143,6 +144,8 @@ pub struct BuildOptions {
     pub input: Input,
     /// How documents are found in files; found out for each file if none is given.
     pub format: Option<Format>,
+    /// Which fields of JSON and columns of CSV in files are names and text.
+    pub fields: Fields,
     /// How text becomes terms; English by default.
     pub analysis: Analysis,
     /// How postings are coded.
@@ -187,6 +190,7 @@ impl BuildOptions {
             index: index.into(),
             input,
             format: None,
+            fields: Fields::default(),
             analysis: Analysis::default(),
             form: Form::default(),
             indexer: Indexer::default(),

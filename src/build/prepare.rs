@@ -119,7 +119,9 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = Walk { index: Some(options.index.clone()) };
-                Plan::walked(paths, options.format, &walk)?
+                let mut plan = Plan::walked(paths, options.format, &walk)?;
+                plan.fields = options.fields.clone();
+                plan
             }
             Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),

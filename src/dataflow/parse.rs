@@ -11,18 +11,23 @@ use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
 use crate::dictionary::group::Local;
+use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
+use crate::input::csv::CsvParser;
 use crate::input::document::{self, Document, Name, Sink, Skip};
+use crate::input::fields::Fields;
 use crate::input::html::HtmlParser;
 use crate::input::jsonl::JsonlParser;
+use crate::input::mediawiki::MediawikiParser;
 use crate::input::piece::{Piece, Skipped};
+use crate::input::plaintext::PlaintextParser;
 use crate::input::splits::Plan;
 use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
 use crate::input::warc::WarcParser;
-use crate::input::{Format, plain};
+use crate::input::{Format, json_values, plain};
 use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +65,9 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
             let mut parser = {
                 let memo_bytes = build.budget.memo() as usize;
                 let analysis = build.analysis.clone();
-                Parser::<R>::new(analysis, build.owners.clone(), memo_bytes, build.max_document)
+                let fields = &build.plan.fields;
+                let owners = build.owners.clone();
+                Parser::<R>::new(analysis, owners, memo_bytes, (build.max_document, fields))
             };
             move |_frontiers| {
                 input.for_each(|cap, data| {
@@ -99,6 +106,9 @@ pub(super) struct Parser<R> {
     html: HtmlParser,
     warc: WarcParser,
     trec: TrecParser,
+    csv: CsvParser,
+    plaintext: PlaintextParser,
+    mediawiki: MediawikiParser,
 }
 
 impl<R: Regroup> Parser<R> {
@@ -106,20 +116,23 @@ impl<R: Regroup> Parser<R> {
         analysis: Analysis,
         owners: Arc<Owners>,
         memo_bytes: usize,
-        max_document: u64,
+        (max_document, fields): (u64, &Fields),
     ) -> Self {
         Self {
             max_document,
             regroup: R::new(analysis, owners, memo_bytes),
-            jsonl: JsonlParser::new(),
+            jsonl: JsonlParser::with_fields(fields.clone()),
             tsv: TsvParser::new(),
             html: HtmlParser::new(),
             warc: WarcParser::new(max_document),
             trec: TrecParser::new(),
+            csv: CsvParser::new(fields.clone()),
+            plaintext: PlaintextParser::new(),
+            mediawiki: MediawikiParser::new(),
         }
     }
 
-    pub(super) fn parse(&mut self, plan: &Plan, piece: Piece) -> (Vec<R::Group>, Batch) {
+    pub(super) fn parse(&mut self, plan: &Plan, mut piece: Piece) -> (Vec<R::Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
@@ -127,10 +140,13 @@ impl<R: Regroup> Parser<R> {
             offset: piece.offset,
             max_document: self.max_document,
         };
+        if piece.format == Format::Json {
+            json_values::to_lines(&mut piece.bytes);
+        }
         let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
         let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
         match piece.format {
-            Format::Jsonl => {
+            Format::Jsonl | Format::Json => {
                 self.jsonl.parse(records, &mut sink);
                 batch.lines = lines();
             }
@@ -138,6 +154,12 @@ impl<R: Regroup> Parser<R> {
                 self.tsv.parse(records, &mut sink);
                 batch.lines = lines();
             }
+            Format::Plaintext => {
+                self.plaintext.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            Format::Csv => batch.lines = self.csv.parse(&piece.head, records, &mut sink),
+            Format::Mediawiki => batch.lines = self.mediawiki.parse(records, &mut sink),
             // Records take the place of lines.
             Format::Warc => batch.lines = self.warc.parse(records, piece.ends_input, &mut sink),
             Format::Trec => self.trec.parse(records, &mut sink),
@@ -156,7 +178,9 @@ impl<R: Regroup> Parser<R> {
                 }
             }
         }
-        (self.regroup.finish(), batch)
+        let groups = self.regroup.finish();
+        batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
+        (groups, batch)
     }
 }
 
@@ -184,6 +208,7 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             return;
         }
         let length = self.regroup.document(document.text);
+        let content = hash(document.text);
         let location = Location {
             offset: self.offset + document.offset as u64,
             bytes: document.bytes as u32,
@@ -193,7 +218,7 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Name::Given(name) => name,
             Name::Missing => "",
         };
-        self.batch.push(name, document.line, length, location);
+        self.batch.push(name, document.line, length, location, content);
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {

@@ -2,7 +2,9 @@
 //! are specified in `docs/FORMAT.md`; `format.rs` has the constants.
 
 pub mod check;
+pub mod deletions;
 pub mod documents;
+pub mod draft;
 pub mod error;
 pub mod format;
 pub mod generation;

@@ -5,6 +5,8 @@
 //! many came at a time: it speaks when no further byte could change its answer.
 
 use super::Format;
+use super::machine::{Csv, Json, MachineBorders};
+use super::mediawiki;
 use super::trec;
 use super::warc::borders::WarcBorders;
 use crate::order::PIECE_BYTES;
@@ -37,6 +39,8 @@ pub(super) enum Borders {
     /// Records end with a mark.
     Marks(Marks),
     Warc(WarcBorders),
+    Json(MachineBorders<Json>),
+    Csv(MachineBorders<Csv>),
     /// Files are records: borders are no matter of bytes.
     Files,
 }
@@ -45,7 +49,12 @@ impl Borders {
     /// Makes the finder of a format; records over `max_document` bytes are too long.
     pub(super) fn new(format: Format, max_document: u64) -> Self {
         match format {
-            Format::Jsonl | Format::Tsv => Self::Marks(Marks::new(LINE_END, max_document)),
+            Format::Json => Self::Json(MachineBorders::new(max_document)),
+            Format::Csv => Self::Csv(MachineBorders::new(max_document)),
+            Format::Mediawiki => Self::Marks(Marks::new(mediawiki::PAGE_END, max_document)),
+            Format::Jsonl | Format::Tsv | Format::Plaintext => {
+                Self::Marks(Marks::new(LINE_END, max_document))
+            }
             Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document)),
             Format::Warc => Self::Warc(WarcBorders::new(max_document)),
             Format::Text | Format::Html => Self::Files,
@@ -57,6 +66,8 @@ impl Borders {
         match self {
             Self::Marks(marks) => marks.find(bytes),
             Self::Warc(warc) => warc.find(bytes, ended),
+            Self::Json(json) => json.find(bytes),
+            Self::Csv(csv) => csv.find(bytes),
             Self::Files => Found::Nothing,
         }
     }
@@ -66,15 +77,19 @@ impl Borders {
         match self {
             Self::Marks(marks) => marks.forget(),
             Self::Warc(warc) => warc.forget(gone),
+            Self::Json(json) => json.forget(),
+            Self::Csv(csv) => csv.forget(),
             Self::Files => {}
         }
     }
 
     /// Looks for the end of a record that is dropped, of which `bytes` are what is there.
-    pub(super) fn drop_record(&self, bytes: &[u8]) -> Gone {
+    pub(super) fn drop_record(&mut self, bytes: &[u8]) -> Gone {
         match self {
             Self::Marks(marks) => marks.drop_record(bytes),
             Self::Warc(_) => WarcBorders::drop_record(bytes),
+            Self::Json(json) => json.drop_record(bytes),
+            Self::Csv(csv) => csv.drop_record(bytes),
             Self::Files => Gone { bytes: bytes.len(), end_bytes: 0, whole: false },
         }
     }

@@ -7,8 +7,10 @@
 
 use super::Format;
 use super::borders::{Borders, Found};
+use super::machine::{Csv, Machine};
 use super::piece::{Piece, Skipped};
 use crate::order::PIECE_BYTES;
+use std::sync::Arc;
 
 /// Cuts the uncompressed streams of one split.
 pub struct Cutter {
@@ -20,6 +22,8 @@ pub struct Cutter {
     /// Where `piece.bytes` end in the input's stream.
     end: u64,
     piece: Piece,
+    /// The first record of the input, of CSV.
+    head: Option<Arc<[u8]>>,
     /// Where a record that is too long began, while it is dropped.
     dropping: Option<u64>,
     /// The current input is at its end.
@@ -39,6 +43,7 @@ impl Cutter {
             input: 0,
             end: 0,
             piece: empty(format, 0, 0, 0),
+            head: None,
             dropping: None,
             ended: false,
         }
@@ -49,6 +54,7 @@ impl Cutter {
         self.input = input;
         self.end = 0;
         self.ended = false;
+        self.head = None;
         self.borders = Borders::new(self.format, self.max_document);
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
@@ -186,14 +192,24 @@ impl Cutter {
         let mut next = empty(self.format, input, offset, PIECE_BYTES.max(rest.len()));
         next.bytes.extend_from_slice(rest);
         piece.bytes.truncate(len);
-        std::mem::replace(piece, next)
+        let mut piece = std::mem::replace(piece, next);
+        if self.format == Format::Csv {
+            piece.head = self.head.get_or_insert_with(|| csv_head(&piece)).clone();
+        }
+        piece
     }
+}
+
+/// The first record of the input that the piece begins; nothing if it was dropped.
+fn csv_head(piece: &Piece) -> Arc<[u8]> {
+    let end = Csv::default().next(&piece.bytes, 0).unwrap_or(piece.bytes.len());
+    if piece.offset == 0 { piece.bytes[..end].into() } else { Arc::default() }
 }
 
 fn empty(format: Format, input: u32, offset: u64, room: usize) -> Piece {
     let bytes = if room == 0 { Vec::new() } else { Vec::with_capacity(room + STEP_BYTES) };
-    let (files, skipped) = Default::default();
-    Piece { input, format, offset, bytes, files, ends_input: false, skipped }
+    let (files, head, skipped) = Default::default();
+    Piece { input, format, offset, bytes, files, head, ends_input: false, skipped }
 }
 
 #[cfg(test)]

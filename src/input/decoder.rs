@@ -1,7 +1,9 @@
 //! How do the bytes of a file become the stream that its documents stand in?
 
 use super::Compression;
+use super::bzip2::Bzip2;
 use super::gzip::Gzip;
+use super::xz::Xz;
 use super::zstd::Zstd;
 use thiserror::Error;
 
@@ -37,6 +39,10 @@ pub enum Decoder {
     Gzip(Box<Gzip>),
     /// Zstandard of any number of frames.
     Zstd(Zstd),
+    /// bzip2 of any number of streams.
+    Bzip2(Box<Bzip2>),
+    /// xz of any number of streams.
+    Xz(Xz),
 }
 
 impl Decoder {
@@ -49,6 +55,8 @@ impl Decoder {
             Compression::None => Self::Plain,
             Compression::Gzip => Self::Gzip(Box::default()),
             Compression::Zstd => Self::Zstd(Zstd::new(window_log)?),
+            Compression::Bzip2 => Self::Bzip2(Box::default()),
+            Compression::Xz => Self::Xz(Xz::new(window_log)?),
         })
     }
 
@@ -74,6 +82,8 @@ impl Decoder {
             }
             Self::Gzip(gzip) => gzip.decode(input, out),
             Self::Zstd(zstd) => zstd.decode(input, out),
+            Self::Bzip2(bzip2) => bzip2.decode(input, out),
+            Self::Xz(xz) => xz.decode(input, out),
         }
     }
 
@@ -81,11 +91,13 @@ impl Decoder {
     ///
     /// # Errors
     /// When it ends too early.
-    pub fn finish(&self) -> Result<(), DecodeError> {
+    pub fn finish(&mut self) -> Result<(), DecodeError> {
         match self {
             Self::Plain => Ok(()),
             Self::Gzip(gzip) => gzip.finish(),
             Self::Zstd(zstd) => zstd.finish(),
+            Self::Bzip2(bzip2) => bzip2.finish(),
+            Self::Xz(xz) => xz.finish(),
         }
     }
 }
@@ -103,6 +115,26 @@ mod tests {
                 .filename(vec![b'n'; i % 7])
                 .extra(vec![7; i * 3])
                 .write(&mut file, flate2::Compression::fast());
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn bzip2(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for part in parts {
+            let mut e = ::bzip2::write::BzEncoder::new(&mut file, ::bzip2::Compression::fast());
+            e.write_all(part).unwrap();
+            e.finish().unwrap();
+        }
+        file
+    }
+
+    fn xz(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = Vec::new();
+        for part in parts {
+            let mut e = liblzma::write::XzEncoder::new(&mut file, 0);
             e.write_all(part).unwrap();
             e.finish().unwrap();
         }
@@ -182,6 +214,8 @@ mod tests {
                 (Compression::None, whole.clone()),
                 (Compression::Gzip, gzip(&parts)),
                 (Compression::Zstd, zstd(&parts)),
+                (Compression::Bzip2, bzip2(&parts)),
+                (Compression::Xz, xz(&parts)),
             ] {
                 prop_assert_eq!(decode(compression, &file, block, room), (whole.clone(), Ok(())));
             }
@@ -189,11 +223,16 @@ mod tests {
 
         #[test]
         fn law_a_cut_keeps_what_stood_before(part in prop::collection::vec(any::<u8>(), 1..2000), cut in any::<prop::sample::Index>()) {
-            let file = gzip(std::slice::from_ref(&part));
-            let cut = cut.index(file.len());
-            let (got, end) = decode(Compression::Gzip, &file[..cut], 100, 100);
-            prop_assert!(part.starts_with(&got));
-            prop_assert_eq!(end, Err(DecodeError::CutShort));
+            for (compression, file) in [
+                (Compression::Gzip, gzip(std::slice::from_ref(&part))),
+                (Compression::Bzip2, bzip2(std::slice::from_ref(&part))),
+                (Compression::Xz, xz(std::slice::from_ref(&part))),
+            ] {
+                let cut = cut.index(file.len());
+                let (got, end) = decode(compression, &file[..cut], 100, 100);
+                prop_assert!(part.starts_with(&got));
+                prop_assert_eq!(end, Err(DecodeError::CutShort));
+            }
         }
 
         /// A member that comes byte by byte is inflated step by step, one that comes at once as a
@@ -219,6 +258,8 @@ mod tests {
             for (compression, mut file) in [
                 (Compression::Gzip, gzip(std::slice::from_ref(&part))),
                 (Compression::Zstd, zstd(std::slice::from_ref(&part))),
+                (Compression::Bzip2, bzip2(std::slice::from_ref(&part))),
+                (Compression::Xz, xz(std::slice::from_ref(&part))),
             ] {
                 let at = flip.index(file.len());
                 file[at] ^= 1 << bit;

@@ -147,6 +147,23 @@ pub enum Skip {
     /// A TREC document does not end before the next begins, or the input ends.
     #[error("a <DOC> without </DOC>")]
     NoDocEnd,
+    /// A dump's page does not end before the input does.
+    #[error("a <page> without </page>")]
+    NoPageEnd,
+    /// A dump's page has no title.
+    #[error("a <page> without <title>")]
+    NoTitle,
+    /// No column of a CSV file is known as text.
+    #[error("no column is known as text; one has to be named")]
+    NoTextColumn,
+    /// A CSV record has more fields than the head.
+    #[error("{found} fields, where the head has {expected}")]
+    TooManyFields {
+        /// Fields of the head.
+        expected: usize,
+        /// Fields of the record.
+        found: usize,
+    },
     /// There is text, but no TREC document.
     #[error("no <DOC>")]
     NoDoc,
@@ -234,6 +251,10 @@ impl Skip {
             Skip::NoDocno => "no <DOCNO>",
             Skip::NoDocEnd => "no </DOC>",
             Skip::NoDoc => "no <DOC>",
+            Skip::NoPageEnd => "no </page>",
+            Skip::NoTitle => "no <title>",
+            Skip::NoTextColumn => "no text column",
+            Skip::TooManyFields { .. } => "too many fields",
         }
     }
 }

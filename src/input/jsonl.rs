@@ -2,10 +2,10 @@
 //!
 //! - A line of white space alone is ignored; a line ends with LF or CRLF; the file may begin with the
 //!   byte order mark of UTF-8.
-//! - The name is the value of `id`, else of `_id`, `docid` or `docno`: a string, or a number as it is
+//! - The name is the value of `id`, else of `_id`, `pid`, `docid` or `docno`: a string, or a number as it is
 //!   written. Of one key given twice the first value counts. Values of another kind, and empty
 //!   strings, are no names. A name that is not UTF-8 gets U+FFFD where it is not.
-//! - The text is what the strings `title`, `url`, `text`, `body` and `contents` say, in order of
+//! - The text is what the strings `title`, `url`, `headings`, `text`, `body`, `passage` and `contents` say, in order of
 //!   appearance and with one newline between them. `null` is as if the member were not there; any
 //!   other value makes the record no document. A record without text is an empty document.
 //! - Everything else is stepped over, but has to be JSON, with values up to 128 deep. Two liberties:
@@ -21,6 +21,7 @@
 use std::ops::Range;
 
 use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
+use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::{Buffer, Scan};
 
@@ -28,7 +29,7 @@ use super::scan::{Buffer, Scan};
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
 
 /// The rank of a name that was not found; better ones are smaller.
-const NO_NAME: usize = 4;
+const NO_NAME: usize = usize::MAX;
 
 /// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ struct Buffers {
     short: Buffer,
     /// A name that was made valid.
     name: String,
+    /// What was asked for, if anything was.
+    fields: Option<Fields>,
 }
 
 /// What a record holds.
@@ -73,6 +76,13 @@ impl JsonlParser {
     /// Makes a parser for this processor.
     pub fn new() -> Self {
         Self::with(Scan::best())
+    }
+
+    /// Makes a parser that takes names and text from these fields.
+    pub fn with_fields(fields: Fields) -> Self {
+        let mut parser = Self::new();
+        parser.buffers.fields = (!fields.is_default()).then_some(fields);
+        parser
     }
 
     /// Makes a parser for each way of scanning that this processor has, the fastest last, with the
@@ -167,14 +177,19 @@ impl Role {
         Some(match rest {
             [b'i', b'd', b'"', ..] => (Role::Name(0), 3),
             [b'_', b'i', b'd', b'"', ..] => (Role::Name(1), 4),
-            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (Role::Name(2), 6),
-            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (Role::Name(3), 6),
+            [b'p', b'i', b'd', b'"', ..] => (Role::Name(2), 4),
+            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (Role::Name(3), 6),
+            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (Role::Name(4), 6),
             [b't', b'i', b't', b'l', b'e', b'"', ..] => (Role::Text("title"), 6),
             [b'u', b'r', b'l', b'"', ..] => (Role::Text("url"), 4),
             [b't', b'e', b'x', b't', b'"', ..] => (Role::Text("text"), 5),
             [b'b', b'o', b'd', b'y', b'"', ..] => (Role::Text("body"), 5),
             [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => {
                 (Role::Text("contents"), 9)
+            }
+            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (Role::Text("passage"), 8),
+            [b'h', b'e', b'a', b'd', b'i', b'n', b'g', b's', b'"', ..] => {
+                (Role::Text("headings"), 9)
             }
             _ => return None,
         })
@@ -216,6 +231,12 @@ impl Buffers {
     #[inline(always)]
     fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<Role, Bad> {
         cursor.begin_key()?;
+        if self.fields.is_some() {
+            let key = cursor.string()?;
+            let role = self.asked_role(cursor, &key);
+            cursor.colon()?;
+            return Ok(role);
+        }
         let role = match Role::at(&cursor.bytes[cursor.at..]) {
             Some((role, bytes)) => {
                 cursor.at += bytes;
@@ -228,6 +249,19 @@ impl Buffers {
         };
         cursor.colon()?;
         Ok(role)
+    }
+
+    /// The role of a key where fields were asked for.
+    #[cold]
+    fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+        let key = unfolded(cursor, key, &mut self.short);
+        let Some(fields) = &self.fields else { return Role::Other };
+        match fields.name_rank(key) {
+            // A field is one or the other.
+            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => Role::Name(rank),
+            _ if fields.is_text(key) => Role::Text("--text-field"),
+            _ => Role::Other,
+        }
     }
 
     #[cold]

@@ -11,28 +11,37 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod borders;
+pub mod bzip2;
+pub mod csv;
 pub mod cutter;
 pub mod decoder;
 pub mod document;
+pub mod fields;
 pub mod folder;
 pub mod gzip;
 pub mod hash;
 pub mod html;
 mod json;
+pub mod json_values;
 pub mod jsonl;
+mod machine;
+pub mod mediawiki;
 pub mod memory;
 pub mod piece;
 mod pipe;
 pub mod plain;
+pub mod plaintext;
 mod scan;
 #[cfg(target_arch = "x86_64")]
 mod scan_x86;
+mod seen;
 pub mod splits;
 pub mod trec;
 pub mod tsv;
 pub mod unpacked;
 pub mod warc;
 mod whole;
+pub mod xz;
 pub mod zstd;
 
 /// How documents lie in a file.
@@ -50,6 +59,14 @@ pub enum Format {
     Warc,
     /// SGML as TREC hands it out; see [`trec`].
     Trec,
+    /// JSON objects that may go over lines, in an array or not; see [`json_values`].
+    Json,
+    /// Records of fields, the first of which names the columns; see [`csv`].
+    Csv,
+    /// Name, white space, text a line; see [`plaintext`].
+    Plaintext,
+    /// A dump of MediaWiki; see [`mediawiki`].
+    Mediawiki,
 }
 
 /// How a file is compressed.
@@ -61,11 +78,17 @@ pub enum Compression {
     Gzip,
     /// Zstandard.
     Zstd,
+    /// bzip2.
+    Bzip2,
+    /// xz.
+    Xz,
 }
 
 /// A name that is no format's.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("expected jsonl, tsv, text, html, warc or trec, found `{found}`")]
+#[error(
+    "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `{found}`"
+)]
 pub struct UnknownFormat {
     /// The name.
     pub found: String,
@@ -75,21 +98,19 @@ pub struct UnknownFormat {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unknown {
-    /// A format that is known, but not read.
-    #[error(
-        "this is {format}, a format that this version does not read; it reads jsonl, tsv, text, html, warc and trec"
-    )]
-    NotRead {
-        /// The format's usual name.
-        format: &'static str,
-    },
+    /// An index in the form in which indexes are exchanged.
+    #[error("this is an index, not documents (CIFF); give it to `millrace import`")]
+    Ciff,
     /// The bytes are not text.
-    #[error("these are binary data, not text; if they are text, name the format")]
+    #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
     /// The text is in UTF-16.
     #[error("this is UTF-16 text; convert it to UTF-8")]
     Utf16,
 }
+
+/// Endings that names of compressed files have behind those of their formats.
+pub const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zstd", ".bz2", ".xz"];
 
 /// Bytes in which a NUL makes content binary.
 const BINARY_HEAD_BYTES: usize = 8192;
@@ -99,8 +120,18 @@ const HEAD_LINES: usize = 100;
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 6] =
-        [Format::Jsonl, Format::Tsv, Format::Text, Format::Html, Format::Warc, Format::Trec];
+    pub const ALL: [Format; 10] = [
+        Format::Jsonl,
+        Format::Tsv,
+        Format::Text,
+        Format::Html,
+        Format::Warc,
+        Format::Trec,
+        Format::Json,
+        Format::Csv,
+        Format::Plaintext,
+        Format::Mediawiki,
+    ];
 
     /// Whether each file is one document.
     pub fn file_is_document(self) -> bool {
@@ -116,21 +147,27 @@ impl Format {
             Format::Html => "html",
             Format::Warc => "warc",
             Format::Trec => "trec",
+            Format::Json => "json",
+            Format::Csv => "csv",
+            Format::Plaintext => "plaintext",
+            Format::Mediawiki => "mediawiki",
         }
     }
 
     /// Tells the format by the extension of a file's name, a compression's extension left aside,
-    /// capital or not: jsonl, json and ndjson; tsv; txt, text, md and markdown; html and htm; warc and
-    /// wet; trec, trectext and trecweb.
+    /// capital or not: jsonl, json and ndjson; tsv; csv; plaintext; txt, text, md and markdown; html and
+    /// htm; warc and wet; trec, trectext and trecweb.
     pub fn by_name(path: &Path) -> Option<Format> {
         let extension = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let mut found = extension(path)?;
-        if matches!(found.as_str(), "gz" | "zst" | "zstd") {
+        if COMPRESSED.iter().any(|ending| ending[1..] == found) {
             found = extension(Path::new(path.file_stem()?))?;
         }
         match found.as_str() {
             "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
             "tsv" => Some(Format::Tsv),
+            "csv" => Some(Format::Csv),
+            "plaintext" => Some(Format::Plaintext),
             "txt" | "text" | "md" | "markdown" => Some(Format::Text),
             "html" | "htm" => Some(Format::Html),
             "warc" | "wet" => Some(Format::Warc),
@@ -142,13 +179,14 @@ impl Format {
     /// Tells the format by the first bytes of the uncompressed content, of which some thousand are
     /// enough. It is WARC or TREC if it begins with the head of a WARC record, or with `<DOC>` and a
     /// `<DOCNO>` or `</DOC>` behind; it is HTML if it begins with `<!doctype html` or `<html`. A first
-    /// `{` makes it JSON lines; it is TSV if the first line, and three of four of the
+    /// `{` makes it JSON lines, or JSON over lines if the first line breaks off where it may; so does `[`
+    /// before `{`; it is TSV if the first line, and three of four of the
     /// lines at the head, have a tab behind a first field without white space; else it is text, and
     /// so is an empty file.
     ///
     /// # Errors
-    /// [`Unknown`] if this is a dump of MediaWiki, UTF-16, or not text: a NUL among the first bytes, or more
-    /// than 30 % of `head` not UTF-8.
+    /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 % of `head` not
+    /// UTF-8, or more than 1 % control characters.
     pub fn by_content(head: &[u8]) -> Result<Format, Unknown> {
         if plain::is_utf16(head) {
             return Err(Unknown::Utf16);
@@ -171,18 +209,71 @@ impl Format {
             return Ok(Format::Html);
         }
         if begins(b"<mediawiki") {
-            return Err(Unknown::NotRead { format: "a dump of MediaWiki" });
+            return Ok(Format::Mediawiki);
         }
         if memchr::memchr(0, &head[..head.len().min(BINARY_HEAD_BYTES)]).is_some() {
             return Err(Unknown::Binary);
         }
-        if begin.starts_with(b"{") {
-            return Ok(Format::Jsonl);
+        match begin {
+            [b'{', ..] if goes_on_over_lines(begin) => return Ok(Format::Json),
+            [b'{', ..] => return Ok(Format::Jsonl),
+            [b'[', rest @ ..] if matches!(rest.trim_ascii_start(), [b'{' | b']', ..]) => {
+                return Ok(Format::Json);
+            }
+            _ => {}
         }
-        if invalid_bytes(head) * 10 > head.len() * 3 {
+        if invalid_bytes(head) * 10 > head.len() * 3 || control_bytes(head) * 100 > head.len() {
             return Err(Unknown::Binary);
         }
-        Ok(if is_tsv(head) { Format::Tsv } else { Format::Text })
+        Ok(match () {
+            () if is_tsv(head) => Format::Tsv,
+            () if is_csv(begin) => Format::Csv,
+            () => Format::Text,
+        })
+    }
+}
+
+/// Whether the object that `head` begins with does not end on its line, although nothing is wrong: the
+/// line ends where JSON may be broken.
+fn goes_on_over_lines(head: &[u8]) -> bool {
+    let Some(end) = memchr::memchr(b'\n', head) else { return false };
+    matches!(head[..end].trim_ascii_end(), [.., b'{' | b'[' | b',' | b':'])
+}
+
+/// Counts the bytes of control characters that no text has.
+fn control_bytes(head: &[u8]) -> usize {
+    let is = |byte: &&u8| **byte < b' ' && !matches!(**byte, 0x08..=b'\r' | 0x1a | 0x1b);
+    head.iter().filter(is).count()
+}
+
+/// Tells whether the first line looks like the head of CSV: fields parted by commas or semicolons, of
+/// which one names documents, and one is text.
+fn is_csv(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.trim_ascii_end().to_ascii_lowercase();
+    let fields = fields::Fields::default();
+    [b',', b';'].iter().any(|separator| {
+        let mut names =
+            line.split(|byte| byte == separator).map(|name| name.trim_ascii().trim_ascii_quotes());
+        let any = |found: bool, is: bool| found || is;
+        let (mut name, mut text, mut count) = (false, false, 0);
+        for field in &mut names {
+            name = any(name, fields.name_rank(field).is_some());
+            text = any(text, fields.is_text(field));
+            count += 1;
+        }
+        count > 1 && name && text
+    })
+}
+
+/// Takes the quotes off a field.
+trait TrimQuotes {
+    fn trim_ascii_quotes(&self) -> &[u8];
+}
+
+impl TrimQuotes for [u8] {
+    fn trim_ascii_quotes(&self) -> &[u8] {
+        self.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(self)
     }
 }
 
@@ -224,6 +315,8 @@ impl fmt::Display for Compression {
             Compression::None => "none",
             Compression::Gzip => "gzip",
             Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+            Compression::Xz => "xz",
         })
     }
 }
@@ -246,13 +339,15 @@ impl FromStr for Format {
 }
 
 impl Compression {
-    /// Tells the compression by the first bytes of a file, of which 4 are enough.
+    /// Tells the compression by the first bytes of a file, of which 6 are enough.
     pub fn by_content(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
             // A skippable frame of Zstandard, with which some of its tools begin.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
             _ => Compression::None,
         }
     }
@@ -272,6 +367,8 @@ mod tests {
             ("d.tsv.zstd", Some(Format::Tsv)),
             ("e.Markdown", Some(Format::Text)),
             ("f.md.gz", Some(Format::Text)),
+            ("d.CSV.bz2", Some(Format::Csv)),
+            ("d.plaintext.xz", Some(Format::Plaintext)),
             ("tsv", None),
             ("g.gz", None),
             ("h.tsv.gz.gz", None),
@@ -293,7 +390,10 @@ mod tests {
             assert_eq!(format.to_string().parse(), Ok(format));
         }
         let error = "TSV".parse::<Format>().unwrap_err();
-        assert_eq!(error.to_string(), "expected jsonl, tsv, text, html, warc or trec, found `TSV`");
+        assert_eq!(
+            error.to_string(),
+            "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `TSV`"
+        );
     }
 
     #[test]
@@ -322,7 +422,17 @@ mod tests {
             (b"\xef\xbb\xbf\n<!DOCTYPE html>", Ok(Format::Html)),
             (b"<html lang=en>", Ok(Format::Html)),
             (b"<HTML\n>", Ok(Format::Html)),
-            (b"<mediawiki x", Err(Unknown::NotRead { format: "a dump of MediaWiki" })),
+            (b"<mediawiki x", Ok(Format::Mediawiki)),
+            (b"[ {\"id\": 1}]", Ok(Format::Json)),
+            (b"[]", Ok(Format::Json)),
+            (b"[1] a note", Ok(Format::Text)),
+            (b"{\n \"id\": 1", Ok(Format::Json)),
+            (b"{\"id\": 1,\n\"text\": 2}", Ok(Format::Json)),
+            (b"{\"id\": \"broken\n{\"id\": 1}", Ok(Format::Jsonl)),
+            (b"id,\"text\"\r\n1,x\n", Ok(Format::Csv)),
+            (b"Title;ID\n", Ok(Format::Csv)),
+            (b"a text, with an id\n", Ok(Format::Text)),
+            (b"\x01\x02 protobuf \x0f", Err(Unknown::Binary)),
             (b"PK\x03\x04\x00\x00", Err(Unknown::Binary)),
             (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
             (b"\xff\xfe{\0", Err(Unknown::Utf16)),
@@ -345,6 +455,8 @@ mod tests {
         assert_eq!(Compression::by_content(b"\x1f\x8b\x08\x00"), Compression::Gzip);
         assert_eq!(Compression::by_content(b"\x28\xb5\x2f\xfd"), Compression::Zstd);
         assert_eq!(Compression::by_content(b"\x5e\x2a\x4d\x18\x04"), Compression::Zstd);
+        assert_eq!(Compression::by_content(b"BZh91A"), Compression::Bzip2);
+        assert_eq!(Compression::by_content(b"\xfd7zXZ\0"), Compression::Xz);
         for head in [&b""[..], b"\x1f", b"\x28\xb5\x2f", b"{\"id\"", b"\x60\x2a\x4d\x18"] {
             assert_eq!(Compression::by_content(head), Compression::None);
         }

@@ -1,6 +1,7 @@
 //! What flows from the reader of a file to a parser?
 
 use super::Format;
+use std::sync::Arc;
 
 /// Some megabytes of a split that end at a record border: the unit that is parsed, timed, ordered
 /// and placed.
@@ -15,6 +16,8 @@ pub struct Piece {
     pub bytes: Vec<u8>,
     /// Number of each file and where it ends in `bytes`, where a file is a document; else empty.
     pub files: Vec<(u32, usize)>,
+    /// The first record of the input, where it says what the others mean; else empty.
+    pub head: Arc<[u8]>,
     /// The input's stream ends with the piece.
     pub ends_input: bool,
     /// What was passed over on the way to this piece.

@@ -1,6 +1,7 @@
 //! Which files is the input made of, in which order, and which of them are read as one stream?
 
-use super::{Compression, Format, Unknown};
+use super::fields::Fields;
+use super::{COMPRESSED, Compression, Format, Unknown};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -21,7 +22,7 @@ pub struct Input {
     /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
-    /// file given by itself is its file name. Without `.gz` or `.zst`.
+    /// file given by itself is its file name. Without `.gz` and the like.
     pub name: String,
     /// Its size when the job began.
     pub bytes: u64,
@@ -45,6 +46,8 @@ pub struct Plan {
     pub inputs: Vec<Input>,
     /// All splits in order.
     pub splits: Vec<Split>,
+    /// Which fields of records are names and text.
+    pub fields: Fields,
     /// Files of folders that no format claims.
     pub ignored: u64,
     /// What else was passed over in folders.
@@ -85,13 +88,12 @@ pub enum InputError {
         source: io::Error,
     },
     /// No format was given, and neither the name nor the content tells it.
-    #[error("{path}: {source}; its format has to be named")]
+    #[error("{path}: {unknown}")]
     UnknownFormat {
         /// The file.
         path: String,
         /// What was found.
-        #[source]
-        source: Unknown,
+        unknown: Unknown,
     },
     /// The format of a pipe or a device would have to be found from bytes that can be read once.
     #[error("{path}: this is not a plain file, so that its format has to be named")]
@@ -101,7 +103,7 @@ pub enum InputError {
     },
     /// A folder has no file that millrace reads.
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .tsv .txt .text .md .markdown .html .htm .warc .wet .trec, also with .gz or .zst); a format that is named reads all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
     )]
     NothingInFolder {
         /// The folder.
@@ -153,7 +155,19 @@ impl Opened {
 }
 
 /// Bytes that are read to find a format.
-const HEAD_BYTES: u64 = 64 << 10;
+pub(super) const HEAD_BYTES: u64 = 64 << 10;
+/// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
+const BZIP2_HEAD_BYTES: u64 = 1 << 20;
+
+/// Reads the bytes from which a format is found.
+fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    stream.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
+    if Compression::by_content(&head) == Compression::Bzip2 {
+        stream.take(BZIP2_HEAD_BYTES - HEAD_BYTES).read_to_end(&mut head)?;
+    }
+    Ok(head)
+}
 
 /// The path of standard input, in arguments and in messages.
 pub const STDIN: &str = "-";
@@ -215,7 +229,7 @@ impl Plan {
 
     /// A plan of some of the files, for which `keep` says so, by their numbers.
     pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut plan = Self::empty();
+        let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
         let files = self.inputs.iter().enumerate();
         let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
         plan.inputs = files.map(|(_, input)| input.clone()).collect();
@@ -224,9 +238,9 @@ impl Plan {
     }
 
     fn empty() -> Self {
-        let (inputs, splits, passed) = Default::default();
+        let (inputs, splits, fields, passed) = Default::default();
         let (pipes, memory) = Default::default();
-        Self { inputs, splits, ignored: 0, passed, pipes, memory }
+        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory }
     }
 
     fn add(
@@ -246,7 +260,11 @@ impl Plan {
             return self.add_folder(argument, format, walk);
         }
         let name = argument.file_name().unwrap_or(argument.as_os_str());
-        let format = match format.or_else(|| format_of_name(argument)) {
+        let named = match format {
+            Some(format) => Some(format),
+            None => format_of_name(argument)?,
+        };
+        let format = match named {
             Some(format) => format,
             None => format_of_content(argument)?,
         };
@@ -261,9 +279,9 @@ impl Plan {
     /// The plan of one input that is read once and is open already.
     pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
         let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
-        let passed = Passed::default();
+        let (fields, passed) = (Fields::default(), Passed::default());
         let (inputs, splits) = (vec![input], vec![split]);
-        Self { inputs, splits, ignored: 0, passed, pipes, memory: true }
+        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory: true }
     }
 
     /// Whether standard input or documents in memory are a part of it, which only this process has.
@@ -274,6 +292,7 @@ impl Plan {
     /// A hash of what the plan depends on: name, size and format of every input.
     pub fn digest(&self) -> u64 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        hash.update(format!("{:?}\n", self.fields).as_bytes());
         for Input { name, bytes, format, .. } in &self.inputs {
             hash.update(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
         }
@@ -324,9 +343,8 @@ impl Plan {
         let format = match format {
             Some(format) => format,
             None => {
-                let mut head = Vec::new();
                 let error = |e| io_error(STDIN, e);
-                io::stdin().take(HEAD_BYTES).read_to_end(&mut head).map_err(error)?;
+                let head = read_head(io::stdin()).map_err(error)?;
                 let format = content_format(STDIN, &head)?;
                 let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
                 let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -347,7 +365,9 @@ impl Plan {
         let before = self.inputs.len();
         let mut passed = std::mem::take(&mut self.passed);
         let walked = walk.files(folder, &mut passed, |path| {
-            let Some(format) = format.or_else(|| format_of_name(&path)) else {
+            // A file that is not what its name says is none of ours, in a folder.
+            let named = format.or_else(|| format_of_name(&path).ok().flatten());
+            let Some(format) = named else {
                 self.ignored += 1;
                 return Ok(());
             };
@@ -371,8 +391,7 @@ impl Plan {
     fn add_file(&mut self, path: PathBuf, name: &Path, format: Format) -> Result<(), InputError> {
         let bytes = metadata(&path)?.len();
         let name = name.to_string_lossy();
-        let name =
-            [".gz", ".zst", ".zstd"].iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
+        let name = COMPRESSED.iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
         self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format });
         Ok(())
     }
@@ -416,7 +435,7 @@ impl Plan {
         let before = file.metadata().map_err(error)?;
         let mut start = Vec::new();
         let mut reader = file.try_clone().map_err(error)?;
-        reader.by_ref().take(4).read_to_end(&mut start).map_err(error)?;
+        reader.by_ref().take(6).read_to_end(&mut start).map_err(error)?;
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
@@ -449,7 +468,7 @@ impl Plan {
             (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
             (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
         };
-        let compression = match pipe.peek::<4>() {
+        let compression = match pipe.peek::<6>() {
             Ok(start) => Compression::by_content(start),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
                 pipes.insert(input, pipe);
@@ -488,23 +507,38 @@ fn format_of_content(path: &Path) -> Result<Format, InputError> {
     if !metadata(path)?.is_file() {
         return Err(InputError::NotAFile { path: shown });
     }
-    let mut head = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head))
-        .map_err(|e| io_error(&shown, e))?;
+    let head = File::open(path).and_then(read_head).map_err(|e| io_error(&shown, e))?;
     content_format(&shown, &head)
 }
 
-/// Finds the format from a file's name. The disks of TREC and many crawls are in files named as
-/// text, whose first bytes leave no doubt.
-fn format_of_name(path: &Path) -> Option<Format> {
-    let format = Format::by_name(path)?;
-    if format == Format::Text
-        && let Ok(records @ (Format::Trec | Format::Warc)) = format_of_content(path)
-    {
-        return Some(records);
+/// Finds the format from a file's name, if that has a known ending. Where an ending is used for
+/// more than one format, the first bytes decide, if they leave no doubt: the disks of TREC and many
+/// crawls are in files named as text, and JSON may be lines, an array, or objects over several lines.
+///
+/// # Errors
+/// When a file that is named as text is not.
+fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> {
+    use Format::{Json, Jsonl, Mediawiki, Text, Trec, Warc};
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let named = Format::by_name(path);
+    if bare.ends_with(".ciff") {
+        let (path, unknown) = (path.display().to_string(), Unknown::Ciff);
+        return Err(InputError::UnknownFormat { path, unknown });
     }
-    Some(format)
+    let xml = bare.ends_with(".xml");
+    if !xml && !matches!(named, Some(Text | Jsonl)) {
+        return Ok(named);
+    }
+    Ok(match (named, format_of_content(path)) {
+        (Some(Jsonl), Ok(found @ (Json | Jsonl))) => Some(found),
+        (Some(Text), Ok(found @ (Trec | Warc | Mediawiki))) => Some(found),
+        (Some(Text), Err(error @ InputError::UnknownFormat { unknown: Unknown::Binary, .. })) => {
+            return Err(error);
+        }
+        (None, Ok(found @ (Trec | Mediawiki))) => Some(found),
+        (named, _) => named,
+    })
 }
 
 /// Finds the format from the first bytes of a file, decompressed if need be.
@@ -514,7 +548,7 @@ fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
     let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
     decoder.decode(head, &mut text).map_err(unreadable)?;
     Format::by_content(&text)
-        .map_err(|source| InputError::UnknownFormat { path: path.to_string(), source })
+        .map_err(|unknown| InputError::UnknownFormat { path: path.to_string(), unknown })
 }
 
 #[cfg(test)]

@@ -10,3 +10,4 @@ pub mod stemmer;
 pub mod stop_words;
 pub mod tokenizer;
 pub mod trie_collection;
+pub mod wikitext;

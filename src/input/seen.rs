@@ -1,0 +1,46 @@
+//! What does an input look like, of which no document has any text? For the message that says so.
+
+#![forbid(unsafe_code)]
+
+use super::splits::{HEAD_BYTES, Plan};
+use super::{Format, json_values, unpacked};
+use std::io::Read;
+
+impl Plan {
+    /// What the first input looks like and what to try, for a message that no document has text.
+    pub fn what_is_there(&self) -> String {
+        let Some(input) = self.inputs.first() else { return "there is no input".to_string() };
+        let seen = match self.first_fields() {
+            Some(fields) if !fields.is_empty() => format!(
+                "its first record has the fields {}, and text is looked for in {}",
+                fields.join(", "),
+                self.fields.wanted()
+            ),
+            _ => "if it is something else, its format has to be named".to_string(),
+        };
+        format!("{} was read as {}; {seen}", self.path(0), input.format)
+    }
+
+    /// The names of the fields of the first input's first record, where records have any.
+    fn first_fields(&self) -> Option<Vec<String>> {
+        let input = self.inputs.first()?;
+        let mut head = vec![0; HEAD_BYTES as usize];
+        let mut stream = unpacked::Unpacked::open(input.path.as_ref()?).ok()?;
+        let mut len = 0;
+        while let Ok(n @ 1..) = stream.read(&mut head[len..]) {
+            len += n;
+        }
+        head.truncate(len);
+        if input.format == Format::Json {
+            json_values::to_lines(&mut head);
+        }
+        if !matches!(input.format, Format::Json | Format::Jsonl) {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&head);
+        let first = text.lines().find(|line| !line.trim().is_empty())?;
+        let record: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(first).ok()?;
+        Some(record.keys().cloned().collect())
+    }
+}
