@@ -3,6 +3,7 @@
 use crate::Usage;
 use millrace::build::Peers;
 use millrace::cluster::hosts::Hosts;
+use millrace::cluster::seal::Secret;
 use millrace::index::list::{Form, ListCodec};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -29,6 +30,10 @@ pub(crate) struct Workers {
     /// How long to wait for the other processes to come, in seconds.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     wait: u64,
+    /// File whose content all processes of the job share, and nobody else: messages that were not
+    /// sealed with it are refused.
+    #[arg(long, value_name = "FILE")]
+    secret: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -58,6 +63,9 @@ impl Workers {
             Some(_) if n == 1 => {
                 Err(Usage("--hostfile goes with two --processes or more".into()).into())
             }
+            _ if n == 1 && self.secret.is_some() => {
+                Err(Usage("--secret goes with two --processes or more".into()).into())
+            }
             _ if n == 1 => Ok(None),
             Some(path) => Ok(Some(Hosts::read(path, n, process)?)),
             None => Ok(Some(Hosts::local(n, process))),
@@ -66,7 +74,13 @@ impl Workers {
 
     /// The processes of a build; none if there is only this one.
     pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
-        Ok(self.hosts()?.map(|hosts| Peers { hosts, wait: self.wait() }))
+        let (hosts, secret) = (self.hosts()?, self.secret()?);
+        Ok(hosts.map(|hosts| Peers { hosts, wait: self.wait(), secret }))
+    }
+
+    /// What the processes of this job know, and nobody else.
+    pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
+        Ok(self.secret.as_deref().map_or(Ok(Secret::none()), Secret::read)?)
     }
 
     /// How long to wait for the other processes.

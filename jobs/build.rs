@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     options.workers = workers.count()?;
     options.peers = workers.peers()?;
     if !quiet {
-        options.notes = Some(Arc::new(|note| eprintln!("millrace: {note}")));
+        options.notes = Some(Arc::new(|note| say!("millrace: {note}")));
         options.progress = bar();
     }
     give_back_large_buffers(args.memory);
@@ -179,7 +179,7 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Job(error) => error.into(),
         BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {
             for message in first_skipped {
-                eprintln!("millrace: {message}");
+                say!("millrace: {message}");
             }
             let columns = skipped.contains_key("no text column");
             let error = anyhow::Error::from(error);
@@ -217,7 +217,7 @@ fn print_totals(report: &BuildReport) {
             0 => String::new(),
             n => format!("; {} duplicate names", show_count(n)),
         };
-        eprintln!(
+        say!(
             "{index}: {} documents, {} postings in {} shards in {seconds:.2} s; generation {}{duplicates}",
             show_count(whole.documents),
             show_count(whole.postings),
@@ -254,5 +254,5 @@ fn print_totals(report: &BuildReport) {
             line += &format!("; {} {what}", show_count(n));
         }
     }
-    eprintln!("{line}");
+    say!("{line}");
 }

@@ -37,23 +37,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])?;
     let Some(report) = report else {
         for problem in &problems {
-            eprintln!("{}", chain(problem));
+            say!("{}", chain(problem));
         }
         anyhow::bail!("{}: {} problems", args.index.display(), problems.len());
     };
     if !args.common.quiet {
         let index = args.index.display();
         for path in &report.debris {
-            eprintln!(
+            say!(
                 "{index}: {} is left from a job that died; the next build removes it",
                 path.display()
             );
+        }
+        if report.being_written {
+            say!("{index}: a job is writing to this index; the live generation was checked");
         }
         let shards = match report.shards {
             0 => String::new(),
             n => format!(" in {n} shards"),
         };
-        eprintln!(
+        say!(
             "{index}: sound: {} documents, {} terms, {} postings{shards}; {} checked in {seconds:.2} s",
             show_count(report.documents),
             show_count(report.terms),

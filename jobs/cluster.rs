@@ -2,15 +2,18 @@
 
 use crate::args::Workers;
 use millrace::cluster::hosts::Hosts;
+use millrace::cluster::line::SealedLine;
 use millrace::cluster::links::Outcome;
 use millrace::dataflow::control::Control;
 pub(crate) use millrace::dataflow::together::{Cluster, Setting};
 use millrace::dataflow::together::{Meeting, TogetherError, outcome_of};
-use std::net::TcpStream;
 use std::sync::Arc;
 
-fn meeting((hosts, workers): (Hosts, &Workers), (job, data): (&'static str, bool)) -> Meeting {
-    Meeting { hosts, wait: workers.wait(), job, data }
+fn meeting(
+    (hosts, workers): (Hosts, &Workers),
+    (job, data): (&'static str, bool),
+) -> anyhow::Result<Meeting> {
+    Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
 }
 
 /// Comes together with the other processes, does `work`, and tells them how it ended. `work` is also
@@ -19,9 +22,9 @@ pub(crate) fn together<T>(
     who: (Hosts, &Workers),
     what: (&'static str, bool),
     control: &Arc<Control>,
-    work: impl FnOnce(&Cluster, Vec<Option<TcpStream>>) -> anyhow::Result<T>,
+    work: impl FnOnce(&Cluster, Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let (cluster, lines) = meeting(who, what).join(control).map_err(plain)?;
+    let (cluster, lines) = meeting(who, what)?.join(control).map_err(plain)?;
     let done = work(&cluster, lines).map_err(|error| {
         // What the control knows comes before what followed from it.
         let error = error.downcast().map_or_else(|error| error, plain);
@@ -45,7 +48,10 @@ pub(crate) fn refuse(
     control: &Arc<Control>,
     error: anyhow::Error,
 ) -> anyhow::Error {
-    meeting(who, what).refuse(control, format!("{error:#}"));
+    // Who has no secret to speak with is not heard.
+    if let Ok(meeting) = meeting(who, what) {
+        meeting.refuse(control, format!("{error:#}"));
+    }
     error
 }
 

@@ -87,13 +87,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 pub(crate) fn notes(run: &Evaluation) {
     let judged = run.per_query.len();
     if run.without_hits > 0 {
-        eprintln!(
+        say!(
             "{}: {} of {judged} judged queries have no document in this run and count as 0",
-            run.run, run.without_hits
+            run.run,
+            run.without_hits
         );
     }
     if run.not_judged > 0 {
-        eprintln!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
+        say!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
     }
 }
 

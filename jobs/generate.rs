@@ -241,7 +241,7 @@ fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyho
     let mb_per_s = written.text_bytes as f64 / 1e6 / seconds;
     let common = &args.workers.common;
     if !common.quiet {
-        eprintln!(
+        say!(
             "{}: {} documents, {} tokens, {} of text, {} in {} files, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
             args.output.display(),
             show_count(documents),

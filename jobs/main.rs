@@ -2,8 +2,14 @@
 //!
 //! Exit status: 0 done, 1 failed, 2 wrong usage, 128 + n ended by signal n.
 
+// `say!` does not panic when nobody listens.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+#[macro_use]
+mod say;
 
 mod args;
 mod bench;
@@ -71,6 +77,7 @@ impl std::fmt::Display for Usage {
 impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
+    signals::refuse_no_file_size();
     millrace::dataflow::control::keep_panic_messages();
     let result = match Cli::parse().job {
         Job::Build(args) => build::run(&args),
@@ -90,7 +97,7 @@ fn main() -> ExitCode {
     if is_closed_output(&error) {
         return ExitCode::SUCCESS;
     }
-    eprintln!("millrace: {error:#}");
+    say!("millrace: {error:#}");
     match signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None if error.is::<Usage>() => ExitCode::from(2),

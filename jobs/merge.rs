@@ -66,8 +66,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.workers.common.quiet {
         let index = args.index.display();
         match generation {
-            None => eprintln!("{index}: one run: nothing to merge"),
-            Some(generation) => eprintln!(
+            None => say!("{index}: one run: nothing to merge"),
+            Some(generation) => say!(
                 "{index}: {runs} run(s) merged into one in {seconds:.2} s, generation {generation}"
             ),
         }

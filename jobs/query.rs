@@ -274,7 +274,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             asker.ask_in_background(Lines::new(queries))?;
         }
         let service = service.with_control(control.clone());
-        let report = service.run_with_others(answers(args.format), sockets)?;
+        let report = service.run_with_others(answers(args.format), (&hosts, sockets))?;
         totals(args, &report, None)
     })?;
     refused.end()
@@ -411,7 +411,7 @@ fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Re
         if let Some(note) = gpu.and_then(query_gpus::note) {
             line += &format!("; {note}");
         }
-        eprintln!("{line}");
+        say!("{line}");
     }
     let totals = json!({
         "job": "query",

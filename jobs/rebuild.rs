@@ -92,14 +92,14 @@ const LOOK: Duration = Duration::from_millis(500);
 impl Daemon {
     fn say(&self, text: &str) {
         if !self.quiet {
-            eprintln!("millrace: {text}");
+            say!("millrace: {text}");
         }
     }
 
     fn rebuild(&self, control: &Arc<Control>) -> Rebuild<'_> {
         let notes: Option<millrace::build::Notes> = match self.quiet {
             true => None,
-            false => Some(Arc::new(|note| eprintln!("millrace: {note}"))),
+            false => Some(Arc::new(|note| say!("millrace: {note}"))),
         };
         let command = crate::args::command();
         Rebuild { job: &self.job, control: control.clone(), command, notes }
@@ -158,7 +158,7 @@ impl Daemon {
                 return Err(failure.into());
             }
             let Err(error) = done else { return Ok(()) };
-            eprintln!("millrace: {error:#}");
+            say!("millrace: {error:#}");
             let Some(wait) = self.job.retry.before(attempt + 1) else { return Ok(()) };
             self.say(&format!("attempt {} follows in {} s", attempt + 1, wait.as_secs()));
             let until = Timestamp::now() + SignedDuration::try_from(wait)?;
@@ -229,8 +229,8 @@ impl Daemon {
             .status();
         match status {
             Ok(status) if status.success() => {}
-            Ok(status) => eprintln!("millrace: the command `{program}` ended with {status}"),
-            Err(error) => eprintln!("millrace: the command `{program}` cannot be run: {error}"),
+            Ok(status) => say!("millrace: the command `{program}` ended with {status}"),
+            Err(error) => say!("millrace: the command `{program}` cannot be run: {error}"),
         }
     }
 
@@ -251,7 +251,7 @@ impl Daemon {
         let Some(path) = &self.job.prometheus else { return };
         let written = self.status(next).and_then(|status| Ok(replace(path, &status.prometheus())?));
         if let Err(error) = written {
-            eprintln!("millrace: {}: {error:#}", path.display());
+            say!("millrace: {}: {error:#}", path.display());
         }
     }
 }

@@ -44,9 +44,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     })?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "docid     {}", first_docid + docid)?;
-    writeln!(out, "name      {}", String::from_utf8_lossy(name))?;
+    writeln!(out, "name      {}", visible(&String::from_utf8_lossy(name)))?;
     writeln!(out, "tokens    {length}")?;
-    writeln!(out, "input     {}", input.path)?;
+    writeln!(out, "input     {}", visible(&input.path))?;
     writeln!(out, "offset    {}", location.offset)?;
     writeln!(out, "bytes     {}", location.bytes)?;
     writeln!(out)?;
@@ -64,6 +64,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let totals = serde_json::json!({"job": "show", "docid": first_docid + docid});
     crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+}
+
+/// Makes control characters visible: a name comes from the input, and must not steer a terminal.
+fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            // What changes the direction of the text around it misleads as well.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(character.escape_unicode());
+            }
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// Finds the document: the generation, or the shard of it, that has it, the docid of the first one

@@ -3,6 +3,7 @@
 use millrace::dataflow::control::{Control, JobError};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// Lets the job end when a signal comes; a second one ends the process at once. A job that has not
@@ -20,12 +21,20 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
             control.fail(JobError::Signal(signal));
             if let Some(grace) = grace {
                 std::thread::sleep(grace);
-                eprintln!("millrace: {}", JobError::Signal(signal));
+                say!("millrace: {}", JobError::Signal(signal));
                 std::process::exit(128 + signal);
             }
         }
     })?;
     Ok(())
+}
+
+/// Turns a write beyond the greatest file size that is allowed (`ulimit -f`) into an error of that
+/// write, as on a full disk; by default the signal ends the process.
+pub(crate) fn refuse_no_file_size() {
+    let seen = Arc::new(AtomicBool::new(false));
+    // Without the handler the job runs all the same.
+    _ = signal_hook::flag::register(libc::SIGXFSZ, seen);
 }
 
 /// The signal that ended a job.

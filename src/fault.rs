@@ -152,7 +152,9 @@ mod enabled {
 
     pub(super) fn report() {
         if matches!(*PLAN, Plan::Count) {
-            eprintln!("storage operations: {}", OPERATIONS.load(Ordering::SeqCst));
+            use std::io::Write as _;
+            let operations = OPERATIONS.load(Ordering::SeqCst);
+            _ = writeln!(io::stderr(), "storage operations: {operations}");
         }
     }
 }

@@ -48,6 +48,9 @@
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`fault`] | how tests make every step fail |
 
+// A library has no say on standard error.
+#![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
+
 pub mod build;
 pub mod cluster;
 pub mod codec;

@@ -322,6 +322,24 @@ impl Budget {
         (self.memory / 16).max(8 << 20).ilog2().min(27)
     }
 
+    /// The largest window, in bytes, that one file at a time may have, the first that is not done:
+    /// a quarter of what may be under way is its own, and it may exceed the memory by a tenth.
+    pub fn longest_window(&self, workers: usize) -> u64 {
+        let own = self.under_way() * workers as u64 / 4 + self.memory / 10;
+        own.max(1 << self.window_log())
+    }
+
+    /// The least memory that lets a window of `bytes` be read, in whole 16 MiB.
+    pub fn least_for_window(bytes: u64, workers: usize) -> u64 {
+        const STEP: u64 = 16 << 20;
+        let fits = |memory: &u64| {
+            Self::new(*memory, workers).is_ok_and(|budget| budget.longest_window(workers) >= bytes)
+        };
+        let first = Self::least(workers).next_multiple_of(STEP);
+        // Below sixteen times the window, beyond which nothing else matters.
+        (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
+    }
+
     /// Bytes that a parser's memo may keep from piece to piece.
     pub fn memo(&self) -> u64 {
         self.worker / 6
@@ -412,6 +430,19 @@ mod tests {
         assert!(error.to_string().contains(&show_mib(Budget::least(16))), "{error}");
         assert!(Budget::new(LEAST_MEMORY - 1, 1).is_err());
         assert_eq!(Budget::new(1 << 40, 1).unwrap().run_limit, MOST_RUN_BYTES);
+    }
+
+    #[test]
+    fn the_memory_that_is_named_for_a_window_is_enough() {
+        for workers in [1, 2, 4, 16, 64] {
+            let least = Budget::least_for_window(1 << 27, workers);
+            assert!(least <= 2 << 30, "{workers} workers: {least}");
+            let before = Budget::new(least - (16 << 20), workers);
+            assert!(before.is_err() || before.unwrap().longest_window(workers) < 1 << 27);
+            let budget = Budget::new(least, workers).unwrap();
+            assert!(budget.longest_window(workers) >= 1 << 27);
+        }
+        assert!(Budget::new(1 << 30, 16).unwrap().longest_window(16) >= 1 << 27);
     }
 
     #[test]

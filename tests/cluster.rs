@@ -1,5 +1,6 @@
 //! Do several processes build and answer as one does, and do they end together?
 
+mod damaged;
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
 mod killed;
@@ -45,9 +46,14 @@ impl Hosts {
 
     /// Process `process` of a job; does not wait long for the others.
     fn job(&self, process: usize, args: &[OsString]) -> Job {
+        self.job_waiting("20", process, args)
+    }
+
+    /// The same, for so many seconds.
+    fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
         let n = self.addresses.len().to_string();
         millrace(args)
-            .args(["--wait", "20", "-n", &n, "-p", &process.to_string(), "--hostfile"])
+            .args(["--wait", seconds, "-n", &n, "-p", &process.to_string(), "--hostfile"])
             .arg(&self.path)
     }
 }
@@ -412,7 +418,7 @@ fn another_build_is_refused_and_a_stranger_is_not_heard() {
     // It says who it is, so that the other side can tell the same.
     assert!(String::from_utf8(said).unwrap().contains("\"build\":\""));
     let outcome = first.end().remove(0).expect_status(1);
-    outcome.says("process 1").says("has build another").says("the same build");
+    outcome.says("process 1").says("has protocol 1, this process 2").says("the same build");
 
     // The other way round: process 1 calls something that is another build.
     let hosts = Hosts::new(&scratch, 2);
@@ -420,7 +426,7 @@ fn another_build_is_refused_and_a_stranger_is_not_heard() {
     let second = Running::start([hosts.job(1, &arguments)]);
     let (mut line, _) = listener.accept().unwrap();
     line.write_all(&hello("another", 0, 1)).unwrap();
-    second.end().remove(0).expect_status(1).says("process 0").says("has build another");
+    second.end().remove(0).expect_status(1).says("process 0").says("has protocol 1");
     assert!(!index.exists());
 }
 

@@ -40,4 +40,6 @@ mod faults;
 #[cfg(debug_assertions)]
 mod golden;
 #[cfg(debug_assertions)]
+mod harm;
+#[cfg(debug_assertions)]
 mod sound;

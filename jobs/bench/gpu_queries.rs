@@ -213,7 +213,7 @@ impl Bench<'_> {
                 if wrong <= 3 {
                     let at = found.iter().zip(expected).position(|(a, b)| a != b);
                     let show = |hits: &[Hit]| at.and_then(|at| hits.get(at).copied());
-                    eprintln!(
+                    say!(
                         "{name}: query {:?}: {} hits, not {}; first difference at {at:?}: {:?}, not {:?}",
                         queries[planned.number].text,
                         found.len(),

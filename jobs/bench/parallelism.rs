@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     workers.sort_unstable();
     let bench = Bench { args, snapshot, queries, workers, arrivals };
     let mean = bench.mean_us(&bench.all());
-    eprintln!(
+    say!(
         "{} queries of {mean:.0} us in the mean on one worker, on {} cores",
         bench.queries.len(),
         cores
@@ -313,7 +313,7 @@ impl Point {
         }
         writeln!(std::io::stdout(), "{line}")?;
         let rate = if self.rate.is_finite() { format!("{:.0}/s", self.rate) } else { "all".into() };
-        eprintln!(
+        say!(
             "{figure:<10} {:<22} {rate:>9} {:>9.0} q/s  mean {:>9.0}  p50 {:>9.0}  p95 {:>9.0}  p99 {:>9.0}  taken to answered {:>9.0} us{notes}",
             self.way.name(),
             self.throughput(),
@@ -376,7 +376,7 @@ impl Bench<'_> {
                 if matches!(model, Model::DocpPi { .. }) {
                     let seconds = start.elapsed().as_secs_f64();
                     let name = Way { model, workers }.name();
-                    eprintln!("{name}: copied the shares in {seconds:.1} s");
+                    say!("{name}: copied the shares in {seconds:.1} s");
                 }
             }
         }

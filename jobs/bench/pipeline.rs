@@ -105,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     give_back_large_buffers(args.memory);
     let mut bench = Bench { args, workers, gpus, out: std::io::stdout() };
     if let Err(reason) = &bench.gpus {
-        eprintln!("left out: all that needs a GPU ({reason})");
+        say!("left out: all that needs a GPU ({reason})");
     }
     let wants = |figure| args.only.is_empty() || args.only.contains(&figure);
     if wants(Figure::Parsers) {
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if wants(Figure::Inflating) {
         match parts::inflating(&args.inputs)? {
             Some(row) => bench.row("inflating", row)?,
-            None => eprintln!("left out: inflating (no input is compressed)"),
+            None => say!("left out: inflating (no input is compressed)"),
         }
     }
     Ok(())
@@ -181,7 +181,7 @@ impl Bench<'_> {
             .filter(|(name, _)| *name != "figure")
             .map(|(name, value)| format!("{name} {}", shown(value)))
             .collect();
-        eprintln!("{figure}: {}", text.join(", "));
+        say!("{figure}: {}", text.join(", "));
         writeln!(self.out, "{row}")?;
         Ok(())
     }

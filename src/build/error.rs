@@ -44,6 +44,14 @@ pub enum BuildError {
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
     },
+    /// Folders hold what cannot be read, and the build is strict.
+    #[error("{count} cannot be read; the first: {first}")]
+    Unreadable {
+        /// Files, folders and links.
+        count: u64,
+        /// The first: path and reason.
+        first: String,
+    },
     /// There are documents, and none of them has an indexed term.
     #[error("no text in any of {documents} documents: {seen}")]
     NoText {

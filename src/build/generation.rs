@@ -100,7 +100,10 @@ fn finish(
     let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let indexers = std::mem::take(&mut done.indexers);
     let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
-    let documents = done.documents.take().ok_or(BuildError::NoTable)?;
+    let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
+    for (reason, n) in &build.plan.passed.counts {
+        *documents.skipped.entry((*reason).to_string()).or_default() += n;
+    }
     let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
     if whole && documents.documents == 0 && read > 0 {
         let place = match build.plan.inputs.len() {

@@ -2,6 +2,7 @@
 
 use super::place::Placement;
 use std::fmt;
+use std::path::PathBuf;
 
 /// A remark of a build that goes on.
 #[derive(Clone, Debug)]
@@ -35,6 +36,10 @@ pub enum Note {
     Placed(Placement),
     /// One of the first records that are no documents: place and reason.
     Skipped(String),
+    /// A folder below the input is an index, and no input.
+    IsIndex(PathBuf),
+    /// More files and links cannot be read than were named.
+    UnreadableInAll(u64),
     /// More records were skipped than were named.
     SkippedInAll(u64),
 }
@@ -54,6 +59,10 @@ impl fmt::Display for Note {
             }
             Self::Placed(placement) => write!(f, "placement: {placement}"),
             Self::Skipped(message) => write!(f, "skipped: {message}"),
+            Self::IsIndex(path) => {
+                write!(f, "{}: this is an index and no input", path.display())
+            }
+            Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
         }
     }

@@ -3,6 +3,7 @@
 use super::note::Note;
 use super::progress::Snapshot;
 use crate::cluster::hosts::Hosts;
+use crate::cluster::seal::Secret;
 use crate::dataflow::build::{Indexing, MakeIndexer};
 use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::sample::SAMPLE_BYTES;
@@ -131,6 +132,8 @@ pub struct Peers {
     pub hosts: Hosts,
     /// How long to wait for the others to come.
     pub wait: Duration,
+    /// What they know and nobody else, if anything.
+    pub secret: Secret,
 }
 
 /// What is built, of what, and how. Everything but the index and the input has a default.

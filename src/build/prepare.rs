@@ -3,12 +3,14 @@
 use super::devices::{self, Chosen};
 use super::error::{BuildError, OptionsError};
 use super::generation::{Built, build_generation};
+use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::report::BuildReport;
 use super::{memory, place, shard};
 use crate::dataflow::sample::Sample;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
+use crate::input::folder::Walk;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
@@ -116,13 +118,15 @@ impl Ready {
         }
         let plan = match &mut options.input {
             Input::Paths(paths) => {
-                let mut plan = Plan::new(paths, options.format)?;
+                let walk = Walk { index: Some(options.index.clone()) };
+                let mut plan = Plan::walked(paths, options.format, &walk)?;
                 plan.fields = options.fields.clone();
                 plan
             }
             Input::Documents(documents) => Plan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),
         };
+        accept_passed(options, &plan)?;
         // Nothing fails between the beginning and the end of this.
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
         let early = whole && finding.is_under_way();
@@ -131,4 +135,24 @@ impl Ready {
         let roles = gpus.roles(options, &budget)?;
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole })
     }
+}
+
+/// What folders hold and cannot be read is an error of a strict build, and else a remark.
+fn accept_passed(options: &BuildOptions, plan: &Plan) -> Result<(), BuildError> {
+    let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
+    if options.strict
+        && let Some(first) = first.first()
+    {
+        return Err(BuildError::Unreadable { count, first: first.clone() });
+    }
+    for index in &plan.passed.indexes {
+        options.note(&Note::IsIndex(index.clone()));
+    }
+    for message in first {
+        options.note(&Note::Skipped(message.clone()));
+    }
+    if count > first.len() as u64 {
+        options.note(&Note::UnreadableInAll(count));
+    }
+    Ok(())
 }

@@ -67,7 +67,8 @@ pub(super) enum Order {
 struct Cleaned;
 
 fn meeting(peers: &Peers) -> Meeting {
-    Meeting { hosts: peers.hosts.clone(), wait: peers.wait, job: "build", data: false }
+    let Peers { hosts, wait, secret } = peers.clone();
+    Meeting { hosts, wait, job: "build", data: false, secret }
 }
 
 /// Checks the options, and takes the share of this process; tells the others if it cannot take part.

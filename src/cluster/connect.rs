@@ -2,11 +2,13 @@
 //! by those with greater ones, for a bounded time.
 
 use super::ClusterError;
-use super::hello::{Hello, Line, build_id};
+use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
 use super::hosts::Hosts;
+use super::line::SealedLine;
 use super::links::send_failure;
+use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -27,20 +29,22 @@ pub struct Call {
     pub data: bool,
     /// How long to wait for the others.
     pub wait: Duration,
+    /// What the processes of the job know, if anything.
+    pub secret: Secret,
 }
 
 /// The lines of this process, by the number of the process at the other end.
 #[derive(Debug, Default)]
 pub struct Lines {
     /// To process 0, or from process 0 to all others.
-    pub control: Vec<Option<TcpStream>>,
+    pub control: Vec<Option<SealedLine>>,
     /// To all others, if the job needs them.
-    pub data: Vec<Option<TcpStream>>,
+    pub data: Vec<Option<SealedLine>>,
 }
 
 /// What the threads that make lines report.
 enum Event {
-    Line(Line, usize, TcpStream),
+    Line(Line, usize, SealedLine),
     Failed(ClusterError),
 }
 
@@ -59,9 +63,10 @@ pub fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, Cluster
         Lines { control: (0..n).map(|_| None).collect(), data: (0..n).map(|_| None).collect() };
     let made = make_lines(call, &mut lines, stopped);
     if let Err(error) = &made {
-        for stream in lines.control.iter_mut().flatten() {
+        for line in lines.control.iter_mut().flatten() {
             // Who does not hear it sees that the line ends.
-            _ = send_failure(stream, call.hosts.process(), &chain(error));
+            let SealedLine { stream, sealer, .. } = line;
+            _ = send_failure((stream, sealer), call.hosts.process(), &chain(error));
         }
     }
     made.map(|()| lines)
@@ -89,7 +94,12 @@ fn make_lines(
         wanted
             .extend(others.filter(|&o| kind == Line::Data || me == 0 || o == 0).map(|o| (kind, o)));
     }
-    let shared = Arc::new(Calling { call: call.clone(), build, over: AtomicBool::new(false) });
+    let shared = Arc::new(Calling {
+        call: call.clone(),
+        build,
+        over: AtomicBool::new(false),
+        troubles: Arc::default(),
+    });
     let over = Over(&shared.over);
     let (sender, events) = channel();
     if wanted.iter().any(|&(_, other)| other > me) {
@@ -100,15 +110,10 @@ fn make_lines(
         let (shared, sender) = (shared.clone(), sender.clone());
         thread::spawn(move || shared.answer_calls(&listener, &sender));
     }
-    let troubles: Arc<Mutex<BTreeMap<usize, String>>> = Arc::default();
+    let troubles = shared.troubles.clone();
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
-        let (shared, sender, troubles) = (shared.clone(), sender.clone(), troubles.clone());
-        thread::spawn(move || {
-            shared.call_until_answered((kind, other), &sender, |trouble| {
-                let mut troubles = troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                troubles.insert(other, trouble);
-            });
-        });
+        let (shared, sender) = (shared.clone(), sender.clone());
+        thread::spawn(move || shared.call_until_answered((kind, other), &sender));
     }
     while !wanted.is_empty() {
         if stopped() {
@@ -141,7 +146,7 @@ fn make_lines(
         }
     }
     drop(over);
-    for stream in lines.data.iter().flatten() {
+    for SealedLine { stream, .. } in lines.data.iter().flatten() {
         // Greetings are over; from now on a line may be silent for long.
         for unset in [stream.set_read_timeout(None), stream.set_write_timeout(None)] {
             unset.map_err(|source| ClusterError::Line { source })?;
@@ -164,6 +169,8 @@ struct Calling {
     call: Call,
     build: String,
     over: AtomicBool,
+    /// What went wrong the last time with each process.
+    troubles: Arc<Mutex<BTreeMap<usize, String>>>,
 }
 
 impl Calling {
@@ -171,10 +178,16 @@ impl Calling {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn hello(&self, other: usize, line: Line) -> Hello {
-        let Call { hosts, job, format, .. } = &self.call;
+    fn hello(&self, other: usize, line: Line) -> io::Result<Hello> {
+        let Call { hosts, job, format, secret, .. } = &self.call;
         let ends = (hosts.process(), other, line);
-        Hello::new(&self.build, *format, job, hosts.processes(), ends)
+        let hello = Hello::new(&self.build, *format, job, hosts.processes(), ends);
+        Ok(hello.with(secret.is_given(), nonce()?))
+    }
+
+    fn trouble(&self, other: usize, trouble: String) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        troubles.insert(other, trouble);
     }
 
     /// Takes calls; who does not greet as a process of millrace is not answered.
@@ -198,29 +211,69 @@ impl Calling {
 
     fn answer(&self, mut stream: TcpStream, from: &str) -> io::Result<Event> {
         prepare(&stream)?;
-        let theirs = Hello::read(&mut stream)?;
-        let ours = self.hello(theirs.process, theirs.line);
-        ours.write(&mut stream)?;
-        Ok(match ours.agree(&theirs, from) {
-            Ok(()) => Event::Line(theirs.line, theirs.process, stream),
-            Err(error) => Event::Failed(error),
-        })
+        let secret = &self.call.secret;
+        let (theirs, called) = Hello::read(&mut stream)?;
+        let known = theirs.protocol == PROTOCOL;
+        let genuine = known && {
+            let tag = read_tag(&mut stream)?;
+            secret.verify(Purpose::Call, &[&called], tag)
+        };
+        let ours = self.hello(theirs.process, theirs.line)?;
+        let answered = ours.write(&mut stream)?;
+        stream.write_all(secret.tag(Purpose::Answer, &[&called, &answered]).as_bytes())?;
+        if secret.is_given() && !genuine {
+            // A stranger ends no job.
+            self.trouble(theirs.process, format!("{from} does not know the secret"));
+            return Err(ErrorKind::PermissionDenied.into());
+        }
+        if let Err(error) = ours.agree(&theirs, from) {
+            return Ok(Event::Failed(error));
+        }
+        let greetings = [&called[..], &answered];
+        if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        let line = SealedLine::new(stream, secret.ends(true, greetings));
+        Ok(Event::Line(theirs.line, theirs.process, line))
     }
 
-    /// Calls process `other` until it answers; tells what went wrong the last time.
-    fn call_until_answered(
-        &self,
-        (line, other): (Line, usize),
-        events: &Sender<Event>,
-        trouble: impl Fn(String),
-    ) {
+    /// Greets the process that was called.
+    fn greet(&self, mut stream: TcpStream, line: Line, other: usize) -> io::Result<Event> {
+        prepare(&stream)?;
+        let (secret, address) = (&self.call.secret, self.call.hosts.address(other));
+        let ours = self.hello(other, line)?;
+        let called = ours.write(&mut stream)?;
+        stream.write_all(secret.tag(Purpose::Call, &[&called]).as_bytes())?;
+        let (theirs, answered) = Hello::read(&mut stream)?;
+        let unproved = theirs.protocol != PROTOCOL || !secret.is_given();
+        if unproved && let Err(error) = ours.agree(&theirs, address) {
+            return Ok(Event::Failed(error));
+        }
+        let greetings = [&called[..], &answered];
+        if !secret.verify(Purpose::Answer, &greetings, read_tag(&mut stream)?) {
+            if secret.is_given() {
+                let address = address.to_string();
+                return Ok(Event::Failed(ClusterError::WrongSecret { address }));
+            }
+            return Err(io::Error::new(ErrorKind::InvalidData, "the greeting was damaged"));
+        }
+        if let Err(error) = ours.agree(&theirs, address) {
+            return Ok(Event::Failed(error));
+        }
+        stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
+        let sealed = SealedLine::new(stream, secret.ends(false, greetings));
+        Ok(Event::Line(line, other, sealed))
+    }
+
+    /// Calls process `other` until it answers.
+    fn call_until_answered(&self, (line, other): (Line, usize), events: &Sender<Event>) {
         while !self.is_over() {
             match self.call_once(line, other) {
                 Ok(event) => {
                     _ = events.send(event);
                     return;
                 }
-                Err(error) => trouble(error.to_string()),
+                Err(error) => self.trouble(other, error.to_string()),
             }
             thread::sleep(PAUSE);
         }
@@ -231,25 +284,24 @@ impl Calling {
         let mut last = io::Error::other("the host has no address");
         for at in address.to_socket_addrs()? {
             match TcpStream::connect_timeout(&at, GREETING) {
-                Ok(mut stream) => {
+                Ok(stream) => {
                     if stream.local_addr()? == stream.peer_addr()? {
                         // Nobody listens, and the system gave the call the port that it calls.
                         return Err(io::Error::other("nobody listens there"));
                     }
-                    prepare(&stream)?;
-                    let ours = self.hello(other, line);
-                    ours.write(&mut stream)?;
-                    let theirs = Hello::read(&mut stream)?;
-                    return Ok(match ours.agree(&theirs, address) {
-                        Ok(()) => Event::Line(line, other, stream),
-                        Err(error) => Event::Failed(error),
-                    });
+                    return self.greet(stream, line, other);
                 }
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
+}
+
+fn read_tag(stream: &mut TcpStream) -> io::Result<[u8; GREETING_TAG_BYTES]> {
+    let mut tag = [0; GREETING_TAG_BYTES];
+    stream.read_exact(&mut tag)?;
+    Ok(tag)
 }
 
 fn prepare(stream: &TcpStream) -> io::Result<()> {

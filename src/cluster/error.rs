@@ -59,6 +59,31 @@ pub enum ClusterError {
         #[source]
         source: io::Error,
     },
+    /// The file with the secret cannot be read.
+    #[error("reading the secret in {}", .path.display())]
+    SecretFile {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// The secret could be guessed.
+    #[error("{}: expected {least} bytes or more, found {found}; make a secret with: head -c 32 /dev/urandom", .path.display())]
+    ShortSecret {
+        /// The file.
+        path: PathBuf,
+        /// The least length of a secret.
+        least: usize,
+        /// The length of this one.
+        found: usize,
+    },
+    /// Who answers does not know the secret.
+    #[error("{address} does not know the secret of this job: give all processes the same --secret")]
+    WrongSecret {
+        /// The address that was called.
+        address: String,
+    },
     /// A process did not come in time.
     #[error(
         "{absent} did not come within {seconds} s: start every process, each with its own -p, and look at the addresses"

@@ -1,8 +1,11 @@
 //! Do two processes belong to the same job? Both send a greeting when a line between them is new,
 //! and both compare.
 //!
-//! On the wire: `millrace`, the length of the rest as u32 in network order, and the greeting as
-//! JSON, so that another version of millrace can still be told what does not fit.
+//! On the wire: `millrace`, the length of the greeting as u32 in network order, and the greeting as
+//! JSON, so that another version of millrace can still be told what does not fit; behind it a tag of
+//! 32 bytes ([`seal`](super::seal)): of the greeting, and of an answer with the greeting before it. At
+//! last the caller sends a tag of both, by which the other one knows that this is no old greeting
+//! said again.
 
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
@@ -14,7 +17,7 @@ const MAGIC: &[u8; 8] = b"millrace";
 /// A greeting is shorter.
 const MOST_BYTES: u32 = 4096;
 /// Changes when what is said on lines changes its form.
-const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// What a line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -28,7 +31,7 @@ pub enum Line {
 /// What a process says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    protocol: u32,
+    pub(super) protocol: u32,
     build: String,
     format: u32,
     job: String,
@@ -39,6 +42,22 @@ pub struct Hello {
     pub meant: usize,
     /// What the line is for.
     pub line: Line,
+    /// Whether the process has a secret.
+    #[serde(default)]
+    secret: bool,
+    /// Never said before, so that no line has the keys of another.
+    #[serde(default)]
+    nonce: String,
+}
+
+/// 128 bits that nobody can foresee.
+///
+/// # Errors
+/// When the system gives none.
+pub(super) fn nonce() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 impl Hello {
@@ -52,26 +71,34 @@ impl Hello {
         (process, meant, line): (usize, usize, Line),
     ) -> Self {
         let (build, job) = (build.to_string(), job.to_string());
-        Self { protocol: PROTOCOL, build, format, job, processes, process, meant, line }
+        let (secret, nonce) = Default::default();
+        let protocol = PROTOCOL;
+        Self { protocol, build, format, job, processes, process, meant, line, secret, nonce }
     }
 
-    /// Writes the greeting.
+    /// Adds whether there is a secret, and a [`nonce`].
+    pub(super) fn with(self, secret: bool, nonce: String) -> Self {
+        Self { secret, nonce, ..self }
+    }
+
+    /// Writes the greeting; returns its text.
     ///
     /// # Errors
     /// Those of the stream.
-    pub fn write(&self, stream: &mut impl Write) -> io::Result<()> {
+    pub fn write(&self, stream: &mut impl Write) -> io::Result<Vec<u8>> {
         let text = serde_json::to_vec(self)?;
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&(text.len() as u32).to_be_bytes());
         bytes.extend_from_slice(&text);
-        stream.write_all(&bytes)
+        stream.write_all(&bytes)?;
+        Ok(text)
     }
 
-    /// Reads a greeting.
+    /// Reads a greeting; also returns its text.
     ///
     /// # Errors
     /// Those of the stream; `InvalidData` if the bytes are none.
-    pub fn read(stream: &mut impl Read) -> io::Result<Self> {
+    pub fn read(stream: &mut impl Read) -> io::Result<(Self, Vec<u8>)> {
         let mut head = [0; 12];
         stream.read_exact(&mut head)?;
         let [.., a, b, c, d] = head;
@@ -81,7 +108,7 @@ impl Hello {
         }
         let mut text = vec![0; length as usize];
         stream.read_exact(&mut text)?;
-        Ok(serde_json::from_slice(&text)?)
+        Ok((serde_json::from_slice(&text)?, text))
     }
 
     /// Compares the greeting of another process, which is at `address`, with this one.
@@ -92,10 +119,12 @@ impl Hello {
         let same = "install the same build of millrace everywhere";
         let start = "start all processes of a job alike";
         let hosts = "give all processes the same host file and the same -n";
-        let rows: [(&'static str, String, String, &'static str); 6] = [
+        let secret = "give all processes the same --secret";
+        let rows: [(&'static str, String, String, &'static str); 7] = [
             ("protocol", other.protocol.to_string(), self.protocol.to_string(), same),
             ("build", other.build.clone(), self.build.clone(), same),
             ("index format", other.format.to_string(), self.format.to_string(), same),
+            ("--secret", other.secret.to_string(), self.secret.to_string(), secret),
             ("job", other.job.clone(), self.job.clone(), start),
             ("-n", other.processes.to_string(), self.processes.to_string(), start),
             ("at this address process", other.meant.to_string(), self.process.to_string(), hosts),
@@ -153,7 +182,7 @@ mod tests {
     fn a_greeting_is_read_as_it_was_written() {
         let mut bytes = Vec::new();
         hello(2, 0).write(&mut bytes).unwrap();
-        assert_eq!(Hello::read(&mut &bytes[..]).unwrap(), hello(2, 0));
+        assert_eq!(Hello::read(&mut &bytes[..]).unwrap().0, hello(2, 0));
         for end in 0..bytes.len() {
             Hello::read(&mut &bytes[..end]).unwrap_err();
         }
@@ -169,10 +198,11 @@ mod tests {
         let ours = hello(0, 2);
         ours.agree(&hello(2, 0), "a:1").unwrap();
         type Change = fn(&mut Hello);
-        let theirs: [(&str, Change); 6] = [
-            ("protocol 9, this process 1", |h| h.protocol = 9),
+        let theirs: [(&str, Change); 7] = [
+            ("protocol 9, this process 2", |h| h.protocol = 9),
             ("build c, this process b", |h| h.build = "c".into()),
             ("index format 2", |h| h.format = 2),
+            ("--secret true, this process false", |h| h.secret = true),
             ("job query, this process build", |h| h.job = "query".into()),
             ("-n 2, this process 3", |h| h.processes = 2),
             ("at this address process 1, this process 0", |h| h.meant = 1),

@@ -1,15 +1,16 @@
 //! Who is still there, and what do processes tell each other beside timely's records? The control
 //! lines: one between process 0 and each of the others.
 //!
-//! A message is its length behind the first byte as u32 in network order, a byte that says what it
-//! is, and the rest. A process that has nothing to say gives a sign of life every second, from a
+//! A message is a byte that says what it is, and the rest, [sealed](super::seal). A process that has nothing to say gives a sign of life every second, from a
 //! thread of its own; one that is silent for [`SILENCE`], or whose line ends before it has said
 //! how its job went, has gone. Process 0 passes on why a process failed, so that all end with the
 //! reason.
 
 use super::PeerFailure;
 use super::hosts::Hosts;
-use std::io::{self, ErrorKind, Read, Write};
+use super::line::{SealedLine, write_sealed};
+use super::seal::{Opener, Sealer};
+use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -50,7 +51,7 @@ pub enum Outcome {
 /// The control lines of a process.
 pub struct Links {
     hosts: Hosts,
-    lines: Arc<Vec<Option<Mutex<TcpStream>>>>,
+    lines: Arc<Vec<Option<Mutex<Sending>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
     readers: Vec<JoinHandle<()>>,
     pulse: Option<JoinHandle<()>>,
@@ -65,27 +66,33 @@ impl Links {
     /// When the system gives no threads or the lines are broken already.
     pub fn start(
         hosts: Hosts,
-        control: Vec<Option<TcpStream>>,
+        control: Vec<Option<SealedLine>>,
         end: impl Fn(Option<PeerFailure>) + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let (sender, inbox) = channel();
         let end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync> = Arc::new(end);
         let mut readers = Vec::new();
-        for (process, stream) in control.iter().enumerate() {
-            let Some(stream) = stream else { continue };
+        let mut lines = Vec::new();
+        for (process, line) in control.into_iter().enumerate() {
+            let Some(line) = line else {
+                lines.push(None);
+                continue;
+            };
+            let (stream, sealer, opener) = line.into_parts();
             stream.set_read_timeout(Some(SILENCE))?;
             stream.set_write_timeout(Some(SILENCE))?;
             let reader = Reader {
                 process,
                 hosts: hosts.clone(),
                 stream: stream.try_clone()?,
+                opener,
                 inbox: sender.clone(),
                 end: end.clone(),
             };
             let thread = thread::Builder::new().name(format!("process-{process}"));
             readers.push(thread.spawn(move || reader.run())?);
+            lines.push(Some(Mutex::new(Sending { stream, sealer })));
         }
-        let lines: Vec<_> = control.into_iter().map(|line| line.map(Mutex::new)).collect();
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
         let pulse = {
@@ -108,8 +115,8 @@ impl Links {
     pub fn send(&self, to: usize, bytes: &[u8]) -> Result<(), PeerFailure> {
         let line = self.lines.get(to).and_then(Option::as_ref);
         let sent = line.ok_or(ErrorKind::NotConnected.into()).and_then(|line| {
-            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            write(&mut *stream, BODY, bytes)
+            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            line.write(BODY, bytes)
         });
         sent.map_err(|error| lost(&self.hosts, to, &error))
     }
@@ -143,13 +150,14 @@ impl Links {
             Outcome::Peer(peer) => (FAILED, Some(peer.process), peer.message.as_str()),
         };
         for line in self.lines.iter().flatten() {
-            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let Sending { stream, sealer } = &mut *line;
             // Who does not hear it any more needs not.
             _ = match origin {
-                Some(origin) => send_failure(&mut stream, origin, text),
-                None => write(&mut *stream, kind, &[]),
+                Some(origin) => send_failure((stream, sealer), origin, text),
+                None => write((stream, sealer), kind, &[]),
             };
-            _ = stream.shutdown(Shutdown::Write);
+            _ = line.stream.shutdown(Shutdown::Write);
         }
         let patience = if kind == DONE { SILENCE } else { PARTING };
         let start = Instant::now();
@@ -161,56 +169,59 @@ impl Links {
 }
 
 /// Tells the process at the other end of a line why the job fails.
-pub(super) fn send_failure(stream: &mut TcpStream, origin: usize, text: &str) -> io::Result<()> {
+pub(super) fn send_failure(
+    line: (&mut TcpStream, &mut Sealer),
+    origin: usize,
+    text: &str,
+) -> io::Result<()> {
     let mut bytes = (origin as u32).to_be_bytes().to_vec();
     bytes.extend_from_slice(text.as_bytes());
-    write(stream, FAILED, &bytes)
+    write(line, FAILED, &bytes)
 }
 
-fn write(stream: &mut impl Write, kind: u8, bytes: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(bytes.len()).ok().filter(|&length| length < MOST_BYTES);
-    let length = length.ok_or(io::Error::other("the message is too long"))?;
-    let mut message = Vec::with_capacity(5 + bytes.len());
-    message.extend_from_slice(&length.to_be_bytes());
-    message.push(kind);
-    message.extend_from_slice(bytes);
-    stream.write_all(&message)
+/// The end of a line on which messages go out.
+struct Sending {
+    stream: TcpStream,
+    sealer: Sealer,
 }
 
-fn read(stream: &mut impl Read) -> io::Result<(u8, Vec<u8>)> {
-    let mut head = [0; 5];
-    stream.read_exact(&mut head)?;
-    let [a, b, c, d, kind] = head;
-    let length = u32::from_be_bytes([a, b, c, d]);
-    if length >= MOST_BYTES {
-        return Err(io::Error::new(ErrorKind::InvalidData, "what it says makes no sense"));
+impl Sending {
+    fn write(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
+        write((&mut self.stream, &mut self.sealer), kind, bytes)
     }
-    // The room grows with what comes.
-    let mut bytes = Vec::new();
-    if stream.take(length.into()).read_to_end(&mut bytes)? < length as usize {
-        return Err(ErrorKind::UnexpectedEof.into());
-    }
-    Ok((kind, bytes))
 }
 
-fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
+fn write(
+    (stream, sealer): (&mut TcpStream, &mut Sealer),
+    kind: u8,
+    bytes: &[u8],
+) -> io::Result<()> {
+    if bytes.len() >= MOST_BYTES as usize - 1 {
+        return Err(io::Error::other("the message is too long"));
+    }
+    write_sealed(stream, sealer, &[&[kind], bytes].concat())
+}
+
+/// Why a line to a process is lost, in words.
+pub fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     let message = match error.kind() {
         ErrorKind::UnexpectedEof => "it has gone (the connection was closed)".to_string(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
             format!("it has gone (no sign of life for {} s)", SILENCE.as_secs())
         }
+        ErrorKind::InvalidData => format!("what came from it is damaged ({error})"),
         _ => format!("it has gone ({error})"),
     };
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }
 
 /// Gives signs of life.
-fn beat(lines: &[Option<Mutex<TcpStream>>], over: &AtomicBool) {
+fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
-            let mut stream = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut line = line.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             // The reader of this line sees that it is broken.
-            _ = write(&mut *stream, ALIVE, &[]);
+            _ = line.write(ALIVE, &[]);
         }
         thread::park_timeout(PULSE);
     }
@@ -221,6 +232,7 @@ struct Reader {
     process: usize,
     hosts: Hosts,
     stream: TcpStream,
+    opener: Opener,
     inbox: Sender<(usize, Vec<u8>)>,
     end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync>,
 }
@@ -228,7 +240,7 @@ struct Reader {
 impl Reader {
     fn run(mut self) {
         loop {
-            match read(&mut self.stream) {
+            match self.read() {
                 Ok((ALIVE, _)) => {}
                 Ok((BODY, bytes)) => {
                     // It fails when this job has ended.
@@ -251,7 +263,16 @@ impl Reader {
             }
         }
         // A line that is closed before all of it is read may lose what was sent the other way.
-        while read(&mut self.stream).is_ok() {}
+        while self.read().is_ok() {}
+    }
+
+    /// The kind of the next message, and the rest of it.
+    fn read(&mut self) -> io::Result<(u8, Vec<u8>)> {
+        let mut bytes = Vec::new();
+        self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes)?;
+        let kind = *bytes.first().ok_or(io::Error::other("what it says makes no sense"))?;
+        bytes.remove(0);
+        Ok((kind, bytes))
     }
 
     fn failure(&self, bytes: &[u8]) -> PeerFailure {
@@ -266,6 +287,7 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
+    use super::super::seal::Secret;
     use super::*;
     use std::net::TcpListener;
 
@@ -282,7 +304,11 @@ mod tests {
             let end = move |why| ends.lock().unwrap().push(why);
             Links::start(Hosts::local(2, me), control, end).unwrap()
         };
-        let links = [start(0, vec![None, Some(answerer)]), start(1, vec![Some(caller), None])];
+        let line = |stream, called| {
+            Some(SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"])))
+        };
+        let links =
+            [start(0, vec![None, line(answerer, true)]), start(1, vec![line(caller, false), None])];
         (links, ends)
     }
 
@@ -334,7 +360,7 @@ mod tests {
     fn a_line_that_ends_without_a_word_is_noticed() {
         let ([zero, one], ends) = pair();
         for line in one.lines.iter().flatten() {
-            line.lock().unwrap().shutdown(Shutdown::Both).unwrap();
+            line.lock().unwrap().stream.shutdown(Shutdown::Both).unwrap();
         }
         let why = wait_for(&ends[0]).unwrap().to_string();
         assert!(why.contains("process 1 (localhost:2102): it has gone"), "{why}");

@@ -6,9 +6,10 @@
 //! messages of a job, a sign of life every second, and the reason when a process ends ([`links`]).
 //! A *data line* joins each pair of processes and is handed to timely.
 //!
-//! Nothing here is encrypted, and nobody proves who he is: whoever reaches the ports of a job can
-//! take part in it. So each process listens on its own address of the host file and on no other,
-//! and only as long as it takes the others to come.
+//! Every message is sealed ([`seal`]), so that none is damaged, lost or repeated unnoticed. Nothing is
+//! encrypted. Without a secret nobody proves who he is: whoever reaches the ports of a job can take
+//! part in it. So each process listens on its own address of the host file and on no other, and only
+//! as long as it takes the others to come. With a secret only who knows it takes part.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,8 @@ pub mod connect;
 mod error;
 pub mod hello;
 pub mod hosts;
+pub mod line;
 pub mod links;
+pub mod seal;
 
 pub use error::{ClusterError, PeerFailure};

@@ -10,13 +10,15 @@
 //! lines ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a job that
 //! failed are left where they are, for what they would drop is poisoned; the process ends.
 
+use super::data_line::DataLine;
 use crate::cluster::PeerFailure;
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
 use crate::cluster::links::SILENCE;
 use crate::index::storage::Stop;
 use std::any::Any;
 use std::cell::Cell;
 use std::error::Error;
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
@@ -258,19 +260,21 @@ pub fn run(
     join(guards, control)
 }
 
-/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others,
-/// by their numbers; that of this `process` has none.
+/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others of
+/// the `hosts`, by their numbers; that of this `process` has none.
 ///
 /// # Errors
 /// The first failure of any worker of this process, or why another one made it end.
 pub fn run_with_others(
     workers: usize,
     process: usize,
-    sockets: Vec<Option<TcpStream>>,
+    (hosts, sockets): (&Hosts, Vec<Option<SealedLine>>),
     control: &Arc<Control>,
     build: impl Fn(&mut Worker) + Send + Sync + 'static,
 ) -> Result<(), JobError> {
     let hooks = Hooks::default();
+    let line = |(other, line)| Option::map(line, |line| DataLine::new(line, other, hosts, control));
+    let sockets = sockets.into_iter().enumerate().map(line).collect();
     let inside = ProcessBuilder::new_typed_vector(workers, hooks.refill.clone(), None);
     let (builders, lines) =
         initialize_networking_from_sockets(inside, sockets, process, workers, hooks)

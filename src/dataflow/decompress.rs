@@ -5,7 +5,8 @@
 //! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
 //!   the first split that is not done, one piece may always be under way, for all others wait for
 //!   it.
-//! - Memory: a piece that grows, and a decoder.
+//! - Memory: a piece that grows, and a decoder. A zstd window beyond `Budget::window_log` waits until
+//!   its split is the first that is not done, so that there is one at a time, and counts as under way.
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`]; this
 //!   worker parses too, and while it does, the others must not run dry.
 
@@ -17,7 +18,8 @@ use crate::input::Format;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::piece::Piece;
-use crate::order::Position;
+use crate::input::zstd::MOST_WINDOW_LOG;
+use crate::order::{Budget, Position};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,6 +65,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
             // Time of the last piece that went out.
             let mut last = None;
             let mut stream: Option<SplitStream> = None;
+            // Bytes of its decoder's window that count as under way.
+            let mut window = 0;
             // Whether its split has given a piece.
             let mut fed = false;
             move |input, output| {
@@ -91,6 +95,20 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         stream.step(block)
                     });
                     let Some((piece, done)) = step else { return };
+                    if let Some(bytes) = stream.as_ref().and_then(SplitStream::wanted_window) {
+                        let input = block.input;
+                        if guard.work(|| check_window(&build, input, bytes)).is_none() {
+                            return;
+                        }
+                        if !first {
+                            return activator.activate_after(PAUSE);
+                        }
+                        let stream = stream.as_mut().expect("it wants a window");
+                        build.flow.hold(bytes as usize);
+                        build.flow.absorbed(std::mem::replace(&mut window, bytes as usize));
+                        stream.allow_window(bytes);
+                        continue;
+                    }
                     let mut busy = false;
                     if let Some(piece) = piece {
                         let parser;
@@ -109,6 +127,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         feed.taken();
                         if block.ends_split {
                             stream = None;
+                            build.flow.absorbed(std::mem::take(&mut window));
                             build.claims.close(std::mem::take(&mut fed));
                         }
                     }
@@ -145,6 +164,34 @@ pub(super) struct SplitStream {
     ended: bool,
     /// The decoder was told that the input is at its end.
     finished: bool,
+    /// The decoder needs a window that is not allowed yet.
+    wanted: Option<u64>,
+}
+
+/// A file cannot be inflated in this memory.
+#[derive(Debug, thiserror::Error)]
+enum WindowError {
+    #[error("{path}: inflating this needs a window of {} MiB; give --memory {}M or more", bytes >> 20, least >> 20)]
+    Memory { path: String, bytes: u64, least: u64 },
+    #[error(
+        "{path}: inflating this needs a window of {} MiB, and the largest that is read has {} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most",
+        bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20)
+    )]
+    TooLarge { path: String, bytes: u64 },
+}
+
+/// Refuses a window for which there will never be room.
+fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
+    let path = build.plan.path(input);
+    if bytes > 1 << MOST_WINDOW_LOG {
+        return Err(WindowError::TooLarge { path, bytes }.into());
+    }
+    let workers = build.workers;
+    if bytes > build.budget.longest_window(workers) {
+        let least = Budget::least_for_window(bytes, workers);
+        return Err(WindowError::Memory { path, bytes, least }.into());
+    }
+    Ok(())
 }
 
 impl SplitStream {
@@ -158,10 +205,25 @@ impl SplitStream {
             broken: false,
             ended: false,
             finished: false,
+            wanted: None,
         }
     }
 
-    /// Decodes until a piece is whole or the block is done with; tells which.
+    /// The bytes of the window without which the stream does not go on.
+    pub(super) fn wanted_window(&self) -> Option<u64> {
+        self.wanted
+    }
+
+    /// Lets the current input have windows of `bytes`.
+    pub(super) fn allow_window(&mut self, bytes: u64) {
+        self.wanted = None;
+        if let Some(decoder) = &mut self.decoder {
+            decoder.allow_window(bytes);
+        }
+    }
+
+    /// Decodes until a piece is whole or the block is done with; tells which. Neither, if it
+    /// [wants a window](Self::wanted_window).
     pub(super) fn step(&mut self, block: &Block) -> Result<(Option<Piece>, bool), Cause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
@@ -181,6 +243,10 @@ impl SplitStream {
             let (grown, full) = (buffer.len() - before, buffer.len() == buffer.capacity());
             match result {
                 Ok(taken) => self.at += taken,
+                Err(DecodeError::Window { bytes }) => {
+                    self.wanted = Some(bytes);
+                    return Ok((None, false));
+                }
                 Err(error) => {
                     self.broken = true;
                     self.cutter.skip_rest(reason(&error), error.to_string());

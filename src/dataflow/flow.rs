@@ -80,6 +80,12 @@ impl Flow {
         }
     }
 
+    /// Counts `bytes` that a decoder holds for a long time, until they are
+    /// [absorbed](Self::absorbed).
+    pub fn hold(&self, bytes: usize) {
+        self.parsed.fetch_add(bytes, Relaxed);
+    }
+
     /// Tells that `bytes` of parsed form are absorbed.
     pub fn absorbed(&self, bytes: usize) {
         self.parsed.fetch_sub(bytes, Relaxed);

@@ -11,6 +11,7 @@ mod collect;
 pub mod control;
 mod cores;
 pub mod crossing;
+mod data_line;
 pub mod decompress;
 mod desk;
 pub mod documents;

@@ -114,7 +114,6 @@ fn take<R: Regroup>(
     for place in places {
         let Some(block) = read(plan, place) else { continue };
         let format = plan.inputs[place.input as usize].format;
-        // A window that is larger is met by the job itself.
         let mut stream = SplitStream::new(format, max_document, 23);
         loop {
             let Ok((piece, done)) = stream.step(&block) else { break };
@@ -123,7 +122,8 @@ fn take<R: Regroup>(
                 let (groups, _) = parser.parse(plan, piece);
                 groups.iter().for_each(|group| weigh(group, &mut sample.weights));
             }
-            if done {
+            // A large window is met by the job itself.
+            if done || stream.wanted_window().is_some() {
                 break;
             }
         }

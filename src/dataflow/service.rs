@@ -27,10 +27,11 @@ use super::control::{self, Control, JobError, Share};
 use super::desk::Desk;
 use super::look::Planned;
 use super::query::{Context, Tally, Wiring, assemble};
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
-use std::net::TcpStream;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -166,7 +167,7 @@ impl QueryService {
         self.run_by(sink, |workers, control, build| control::run(workers, control, build))
     }
 
-    /// Answers queries together with the services of other processes, to which `sockets` lead, by
+    /// Answers queries together with the services of the other `hosts`, to which `lines` lead, by
     /// their numbers.
     ///
     /// # Errors
@@ -174,11 +175,11 @@ impl QueryService {
     pub fn run_with_others(
         self,
         sink: Sink,
-        sockets: Vec<Option<TcpStream>>,
+        (hosts, lines): (&Hosts, Vec<Option<SealedLine>>),
     ) -> Result<QueryReport, JobError> {
         let process = self.shard.process;
         self.run_by(sink, |workers, control, build| {
-            control::run_with_others(workers, process, sockets, control, build)
+            control::run_with_others(workers, process, (hosts, lines), control, build)
         })
     }
 

@@ -5,12 +5,13 @@ use super::control::{Control, JobError};
 use crate::cluster::ClusterError;
 use crate::cluster::connect::{Call, connect};
 use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
 use crate::cluster::links::{Links, Outcome};
+use crate::cluster::seal::Secret;
 use crate::index::format::VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
-use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -41,6 +42,18 @@ pub enum TogetherError {
         /// What it has.
         theirs: String,
         /// What process 0 has.
+        ours: String,
+    },
+    /// A process compares other settings.
+    #[error(
+        "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
+    )]
+    Settings {
+        /// The process and its address.
+        process: String,
+        /// The names of its settings.
+        theirs: String,
+        /// Those of process 0.
         ours: String,
     },
     /// A process has sent what nobody waits for.
@@ -96,6 +109,8 @@ pub struct Meeting {
     pub job: &'static str,
     /// Whether records of a dataflow cross processes.
     pub data: bool,
+    /// What they know and nobody else, if anything.
+    pub secret: Secret,
 }
 
 /// How long a process that cannot take part waits to tell it.
@@ -110,9 +125,9 @@ impl Meeting {
     pub fn join(
         &self,
         control: &Arc<Control>,
-    ) -> Result<(Cluster, Vec<Option<TcpStream>>), TogetherError> {
-        let Self { hosts, wait, job, data } = self.clone();
-        let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait };
+    ) -> Result<(Cluster, Vec<Option<SealedLine>>), TogetherError> {
+        let Self { hosts, wait, job, data, secret } = self.clone();
+        let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait, secret };
         let lines = connect(&call, || control.stopped())
             .map_err(|error| control.take_failure().map_or(error.into(), TogetherError::from))?;
         let ending = control.clone();
@@ -153,7 +168,17 @@ impl Cluster {
         if self.process > 0 {
             return self.tell(0, &ours);
         }
+        let names = |settings: &[Setting]| {
+            settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
+        };
         for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
+            if names(ours) != names(&theirs) {
+                return Err(TogetherError::Settings {
+                    process: self.name(process),
+                    theirs: names(&theirs),
+                    ours: names(ours),
+                });
+            }
             for ((name, here), (_, there)) in ours.iter().zip(&theirs) {
                 if here != there {
                     return Err(TogetherError::Different {

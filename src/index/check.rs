@@ -18,7 +18,7 @@ use crate::index::generation::read_manifest;
 use crate::index::manifest::{Manifest, RunEntry};
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
-use crate::index::publish::{current, debris};
+use crate::index::publish::{current, debris, is_being_written};
 use crate::index::shards::ShardedManifest;
 use std::collections::BTreeSet;
 use std::fs;
@@ -53,6 +53,8 @@ pub struct Report {
     pub shards: u64,
     /// What jobs have left behind that did not end well; the next build or merge removes it.
     pub debris: Vec<PathBuf>,
+    /// A job is writing a generation beside the one that was checked; nobody looked for debris.
+    pub being_written: bool,
 }
 
 /// Checks the live generation of the index in the folder `index`.
@@ -73,7 +75,11 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
             Ok(None) | Err(_) => check_generation(&generation),
         };
         let checked = checked.and_then(|mut report| {
-            report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
+            // Asked first: what a living job has written by now is not left from a dead one.
+            report.being_written = is_being_written(index);
+            if !report.being_written {
+                report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
+            }
             Ok(report)
         });
         let replaced = || current(index).is_ok_and(|now| now.as_ref() != Some(&generation));
@@ -119,6 +125,7 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
         postings: manifest.statistics.postings,
         shards: 0,
         debris: Vec::new(),
+        being_written: false,
     })
 }
 

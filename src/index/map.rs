@@ -9,8 +9,8 @@
 //! new end (SIGBUS), as it does for every mapped file.
 
 use crate::index::error::IndexError;
+use crate::index::plain;
 use memmap2::Mmap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// A file, mapped for reading.
@@ -26,7 +26,7 @@ impl Map {
     /// # Errors
     /// `Storage`.
     pub fn open(path: &Path) -> Result<Self, IndexError> {
-        let file = File::open(path).map_err(IndexError::storage("open", path))?;
+        let file = plain::open(path)?;
         // SAFETY: files of a generation are never written again, and the module says what happens
         // when another program does it all the same: no caller relies on two reads being equal.
         let map = unsafe { Mmap::map(&file) }.map_err(IndexError::storage("map", path))?;

@@ -13,6 +13,7 @@ pub mod list;
 pub mod manifest;
 pub mod map;
 pub mod merge;
+pub(crate) mod plain;
 pub mod publish;
 pub mod run;
 pub mod shards;

@@ -10,10 +10,11 @@
 use crate::index::error::IndexError;
 use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
 use crate::index::manifest::Manifest;
-use crate::index::{shards, storage};
+use crate::index::{plain, shards, storage};
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The right to write to an index, held until it is dropped or the process ends.
 #[derive(Debug)]
@@ -21,6 +22,16 @@ pub struct IndexLock {
     index: PathBuf,
     /// The lock goes when the file is closed.
     _lock: File,
+}
+
+/// How often a lock is asked for, and the pause between.
+const ATTEMPTS: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Tells whether a job is writing to the index in the folder `index`.
+pub fn is_being_written(index: &Path) -> bool {
+    let lock = File::open(index.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl IndexLock {
@@ -32,11 +43,21 @@ impl IndexLock {
         storage::create_dirs(index)?;
         let path = index.join(LOCK);
         let lock = storage::open_lock(&path)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { index: index.to_path_buf(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(IndexError::Locked { path: index.to_path_buf() }),
-            Err(TryLockError::Error(source)) => {
-                Err(IndexError::Storage { operation: "lock", path, source })
+        let mut attempt = 1;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => return Ok(Self { index: index.to_path_buf(), _lock: lock }),
+                // A check that only asks holds it for some microseconds.
+                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(IndexError::Locked { path: index.to_path_buf() });
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(IndexError::Storage { operation: "lock", path, source });
+                }
             }
         }
     }
@@ -138,7 +159,7 @@ impl IndexLock {
 /// `Damaged` if `CURRENT` names no generation; `Storage`.
 pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     let path = index.join(CURRENT);
-    let bytes = match fs::read(&path) {
+    let bytes = match plain::read_plain(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(IndexError::storage("read", &path))?,
     };

@@ -16,6 +16,7 @@ use crate::index::format::{
 use crate::index::generation::{Generation, with_live};
 use crate::index::manifest::read::Sealed;
 use crate::index::manifest::{Manifest, Settings, Statistics, seal};
+use crate::index::plain;
 use crate::index::publish::{IndexLock, generations, number_of};
 use crate::index::storage::{self, hexadecimal};
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ impl ShardEntry {
 /// Reads the manifest of a shard, and the checksum of its bytes.
 fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
     let path = generation.join(MANIFEST);
-    let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
+    let bytes = plain::read(&path)?;
     Ok((Manifest::decode(&path, &bytes)?, crc32fast::hash(&bytes)))
 }
 
@@ -110,7 +111,7 @@ impl ShardedManifest {
     /// `Storage`, `Damaged`, `Newer`.
     pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
         let path = generation.join(MANIFEST);
-        let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
+        let bytes = plain::read(&path)?;
         let manifest = Self::decode(&path, &bytes)?;
         match &manifest {
             Some(manifest) if number_of(generation) != Some(manifest.generation) => {

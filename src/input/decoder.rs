@@ -20,6 +20,12 @@ pub enum DecodeError {
         /// What they should have been.
         what: String,
     },
+    /// A frame needs more memory than is allowed now; it is sound.
+    #[error("this needs a window of {bytes} bytes")]
+    Window {
+        /// The window's bytes.
+        bytes: u64,
+    },
     /// Bytes behind the last gzip member that do not begin another.
     #[error("bytes behind the last gzip member are not gzip")]
     Garbage,
@@ -54,11 +60,19 @@ impl Decoder {
         })
     }
 
+    /// Lets windows have up to `bytes` bytes.
+    pub fn allow_window(&mut self, bytes: u64) {
+        if let Self::Zstd(zstd) = self {
+            zstd.allow(bytes);
+        }
+    }
+
     /// Decodes from `input`, and appends to `out` as far as its capacity goes. Returns the bytes of
     /// `input` that are done with; the rest is to be given again.
     ///
     /// # Errors
-    /// Damage; `out` has what stood before it.
+    /// Damage; `out` has what stood before it. `Window` before anything is done; the same input may
+    /// be given again when the window is allowed.
     pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
         match self {
             Self::Plain => {

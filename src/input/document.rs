@@ -135,6 +135,12 @@ pub enum Skip {
         /// The longest that is taken.
         most: u64,
     },
+    /// The content is compressed, and nothing of it can be inflated.
+    #[error("the body is {coding} that cannot be inflated")]
+    BrokenBody {
+        /// The coding.
+        coding: &'static str,
+    },
     /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
     #[error("a <DOC> without <DOCNO>")]
     NoDocno,
@@ -241,6 +247,7 @@ impl Skip {
             Skip::HttpStatus { .. } => "HTTP status",
             Skip::ContentType(_) => "content type",
             Skip::TooLong { .. } => "document too long",
+            Skip::BrokenBody { .. } => "broken body",
             Skip::NoDocno => "no <DOCNO>",
             Skip::NoDocEnd => "no </DOC>",
             Skip::NoDoc => "no <DOC>",

@@ -104,6 +104,11 @@ impl Gzip {
         }
     }
 
+    /// Whether all members that have come are whole, and one is.
+    pub(super) fn is_whole(&self) -> bool {
+        self.finish().is_ok()
+    }
+
     fn header(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
         let before = self.held.len();
         if before == 0 && self.members > 0 && input[0] == 0 {

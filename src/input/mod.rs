@@ -17,6 +17,7 @@ pub mod cutter;
 pub mod decoder;
 pub mod document;
 pub mod fields;
+pub mod folder;
 pub mod gzip;
 pub mod hash;
 pub mod html;

@@ -12,6 +12,7 @@ use std::sync::Mutex;
 use thiserror::Error;
 
 use super::decoder::Decoder;
+use super::folder::{Passed, Walk};
 use super::pipe::Pipe;
 use crate::order::PIECE_BYTES;
 
@@ -49,6 +50,8 @@ pub struct Plan {
     pub fields: Fields,
     /// Files of folders that no format claims.
     pub ignored: u64,
+    /// What else was passed over in folders.
+    pub passed: Passed,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
@@ -106,6 +109,20 @@ pub enum InputError {
         /// The folder.
         path: String,
     },
+    /// An index is named as input.
+    #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
+    IsIndex {
+        /// The folder or file.
+        path: String,
+    },
+    /// Nothing in a folder can be read.
+    #[error("{path}: nothing here can be read; the first: {first}")]
+    NothingReadable {
+        /// The folder.
+        path: String,
+        /// A file and what is wrong with it.
+        first: String,
+    },
     /// Standard input is named twice.
     #[error("standard input (-) can be read only once")]
     StdinTwice,
@@ -157,6 +174,12 @@ pub const STDIN: &str = "-";
 /// The path of documents in memory, in messages and in the manifest.
 pub const MEMORY: &str = "(memory)";
 
+impl From<(PathBuf, io::Error)> for InputError {
+    fn from((path, source): (PathBuf, io::Error)) -> Self {
+        io_error(path.display().to_string(), source)
+    }
+}
+
 impl Plan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
     /// input. Without a `format` each file's is found from its name or, failing that, its content;
@@ -165,9 +188,22 @@ impl Plan {
     /// # Errors
     /// When something is missing, cannot be opened, or has no format.
     pub fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
+        Self::walked(arguments, format, &Walk::default())
+    }
+
+    /// As [`new`](Self::new), for a job that writes an index: what belongs to an index is passed over
+    /// in folders, and refused where it is named.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and when an index is named.
+    pub fn walked(
+        arguments: &[PathBuf],
+        format: Option<Format>,
+        walk: &Walk,
+    ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for argument in arguments {
-            plan.add(argument, format)?;
+            plan.add(argument, format, walk)?;
         }
         plan.make_splits();
         Ok(plan)
@@ -182,7 +218,7 @@ impl Plan {
         let mut plan = Self::empty();
         for Source { paths, format } in sources {
             for path in paths {
-                plan.add(path, *format)?;
+                plan.add(path, *format, &Walk::default())?;
             }
         }
         let mut seen = HashSet::new();
@@ -202,16 +238,26 @@ impl Plan {
     }
 
     fn empty() -> Self {
-        let (inputs, splits, fields, pipes) = Default::default();
-        Self { inputs, splits, fields, ignored: 0, pipes, memory: false }
+        let (inputs, splits, fields, passed) = Default::default();
+        let (pipes, memory) = Default::default();
+        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory }
     }
 
-    fn add(&mut self, argument: &Path, format: Option<Format>) -> Result<(), InputError> {
+    fn add(
+        &mut self,
+        argument: &Path,
+        format: Option<Format>,
+        walk: &Walk,
+    ) -> Result<(), InputError> {
         if argument.as_os_str() == STDIN {
             return self.add_stdin(format);
         }
-        if metadata(argument)?.is_dir() {
-            return self.add_folder(argument, format);
+        let is_folder = metadata(argument)?.is_dir();
+        if walk.is_inside_own(argument) || is_folder && walk.is_index(argument) {
+            return Err(InputError::IsIndex { path: argument.display().to_string() });
+        }
+        if is_folder {
+            return self.add_folder(argument, format, walk);
         }
         let name = argument.file_name().unwrap_or(argument.as_os_str());
         let named = match format {
@@ -233,8 +279,9 @@ impl Plan {
     /// The plan of one input that is read once and is open already.
     pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
         let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
-        let (inputs, splits, fields) = (vec![input], vec![split], Fields::default());
-        Self { inputs, splits, fields, ignored: 0, pipes, memory: true }
+        let (fields, passed) = (Fields::default(), Passed::default());
+        let (inputs, splits) = (vec![input], vec![split]);
+        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory: true }
     }
 
     /// Whether standard input or documents in memory are a part of it, which only this process has.
@@ -284,6 +331,7 @@ impl Plan {
         *pipes = own.map(|(input, pipe)| (input - start, pipe)).collect();
         if process > 0 {
             self.ignored = 0;
+            self.passed = Passed::default();
         }
         self
     }
@@ -308,31 +356,31 @@ impl Plan {
         Ok(())
     }
 
-    fn add_folder(&mut self, folder: &Path, format: Option<Format>) -> Result<(), InputError> {
+    fn add_folder(
+        &mut self,
+        folder: &Path,
+        format: Option<Format>,
+        walk: &Walk,
+    ) -> Result<(), InputError> {
         let before = self.inputs.len();
-        let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
-        let shown = |entry: &walkdir::DirEntry| {
-            entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")
-        };
-        for entry in walk.into_iter().filter_entry(shown) {
-            let entry = entry.map_err(|e| {
-                let path = e.path().unwrap_or(folder).display().to_string();
-                io_error(
-                    path,
-                    e.into_io_error().unwrap_or_else(|| io::Error::other("a loop of links")),
-                )
-            })?;
-            if !entry.file_type().is_file() {
-                continue;
-            }
+        let mut passed = std::mem::take(&mut self.passed);
+        let walked = walk.files(folder, &mut passed, |path| {
             // A file that is not what its name says is none of ours, in a folder.
-            let named = format.or_else(|| format_of_name(entry.path()).ok().flatten());
+            let named = format.or_else(|| format_of_name(&path).ok().flatten());
             let Some(format) = named else {
                 self.ignored += 1;
-                continue;
+                return Ok(());
             };
-            let name = entry.path().strip_prefix(folder).unwrap_or(entry.path()).to_path_buf();
-            self.add_file(entry.into_path(), &name, format)?;
+            let name = path.strip_prefix(folder).unwrap_or(&path).to_path_buf();
+            self.add_file(path, &name, format)
+        });
+        self.passed = passed;
+        walked?;
+        if self.inputs.len() == before
+            && let Some(first) = self.passed.first.first()
+        {
+            let (path, first) = (folder.display().to_string(), first.clone());
+            return Err(InputError::NothingReadable { path, first });
         }
         if self.inputs.len() == before {
             return Err(InputError::NothingInFolder { path: folder.display().to_string() });

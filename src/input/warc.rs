@@ -2,7 +2,8 @@
 //!
 //! - `conversion` records (WET files), and `response` records whose HTTP status is 200, if the content
 //!   is HTML, XHTML, plain text, or of no type. Other responses are no documents, and are counted by
-//!   the reason. All other records (`warcinfo`, `request`, `metadata`, `resource`, `revisit`, ...) are
+//!   the reason. A record with a `WARC-TREC-ID` is a document of its collection whatever its status
+//!   (ClueWeb has pages of status 206, 301 and others, which its judgements name). All other records (`warcinfo`, `request`, `metadata`, `resource`, `revisit`, ...) are
 //!   passed over.
 //! - The name is `WARC-TREC-ID`, else `WARC-Target-URI`, else `WARC-Record-ID`, without `<` and `>`.
 //! - The text is what [`HtmlText`] finds in the body, whose codings are undone; plain text and
@@ -22,7 +23,7 @@
 
 use super::document::{Document, MediaType, Name, Piece, Sink, Skip, WarcFault};
 use crate::text::html::{HtmlText, Markup, charset_parameter};
-use body::BodyDecoder;
+use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
 use head::{Head, Seen, version_line};
 use http::Response;
@@ -119,13 +120,17 @@ fn text<'a>(
         ..Response::default()
     };
     let response = if conversion { bare } else { http::read(record.content).unwrap_or(bare) };
-    if response.status != 200 {
+    // A collection that names its documents has chosen them, whatever the server said.
+    if response.status != 200 && record.head.trec_id.is_empty() {
         return Err(Skip::HttpStatus { status: response.status });
     }
     let kind = kind_of(&response)?;
     let charset = charset_parameter(response.typed_charset);
     let most = decoder.most();
-    let body = decoder.decode(&response).map_err(|body::TooLong| Skip::TooLong { most })?;
+    let body = decoder.decode(&response).map_err(|error| match error {
+        BodyError::TooLong => Skip::TooLong { most },
+        BodyError::NotInflated { coding } => Skip::BrokenBody { coding },
+    })?;
     Ok(match kind {
         Kind::Markup(markup) => html.text(body, markup, charset),
         Kind::Plain => html.plain(body, charset),

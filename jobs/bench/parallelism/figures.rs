@@ -255,7 +255,7 @@ impl Bench<'_> {
             "estimate_over_whole": estimated / whole,
         });
         writeln!(std::io::stdout(), "{line}")?;
-        eprintln!("tasks      {line}");
+        say!("tasks      {line}");
         Ok(())
     }
 }
@@ -336,7 +336,7 @@ impl Tasks {
             "creation_share": self.seconds / self.seconds_of_queries,
         });
         writeln!(std::io::stdout(), "{line}")?;
-        eprintln!("skips      {line}");
+        say!("skips      {line}");
         Ok(())
     }
 }

@@ -24,6 +24,7 @@ pub(super) fn check(
         postings: 0,
         shards: manifest.shards.len() as u64,
         debris: Vec::new(),
+        being_written: false,
     };
     let mut problems = Vec::new();
     for shard in 0..manifest.shards.len() {

@@ -5,9 +5,9 @@
 use super::{Manifest, tail};
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
+use crate::index::plain;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use std::fs;
 use std::path::Path;
 
 /// What the manifests of all versions begin with.
@@ -28,7 +28,7 @@ impl Manifest {
     /// `Storage`, `Damaged`, `Newer`.
     pub fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
-        let bytes = fs::read(&path).map_err(IndexError::storage("read", &path))?;
+        let bytes = plain::read(&path)?;
         Self::decode(&path, &bytes)
     }
 

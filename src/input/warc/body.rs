@@ -1,8 +1,9 @@
 //! What is the body of an HTTP response once its codings are undone: chunks, gzip, deflate, br, zstd?
 //!
 //! Crawlers undo codings and keep the fields that name them, or the other way round. So a coding is
-//! undone only if the bytes look like it, gzip even if no field names it; a body that is not what
-//! it should be is taken as it is. What comes out before damage is good.
+//! undone only if the bytes look like it, gzip and zstd even if no field names them; a body that does
+//! not look like its coding is taken as it is. What comes out before damage is good; a body that
+//! is compressed beyond doubt, and of which nothing comes out, is no text and is refused.
 //!
 //! The decoders of gzip and deflate, and all buffers, are used again; br and zstd, which crawlers
 //! hardly ask for, make decoders of their own.
@@ -23,9 +24,17 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The largest window of a zstd body; RFC 9659 allows no more.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// A decoded body has more bytes than are taken.
+/// Why a body cannot be taken.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) enum BodyError {
+    /// It has more bytes than are taken when it is decoded.
+    TooLong,
+    /// It is compressed, and nothing can be inflated.
+    NotInflated {
+        /// The coding.
+        coding: &'static str,
+    },
+}
 
 /// Undoes codings.
 pub(super) struct BodyDecoder {
@@ -55,7 +64,7 @@ impl BodyDecoder {
     }
 
     /// The body without its codings.
-    pub(super) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], TooLong> {
+    pub(super) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
         let mut body = response.body;
         if response.is_chunked() && join_chunks(body, &mut self.joined) {
             body = &self.joined;
@@ -68,6 +77,7 @@ impl BodyDecoder {
             _ => return Ok(body),
         };
         self.decoded.clear();
+        let mut whole_zstd = false;
         let mut out = Out { bytes: &mut self.decoded, most: self.most };
         match coding {
             Coding::Gzip => {
@@ -77,7 +87,11 @@ impl BodyDecoder {
             }
             Coding::Zstd => {
                 if let Ok(mut zstd) = Decoder::new(Compression::Zstd, ZSTD_WINDOW_LOG) {
-                    out.fill(body, |input, out| zstd.decode(input, out))?;
+                    let mut damaged = false;
+                    out.fill(body, |input, out| {
+                        zstd.decode(input, out).inspect_err(|_| damaged = true)
+                    })?;
+                    whole_zstd = !damaged && zstd.finish().is_ok();
                 }
             }
             Coding::Deflate => {
@@ -88,7 +102,14 @@ impl BodyDecoder {
             }
             Coding::Brotli => out.fill_brotli(body)?,
         }
-        Ok(if self.decoded.is_empty() { body } else { &self.decoded })
+        match coding {
+            _ if !self.decoded.is_empty() => Ok(&self.decoded),
+            // The first bytes of these leave no doubt; nothing but an empty body gives nothing.
+            Coding::Gzip if !self.gzip.is_whole() => Err(BodyError::NotInflated { coding: "gzip" }),
+            Coding::Zstd if !whole_zstd => Err(BodyError::NotInflated { coding: "zstd" }),
+            Coding::Gzip | Coding::Zstd => Ok(&self.decoded),
+            Coding::Deflate | Coding::Brotli => Ok(body),
+        }
     }
 
     /// Gives back buffers that one very long body made.
@@ -115,9 +136,9 @@ struct Out<'a> {
 
 impl Out<'_> {
     /// Makes room for more.
-    fn grow(&mut self) -> Result<(), TooLong> {
+    fn grow(&mut self) -> Result<(), BodyError> {
         if self.bytes.len() as u64 > self.most {
-            return Err(TooLong);
+            return Err(BodyError::TooLong);
         }
         if self.bytes.len() == self.bytes.capacity() {
             self.bytes.reserve(STEP_BYTES);
@@ -130,7 +151,7 @@ impl Out<'_> {
         &mut self,
         mut input: &[u8],
         mut decode: impl FnMut(&[u8], &mut Vec<u8>) -> Result<usize, DecodeError>,
-    ) -> Result<(), TooLong> {
+    ) -> Result<(), BodyError> {
         loop {
             self.grow()?;
             let before = self.bytes.len();
@@ -144,7 +165,7 @@ impl Out<'_> {
         }
     }
 
-    fn fill_brotli(&mut self, input: &[u8]) -> Result<(), TooLong> {
+    fn fill_brotli(&mut self, input: &[u8]) -> Result<(), BodyError> {
         let mut decoder = brotli_decompressor::Decompressor::new(input, STEP_BYTES);
         loop {
             self.grow()?;

@@ -51,11 +51,11 @@ fn pages_and_conversions_are_documents() {
         response("4", "200 OK", "<p>four"),
         response("5", "200 OK\r\nTransfer-Encoding: chunked", "6\r\n<p>fiv\r\n1\r\ne\r\n0\r\n\r\n"),
         response("6", "200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked", "<p>six"),
-        response("no", "404 Not Found\r\nContent-Type: text/html", "<p>no"),
-        response("no", "301 Moved", ""),
+        response("", "404 Not Found\r\nContent-Type: text/html", "<p>no"),
+        response("", "301 Moved", ""),
         response("no", "200 OK\r\nContent-Type: image/png", "\u{89}PNG"),
         response("no", "200 OK", "a\0b"),
-        response("no", "bad", "x"),
+        response("", "bad", "x"),
         record("response", "Content-Type: text/dns\r\n", "20090101\nhost. 1 IN A 1.2.3.4"),
         record("response", "Content-Type: text/html\r\nWARC-Record-ID: <urn:7>\r\n", "<p>seven"),
         record("conversion", "WARC-Target-URI: http://8/\r\nContent-Type: text/plain\r\n", "a <p>"),
@@ -93,6 +93,60 @@ fn pages_and_conversions_are_documents() {
     assert_eq!(kept.documents[8].4, 17);
 }
 
+/// ClueWeb has pages that came with other statuses; its judgements and its list of documents name
+/// them.
+#[test]
+fn a_record_with_a_trec_name_is_a_document_whatever_its_status() {
+    let file = [
+        response("1", "404 Not Found\r\nContent-Type: text/html", "<p>one"),
+        response("2", "301 Moved", ""),
+        response("3", "206 Partial\r\nContent-Type: image/png", "x"),
+        response("", "404 Not Found", "<p>no"),
+    ]
+    .concat();
+    let kept = parse(file.as_bytes());
+    assert_documents(&kept, &[("1", "one"), ("2", "")]);
+    assert_eq!(reasons(&kept), ["content type", "HTTP status"]);
+}
+
+#[test]
+fn a_body_that_cannot_be_inflated_is_no_text() {
+    let body = |coding: &str, body: &[u8]| {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {coding}\r\n\r\n"
+        );
+        let content = [head.as_bytes(), body].concat();
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-TREC-ID: {coding}\r\nContent-Length: {}\r\n\r\n",
+            content.len()
+        );
+        [head.as_bytes(), &content, b"\r\n\r\n"].concat()
+    };
+    let text = b"<p>words ".repeat(10_000);
+    let zstd = zstd::encode_all(&text[..], 1).unwrap();
+    let mut damaged = zstd.clone();
+    damaged[4] ^= 0x08; // A reserved bit of the frame's head.
+    // A window of 2 GiB, more than a body may ask for.
+    let window = [&b"\x28\xb5\x2f\xfd\x00\xa8"[..], &zstd[6..]].concat();
+    let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\xff\xff\xff".to_vec();
+    let empty = zstd::encode_all(&b""[..], 1).unwrap();
+    let file = [
+        body("zstd", &zstd),
+        body("zstd", &damaged),
+        body("zstd", &window),
+        body("zstd", &zstd[..10]),
+        body("gzip", &gzip),
+        body("zstd", &empty),
+    ]
+    .concat();
+    let kept = parse(&file);
+    let texts: Vec<usize> = kept.documents.iter().map(|document| document.1.len()).collect();
+    assert!(texts[0] > 50_000 && texts[1..] == [0], "{texts:?}");
+    assert_eq!(reasons(&kept), ["broken body"; 4]);
+    let told = kept.skipped[0].3.to_string();
+    assert_eq!(told, "the body is zstd that cannot be inflated");
+}
+
 #[test]
 fn a_record_with_a_wrong_length_is_counted_and_kept() {
     let wrong = |length: &str| {
@@ -117,7 +171,8 @@ fn a_record_with_a_wrong_length_is_counted_and_kept() {
         assert_eq!(kept.skipped[0].0, one.len());
     }
     // It is no document if it is none with the right length either; one reason is enough.
-    let file = [&*wrong("x: y").replace("200 OK", "404 No"), &*three].concat();
+    let file =
+        [&*wrong("x: y").replace("200 OK", "404 No").replace("TREC-ID", "X"), &*three].concat();
     let kept = parse(file.as_bytes());
     assert_documents(&kept, &[("3", "three")]);
     assert_eq!(reasons(&kept), ["broken WARC record"]);

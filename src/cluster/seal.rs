@@ -1,0 +1,346 @@
+//! How does a process know that a message is what was sent, all of it, once, and in its order? Every
+//! message on every line is sealed.
+//!
+//! ```text
+//! u32 bytes of the message | u64 its number on this line, from 0 | 16 bytes tag | u32 CRC-32 of this head
+//! the message
+//! ```
+//!
+//! All numbers are in network order. The head has a checksum of its own, so that a damaged length is
+//! found before anybody waits for bytes that never come. Without a secret the tag is a checksum
+//! (XXH3, 128 bits, seeded with the number), which finds damage. With one it is a keyed hash (the first
+//! 16 bytes of BLAKE3's, O'Connor et al., *BLAKE3*, 2020, section 2.3) of number and message, under a
+//! key that is derived for this line and this direction from the secret and both greetings, with
+//! their nonces: who does not know the secret can neither make a message, nor change, repeat, leave
+//! out or move one.
+
+use super::ClusterError;
+use std::fs;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+/// Bytes before each message.
+pub(super) const HEAD_BYTES: usize = 4 + 8 + TAG_BYTES + 4;
+const TAG_BYTES: usize = 16;
+/// Bytes of the tag of a greeting.
+pub(super) const GREETING_TAG_BYTES: usize = blake3::OUT_LEN;
+/// A shorter secret could be guessed.
+const LEAST_SECRET_BYTES: usize = 16;
+
+/// What all processes of a job know, and nobody else; or nothing.
+#[derive(Clone)]
+pub struct Secret(Option<[u8; blake3::KEY_LEN]>);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_given() { "Secret(given)" } else { "Secret(none)" })
+    }
+}
+
+/// What a tag is made for.
+#[derive(Clone, Copy)]
+pub(super) enum Purpose {
+    /// The greeting of the process that calls.
+    Call = 1,
+    /// The answer to it.
+    Answer = 2,
+    /// The caller has read the answer.
+    Confirm = 3,
+    /// The key of what the caller sends.
+    FromCaller = 4,
+    /// The key of what the other one sends.
+    FromAnswerer = 5,
+}
+
+impl Secret {
+    /// No secret: messages have checksums only.
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// Reads the secret that is the content of a file, of 16 bytes or more.
+    ///
+    /// # Errors
+    /// `Secret`, `ShortSecret`.
+    pub fn read(path: &Path) -> Result<Self, ClusterError> {
+        let bytes = fs::read(path).map_err(|source| {
+            let path = path.to_path_buf();
+            ClusterError::SecretFile { path, source }
+        })?;
+        if bytes.len() < LEAST_SECRET_BYTES {
+            let (path, found) = (path.to_path_buf(), bytes.len());
+            return Err(ClusterError::ShortSecret { path, least: LEAST_SECRET_BYTES, found });
+        }
+        Ok(Self(Some(blake3::derive_key("millrace cluster 2026: secret of a job", &bytes))))
+    }
+
+    /// Whether there is one.
+    pub fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The tag of greetings, a checksum if there is no secret.
+    pub(super) fn tag(&self, purpose: Purpose, greetings: &[&[u8]]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.0.unwrap_or_default());
+        hasher.update(&[purpose as u8]);
+        for greeting in greetings {
+            hasher.update(&(greeting.len() as u64).to_be_bytes());
+            hasher.update(greeting);
+        }
+        hasher.finalize()
+    }
+
+    /// Whether these bytes are the tag; takes the same time whichever differ.
+    pub(super) fn verify(
+        &self,
+        purpose: Purpose,
+        greetings: &[&[u8]],
+        tag: [u8; GREETING_TAG_BYTES],
+    ) -> bool {
+        self.tag(purpose, greetings) == blake3::Hash::from_bytes(tag)
+    }
+
+    /// The two ends of a line for the process that called, or was called.
+    pub fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
+        let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
+        let (caller, answerer) = (key(Purpose::FromCaller), key(Purpose::FromAnswerer));
+        let (out, back) = if called { (answerer, caller) } else { (caller, answerer) };
+        (Sealer { key: out, next: 0 }, Opener { key: back, next: 0 })
+    }
+}
+
+#[derive(Clone)]
+struct Key(Option<[u8; blake3::KEY_LEN]>);
+
+impl Key {
+    fn tag(&self, number: u64, message: &[u8]) -> [u8; TAG_BYTES] {
+        match &self.0 {
+            None => xxh3_128_with_seed(message, number).to_be_bytes(),
+            Some(key) => {
+                let mut hasher = blake3::Hasher::new_keyed(key);
+                hasher.update(&number.to_be_bytes()).update(message);
+                let mut tag = [0; TAG_BYTES];
+                tag.copy_from_slice(&hasher.finalize().as_bytes()[..TAG_BYTES]);
+                tag
+            }
+        }
+    }
+
+    /// Whether a tag is right; of a keyed one in the same time whichever bytes differ.
+    fn verify(&self, number: u64, message: &[u8], tag: [u8; TAG_BYTES]) -> bool {
+        let right = self.tag(number, message);
+        right.iter().zip(tag).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+    }
+}
+
+/// What is wrong with a message that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SealError {
+    /// Its head is damaged.
+    #[error("the head of message {number} is damaged")]
+    Head {
+        /// The number that it should have.
+        number: u64,
+    },
+    /// It is too long.
+    #[error("message {number} has {bytes} bytes, the longest may have {most}")]
+    Length {
+        /// Its number.
+        number: u64,
+        /// Its bytes.
+        bytes: u32,
+        /// The most that a message of its kind has.
+        most: u32,
+    },
+    /// One is missing, came twice, or came too early.
+    #[error("expected message {expected}, found message {found}")]
+    Order {
+        /// The next number.
+        expected: u64,
+        /// The number in the message.
+        found: u64,
+    },
+    /// It is not what was sent.
+    #[error("message {number} is damaged, or not of a process that knows the secret")]
+    Tag {
+        /// Its number.
+        number: u64,
+    },
+}
+
+impl From<SealError> for io::Error {
+    fn from(error: SealError) -> Self {
+        io::Error::new(ErrorKind::InvalidData, error)
+    }
+}
+
+/// Seals what goes out on a line.
+pub struct Sealer {
+    key: Key,
+    next: u64,
+}
+
+impl Sealer {
+    /// The head of the next message.
+    pub fn head(&mut self, message: &[u8]) -> [u8; HEAD_BYTES] {
+        let bytes = u32::try_from(message.len()).expect("messages are below 4 GiB");
+        let mut head = [0; HEAD_BYTES];
+        head[..4].copy_from_slice(&bytes.to_be_bytes());
+        head[4..12].copy_from_slice(&self.next.to_be_bytes());
+        head[12..28].copy_from_slice(&self.key.tag(self.next, message));
+        let crc = crc32fast::hash(&head[..28]);
+        head[28..].copy_from_slice(&crc.to_be_bytes());
+        self.next += 1;
+        head
+    }
+}
+
+/// Opens what comes in on a line.
+pub struct Opener {
+    key: Key,
+    next: u64,
+}
+
+impl Opener {
+    /// Reads the next message, of less than `most` bytes, into `message`.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the line ends; `InvalidData` with a [`SealError`]; those of the stream.
+    pub fn read(
+        &mut self,
+        stream: &mut impl Read,
+        most: u32,
+        message: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        let mut head = [0; HEAD_BYTES];
+        stream.read_exact(&mut head)?;
+        let ([a, b, c, d], rest) = head.split_first_chunk().expect("a head is long enough");
+        let bytes = u32::from_be_bytes([*a, *b, *c, *d]);
+        let (number, rest) = rest.split_first_chunk().expect("a head is long enough");
+        let found = u64::from_be_bytes(*number);
+        let (tag, crc) = rest.split_first_chunk::<TAG_BYTES>().expect("a head is long enough");
+        let number = self.next;
+        if crc != crc32fast::hash(&head[..HEAD_BYTES - 4]).to_be_bytes() {
+            return Err(SealError::Head { number }.into());
+        }
+        if found != number {
+            return Err(SealError::Order { expected: number, found }.into());
+        }
+        if bytes >= most {
+            return Err(SealError::Length { number, bytes, most }.into());
+        }
+        message.clear();
+        // The room grows with what comes.
+        if stream.take(bytes.into()).read_to_end(message)? < bytes as usize {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        if !self.key.verify(number, message, *tag) {
+            return Err(SealError::Tag { number }.into());
+        }
+        self.next += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn secret(text: &str) -> Secret {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        fs::write(&path, text).unwrap();
+        Secret::read(&path).unwrap()
+    }
+
+    fn secrets() -> [Secret; 2] {
+        [Secret::none(), secret("0123456789abcdef")]
+    }
+
+    const GREETINGS: [&[u8]; 2] = [b"one", b"two"];
+
+    fn sealed(sealer: &mut Sealer, message: &[u8]) -> Vec<u8> {
+        [&sealer.head(message)[..], message].concat()
+    }
+
+    #[test]
+    fn messages_arrive_in_order() {
+        for secret in secrets() {
+            let (mut out, mut back) = secret.ends(false, GREETINGS);
+            let (mut answers, mut opener) = secret.ends(true, GREETINGS);
+            let mut message = Vec::new();
+            for text in [&b"go"[..], b"", &[7; 100_000]] {
+                let bytes = sealed(&mut out, text);
+                opener.read(&mut &bytes[..], 1 << 20, &mut message).unwrap();
+                assert_eq!(message, text);
+                let bytes = sealed(&mut answers, text);
+                back.read(&mut &bytes[..], 1 << 20, &mut message).unwrap();
+                assert_eq!(message, text);
+            }
+            // Again, and one that is missing.
+            let first = sealed(&mut out, b"1");
+            opener.read(&mut &first[..], 10, &mut message).unwrap();
+            let error = opener.read(&mut &first[..], 10, &mut message).unwrap_err();
+            assert_eq!(error.to_string(), "expected message 4, found message 3");
+            sealed(&mut out, b"2");
+            let third = sealed(&mut out, b"3");
+            let error = opener.read(&mut &third[..], 10, &mut message).unwrap_err();
+            assert_eq!(error.to_string(), "expected message 4, found message 5");
+        }
+    }
+
+    #[test]
+    fn who_does_not_know_the_secret_says_nothing() {
+        let [none, known] = secrets();
+        let other = secret("0123456789abcdeF");
+        for (one, two) in [(&known, &other), (&known, &none), (&none, &known)] {
+            let (mut out, _) = one.ends(false, GREETINGS);
+            let (_, mut opener) = two.ends(true, GREETINGS);
+            let bytes = sealed(&mut out, b"go");
+            let error = opener.read(&mut &bytes[..], 10, &mut Vec::new()).unwrap_err();
+            assert!(error.to_string().contains("knows the secret"), "{error}");
+            let tag = *one.tag(Purpose::Call, &GREETINGS).as_bytes();
+            assert!(!two.verify(Purpose::Call, &GREETINGS, tag));
+            assert!(one.verify(Purpose::Call, &GREETINGS, tag));
+        }
+        // What was said on another line, or the other way, cannot be said again.
+        let (mut out, _) = known.ends(false, GREETINGS);
+        let bytes = sealed(&mut out, b"go");
+        for (called, greetings) in [(true, [&b"one"[..], b"another"]), (false, GREETINGS)] {
+            let (_, mut opener) = known.ends(called, greetings);
+            opener.read(&mut &bytes[..], 10, &mut Vec::new()).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_secret_has_to_be_there_and_long_enough() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        let error = Secret::read(&path).unwrap_err();
+        assert!(matches!(error, ClusterError::SecretFile { .. }));
+        fs::write(&path, "0123456789abcde").unwrap();
+        let error = Secret::read(&path).unwrap_err().to_string();
+        assert!(error.contains("expected 16 bytes or more, found 15"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn law_no_changed_bit_is_taken(
+            text in prop::collection::vec(any::<u8>(), 0..100),
+            flip in any::<prop::sample::Index>(), bit in 0u8..8,
+        ) {
+            for secret in secrets() {
+                let (mut out, _) = secret.ends(false, GREETINGS);
+                let (_, mut opener) = secret.ends(true, GREETINGS);
+                let mut bytes = sealed(&mut out, &text);
+                let at = flip.index(bytes.len());
+                bytes[at] ^= 1 << bit;
+                let error = opener.read(&mut &bytes[..], 1 << 20, &mut Vec::new()).unwrap_err();
+                prop_assert_eq!(error.kind(), ErrorKind::InvalidData);
+            }
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! How do timely's records go from process to process? On a line whose messages are sealed
+//! (`cluster::seal`), so that nothing that was damaged on the way reaches an operator, and that says
+//! at once when it breaks.
+//!
+//! What timely writes goes out in messages of up to [`MOST_BYTES`]; one byte before each says whether
+//! it holds records or is the last. A line that ends without a last message is broken. timely
+//! knows nothing to do then but to panic, so the job is told before.
+
+use super::control::{Control, JobError};
+use crate::cluster::PeerFailure;
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::{SealedLine, write_sealed};
+use crate::cluster::links::lost;
+use crate::cluster::seal::{Opener, Sealer};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use timely::communication::allocator::zero_copy::stream::Stream;
+
+/// Bytes of records in one message.
+const MOST_BYTES: usize = 1 << 20;
+
+const RECORDS: u8 = 0;
+const LAST: u8 = 1;
+
+/// A process that ends says why on its control line, which may arrive a little later.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// One handle of a line.
+pub(super) struct DataLine {
+    stream: TcpStream,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    process: usize,
+    hosts: Hosts,
+    control: Arc<Control>,
+    /// Each is used by one thread of timely's.
+    sending: Mutex<Sending>,
+    receiving: Mutex<Receiving>,
+}
+
+struct Sending {
+    sealer: Sealer,
+    message: Vec<u8>,
+    over: bool,
+}
+
+struct Receiving {
+    opener: Opener,
+    message: Vec<u8>,
+    /// Bytes of the message that were given out.
+    given: usize,
+    over: bool,
+}
+
+impl DataLine {
+    /// Takes a line to `process`; the job is told through `control` when it breaks.
+    pub(super) fn new(
+        line: SealedLine,
+        process: usize,
+        hosts: &Hosts,
+        control: &Arc<Control>,
+    ) -> Self {
+        let (stream, sealer, opener) = line.into_parts();
+        let sending = Sending { sealer, message: Vec::new(), over: false };
+        let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
+        let shared = Arc::new(Shared {
+            process,
+            hosts: hosts.clone(),
+            control: control.clone(),
+            sending: Mutex::new(sending),
+            receiving: Mutex::new(receiving),
+        });
+        Self { stream, shared }
+    }
+
+    /// Ends the job; returns the error for timely.
+    fn broken(&self, error: io::Error) -> io::Error {
+        let Shared { process, hosts, control, .. } = &*self.shared;
+        let start = Instant::now();
+        // Damage has no other reason; who is gone may have told one.
+        while error.kind() != ErrorKind::InvalidData
+            && !control.stopped()
+            && start.elapsed() < GRACE
+        {
+            std::thread::sleep(GRACE / 50);
+        }
+        let PeerFailure { process, address, message } = lost(hosts, *process, &error);
+        let message = format!("{message}, on the connection for records");
+        control.fail(JobError::Peer(PeerFailure { process, address, message }));
+        error
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is behind these locks is used no more after a panic.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl Sending {
+    fn write(&mut self, stream: &mut TcpStream, kind: u8, bytes: &[u8]) -> io::Result<()> {
+        self.message.clear();
+        self.message.push(kind);
+        self.message.extend_from_slice(bytes);
+        write_sealed(stream, &mut self.sealer, &self.message)
+    }
+}
+
+impl Receiving {
+    /// Makes the next message the current one.
+    fn next(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        self.opener.read(stream, MOST_BYTES as u32 + 2, &mut self.message)?;
+        self.given = 1;
+        match self.message.first() {
+            Some(&RECORDS) => Ok(()),
+            Some(&LAST) => {
+                self.over = true;
+                Ok(())
+            }
+            _ => Err(io::Error::new(ErrorKind::InvalidData, "what it says makes no sense")),
+        }
+    }
+}
+
+impl Read for DataLine {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let mut receiving = lock(&self.shared.receiving);
+        while receiving.given == receiving.message.len() && !receiving.over {
+            if let Err(error) = receiving.next(&mut self.stream) {
+                drop(receiving);
+                return Err(self.broken(error));
+            }
+        }
+        let Receiving { message, given, .. } = &mut *receiving;
+        let read = (&message[*given..]).read(to)?;
+        *given += read;
+        Ok(read)
+    }
+}
+
+impl Write for DataLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let part = &bytes[..bytes.len().min(MOST_BYTES)];
+        if part.is_empty() {
+            return Ok(0);
+        }
+        let written = lock(&self.shared.sending).write(&mut self.stream, RECORDS, part);
+        written.map(|()| part.len()).map_err(|error| self.broken(error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+impl Stream for DataLine {
+    fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { stream: self.stream.try_clone()?, shared: self.shared.clone() })
+    }
+
+    fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.stream.set_nonblocking(nonblocking)
+    }
+
+    /// Says that nothing more is to come before it closes the line for writing.
+    fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        let mut sending = lock(&self.shared.sending);
+        if how != Shutdown::Read && !std::mem::replace(&mut sending.over, true) {
+            sending.write(&mut self.stream.try_clone()?, LAST, &[])?;
+        }
+        self.stream.shutdown(how)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::seal::Secret;
+    use std::net::TcpListener;
+
+    /// Both ends of a line, and a stream into which one may speak instead.
+    fn pair(control: &Arc<Control>) -> (DataLine, DataLine) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let answerer = listener.accept().unwrap().0;
+        let hosts = Hosts::local(2, 0);
+        let line = |stream, called, process| {
+            let line = SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"]));
+            DataLine::new(line, process, &hosts, control)
+        };
+        (line(caller, false, 1), line(answerer, true, 0))
+    }
+
+    #[test]
+    fn records_arrive_and_a_last_message_ends_them() {
+        let control = Arc::new(Control::default());
+        let (mut out, mut back) = pair(&control);
+        let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i * 7 / 5) as u8).collect();
+        let copy = bytes.clone();
+        let writing = std::thread::spawn(move || {
+            out.write_all(&copy).unwrap();
+            out.flush().unwrap();
+            out.shutdown(Shutdown::Write).unwrap();
+        });
+        let mut read = Vec::new();
+        back.read_to_end(&mut read).unwrap();
+        assert!(read == bytes);
+        writing.join().unwrap();
+        assert!(!control.stopped());
+    }
+
+    #[test]
+    fn a_line_that_breaks_ends_the_job_at_once() {
+        for damage in [false, true] {
+            let control = Arc::new(Control::default());
+            let (mut out, mut back) = pair(&control);
+            out.write_all(b"some").unwrap();
+            if damage {
+                out.stream.write_all(&[7; 100]).unwrap();
+            }
+            drop(out);
+            let start = Instant::now();
+            let mut read = Vec::new();
+            back.read_to_end(&mut read).unwrap_err();
+            assert_eq!(read, b"some");
+            let JobError::Peer(why) = control.take_failure().unwrap() else { panic!() };
+            let expected = if damage {
+                "what came from it is damaged (the head of message 1 is damaged), on the"
+            } else {
+                "it has gone (the connection was closed), on the connection for records"
+            };
+            assert!(why.message.contains(expected), "{why}");
+            assert!(start.elapsed() < Duration::from_secs(5));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Which files of a folder are read? All that a format claims and that can be read; an index of
+//! millrace is none of them, wherever it lies, and what cannot be read is counted.
+
+#![forbid(unsafe_code)]
+
+use crate::index::format::LOCK;
+use crate::index::publish::current;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is passed over on the way through folders.
+#[derive(Clone, Debug, Default)]
+pub struct Passed {
+    /// Links and files that cannot be read, by the reason.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// The first few of them: path and what is wrong.
+    pub first: Vec<String>,
+    /// Folders that are an index.
+    pub indexes: Vec<PathBuf>,
+}
+
+/// So many are named.
+const FIRST: usize = 5;
+
+impl Passed {
+    fn add(&mut self, path: &Path, reason: &'static str, error: &io::Error) {
+        *self.counts.entry(reason).or_default() += 1;
+        if self.first.len() < FIRST {
+            self.first.push(format!("{}: {reason}: {error}", path.display()));
+        }
+    }
+
+    /// How many could not be read.
+    pub fn unreadable(&self) -> u64 {
+        self.counts.values().sum()
+    }
+}
+
+/// How folders are walked.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    /// The folder of the index that the job writes, which is no input even before it is an index.
+    pub index: Option<PathBuf>,
+}
+
+impl Walk {
+    /// Whether a folder is the index that the job writes, or another one.
+    pub(super) fn is_index(&self, folder: &Path) -> bool {
+        self.is_own(folder) || folder.join(LOCK).exists() && matches!(current(folder), Ok(Some(_)))
+    }
+
+    fn is_own(&self, path: &Path) -> bool {
+        let own = self.index.as_ref().and_then(|index| index.canonicalize().ok());
+        own.is_some() && path.canonicalize().ok() == own
+    }
+
+    /// Whether a file that was named by itself belongs to the index that the job writes.
+    pub(super) fn is_inside_own(&self, path: &Path) -> bool {
+        let canonical = |path: &Path| path.canonicalize().ok();
+        match (self.index.as_deref().and_then(canonical), canonical(path)) {
+            (Some(index), Some(path)) => path.starts_with(index),
+            _ => false,
+        }
+    }
+
+    /// Calls `take` with each plain file below `folder` that is not hidden, in sorted order, links
+    /// followed.
+    ///
+    /// # Errors
+    /// What `take` says, or that the folder itself cannot be read.
+    pub(super) fn files<E: From<(PathBuf, io::Error)>>(
+        &self,
+        folder: &Path,
+        passed: &mut Passed,
+        mut take: impl FnMut(PathBuf) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
+        let mut indexes = Vec::new();
+        let shown = |entry: &walkdir::DirEntry| {
+            if entry.depth() == 0 {
+                return true;
+            }
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                return false;
+            }
+            let index = entry.file_type().is_dir() && self.is_index(entry.path());
+            if index {
+                indexes.push(entry.path().to_path_buf());
+            }
+            !index
+        };
+        for entry in walk.into_iter().filter_entry(shown) {
+            match entry {
+                Ok(entry) if entry.file_type().is_file() => match readable(entry.path()) {
+                    Ok(()) => take(entry.into_path())?,
+                    Err(error) => passed.add(entry.path(), "unreadable file", &error),
+                },
+                Ok(_) => {}
+                Err(error) => {
+                    let path = error.path().unwrap_or(folder).to_path_buf();
+                    let depth = error.depth();
+                    let reason = reason(&path, error.loop_ancestor().is_some());
+                    let error = error
+                        .into_io_error()
+                        .unwrap_or_else(|| io::Error::other("it leads to a folder above it"));
+                    if depth == 0 {
+                        return Err((path, error).into());
+                    }
+                    let hidden = path
+                        .file_name()
+                        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+                    if !hidden {
+                        passed.add(&path, reason, &error);
+                    }
+                }
+            }
+        }
+        passed.indexes.append(&mut indexes);
+        Ok(())
+    }
+}
+
+fn reason(path: &Path, circle: bool) -> &'static str {
+    let link = path.symlink_metadata().is_ok_and(|kind| kind.is_symlink());
+    match link {
+        _ if circle => "circle of links",
+        true if path.metadata().is_err() => "dangling link",
+        _ => "unreadable folder",
+    }
+}
+
+/// Whether the job may read a file: asked now, so that a job does not fail of it after hours.
+fn readable(path: &Path) -> io::Result<()> {
+    File::open(path).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::splits::{InputError, Plan};
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn names(plan: &Plan) -> Vec<&str> {
+        plan.inputs.iter().map(|input| &*input.name).collect()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("sub")).unwrap();
+        fs::write(at("a.txt"), "a").unwrap();
+        fs::write(at("sub/b.txt"), "b").unwrap();
+        symlink("nowhere.txt", at("dangling.txt")).unwrap();
+        symlink("..", at("sub/circle")).unwrap();
+        symlink("nowhere.txt", at(".hidden")).unwrap();
+        let plan = Plan::new(&[dir.path().into()], None).unwrap();
+        assert_eq!(names(&plan), ["a.txt", "sub/b.txt"]);
+        let counts: Vec<_> = plan.passed.counts.iter().map(|(k, n)| (*k, *n)).collect();
+        assert_eq!(counts, [("circle of links", 1), ("dangling link", 1)]);
+        assert!(plan.passed.first[0].contains("dangling.txt: dangling link: "));
+        // One that is named is missed.
+        assert!(Plan::new(&[at("dangling.txt")], None).is_err());
+    }
+
+    #[test]
+    fn an_index_is_no_input() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for index in ["idx", "other"] {
+            fs::create_dir_all(at(index).join("gen-000001")).unwrap();
+            fs::write(at(index).join("gen-000001/manifest.json"), "{}").unwrap();
+        }
+        fs::write(at("other/LOCK"), "").unwrap();
+        fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
+        fs::write(at("a.json"), "{}").unwrap();
+        let walk = Walk { index: Some(at("./idx")) };
+        let plan = Plan::walked(&[dir.path().into()], None, &walk).unwrap();
+        assert_eq!(names(&plan), ["a.json"]);
+        assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);
+        for named in ["idx", "other", "idx/gen-000001", "idx/gen-000001/manifest.json"] {
+            let error = Plan::walked(&[at(named)], None, &walk).err().unwrap();
+            assert!(matches!(error, InputError::IsIndex { .. }), "{named}: {error}");
+        }
+        // Who writes somewhere else may read a folder of any kind.
+        let plan = Plan::new(&[dir.path().into()], None).unwrap();
+        assert_eq!(names(&plan), ["a.json", "idx/gen-000001/manifest.json"]);
+    }
+}
