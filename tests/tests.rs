@@ -17,6 +17,7 @@ mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
+mod inspect;
 mod layers;
 mod parallel;
 mod queries;

@@ -6,6 +6,7 @@ mod auto;
 pub mod cursor;
 mod daat;
 pub mod exhaustive;
+pub mod explain;
 mod kernels;
 pub mod max_score;
 pub mod output;
