@@ -8,9 +8,10 @@ mod parallelism;
 mod pipeline;
 
 use crate::generate;
-use crate::query::{Ranking, each_query, open_queries};
+use crate::query::{Ranking, open_queries};
 
-use millrace::query::output::Query;
+use anyhow::Context;
+use millrace::query::lines::{Lines, Query};
 use millrace::query::searcher::Searcher;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -73,7 +74,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Times every query; a query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &Queries) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    let mut searcher = Searcher::new(args.ranking.open()?);
+    let (snapshot, wanted) = (args.ranking.open()?, args.ranking.wanted());
+    let mut searcher = Searcher::new();
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
     let mut walls = Vec::new();
@@ -81,7 +83,7 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
         let began = Instant::now();
         for (query, micros) in queries.iter().zip(&mut micros) {
             let start = Instant::now();
-            let answer = searcher.search(&query.text)?;
+            let answer = searcher.search(&snapshot, &query.wanted(&wanted), &query.text)?;
             std::hint::black_box(answer);
             if pass > 0 {
                 micros.push(start.elapsed().as_secs_f64() * 1e6);
@@ -107,20 +109,15 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
 
 /// The queries of a file or of standard input; there is at least one.
 fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
-    let mut queries: Vec<Query> = Vec::new();
-    let mut failed = None;
-    each_query(open_queries(path)?, |query| {
-        match query {
-            Ok(query) => queries.push(query),
-            Err(error) => failed = Some(error),
-        }
-        true
-    });
-    match failed {
-        Some(error) => Err(error),
-        None if queries.is_empty() => anyhow::bail!("there are no queries"),
-        None => Ok(queries),
-    }
+    let queries: Vec<Query> = Lines::new(open_queries(path)?)
+        .map(|query| Ok(query.context("reading the queries")??))
+        .collect::<anyhow::Result<_>>()?;
+    anyhow::ensure!(!queries.is_empty(), "there are no queries");
+    Ok(queries)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 fn median(values: &mut [f64]) -> f64 {

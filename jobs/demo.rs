@@ -2,15 +2,17 @@
 
 use crate::args::command;
 use crate::build::explain;
-use crate::query::{Ranking, each_query};
 use crate::signals;
 use anyhow::Context;
 use millrace::build::{BuildOptions, build};
-use millrace::query::output::Query;
-use millrace::query::searcher::{Algorithm, Mode, Searcher};
+use millrace::query::lines::{Lines, Query};
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::Wanted;
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::{IsTerminal, Read, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The collection that comes with millrace, and queries for it.
@@ -63,42 +65,52 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         report.terms,
         report.postings
     )?;
-    let ranking = Ranking::plain(&index, Mode::Or, Algorithm::Auto, SHOWN);
-    let mut searcher = Searcher::new(ranking.open()?);
+    let snapshot = Snapshot::open(&index, false, Scoring::default())?;
+    let demo = Demo { snapshot, wanted: Wanted { k: SHOWN, ..Wanted::default() } };
     if args.path.is_none() {
-        let mut result = Ok(());
-        each_query(QUERIES.as_bytes(), |query| {
-            result = query.and_then(|query| answer(&mut searcher, &query));
-            result.is_ok()
-        });
-        result?;
+        demo.answer_all(QUERIES.as_bytes())?;
         writeln!(out, "\nNow with your own files: millrace demo PATH, or see README.md.")?;
         return Ok(());
     }
     if std::io::stdin().is_terminal() {
         writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
     }
-    let mut result = Ok(());
-    each_query(std::io::stdin(), |query| {
-        result = query.and_then(|query| answer(&mut searcher, &query));
-        result.is_ok()
-    });
-    result
+    demo.answer_all(std::io::stdin())
 }
 
-/// Prints the best hits, each with the begin of its record.
-fn answer(searcher: &mut Searcher, query: &Query) -> anyhow::Result<()> {
-    let shared = searcher.shared().clone();
-    let (hits, known) = searcher.search(&query.text)?;
-    let mut text = format!("\n{}\n", query.text);
-    if !known {
-        text += "     no term of this query is in the index\n";
+/// What queries are answered from.
+struct Demo {
+    snapshot: Arc<Snapshot>,
+    wanted: Wanted,
+}
+
+impl Demo {
+    /// Answers the queries of a stream; says what is wrong with a line that is none.
+    fn answer_all(&self, queries: impl Read) -> anyhow::Result<()> {
+        let mut searcher = Searcher::new();
+        for query in Lines::new(queries) {
+            match query.context("reading the queries")? {
+                Ok(query) => self.answer(&mut searcher, &query)?,
+                Err(refused) => writeln!(std::io::stdout(), "\n{refused}")?,
+            }
+        }
+        Ok(())
     }
-    let documents = shared.generation().documents();
-    for (hit, rank) in hits.iter().zip(1..) {
-        let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
-        writeln!(text, "  {rank}. {name}  ({:.2})", hit.score)?;
+
+    /// Prints the best hits, each with the begin of its record.
+    fn answer(&self, searcher: &mut Searcher, query: &Query) -> anyhow::Result<()> {
+        let wanted = query.wanted(&self.wanted);
+        let (hits, known) = searcher.search(&self.snapshot, &wanted, &query.text)?;
+        let mut text = format!("\n{}\n", query.text);
+        if !known {
+            text += "     no term of this query is in the index\n";
+        }
+        let documents = self.snapshot.generation().documents();
+        for (hit, rank) in hits.iter().zip(1..) {
+            let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+            writeln!(text, "  {rank}. {name}  ({:.2})", hit.score)?;
+        }
+        std::io::stdout().write_all(text.as_bytes())?;
+        Ok(())
     }
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
 }

@@ -38,6 +38,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = Generation::open(&args.index, false)?;
     let m = generation.manifest();
     let s = &m.statistics;
+    let deleted: u64 =
+        m.runs.iter().map(|run| u64::from(run.documents - run.live_documents())).sum();
     let json = serde_json::json!({
         "documents": s.documents,
         "terms": s.terms,
@@ -46,6 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "codec": m.settings.codec,
         "block_size": m.settings.block_size,
         "runs": m.runs.len(),
+        "deleted_documents": deleted,
         "generation": m.generation,
         "settings": m.settings,
         "empty_documents": s.empty_documents,
@@ -66,6 +69,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         row("tokens", show_count(s.tokens))?;
         row("empty documents", show_count(s.empty_documents))?;
         row("duplicate names", show_count(s.duplicate_names))?;
+        if deleted > 0 {
+            row("deleted", format!("{} documents, which a merge drops", show_count(deleted)))?;
+        }
         for (reason, n) in &s.skipped {
             row("skipped", format!("{} {reason}", show_count(*n)))?;
         }

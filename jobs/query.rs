@@ -4,24 +4,25 @@ use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::{Usage, report, signals};
 use anyhow::Context;
-use millrace::dataflow::batch::Received;
-use millrace::dataflow::control::{self, Control};
-use millrace::dataflow::fgqp::Crew;
-use millrace::dataflow::query::{Parallelism, QueryJob, Shard, assemble};
+use millrace::dataflow::control::Control;
+use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
-use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{ALL, Algorithm, Cutting, Mode, Settings, Shared, Whole};
+use millrace::query::engine::Model;
+use millrace::query::lines::Lines;
+use millrace::query::output::Form;
+use millrace::query::searcher::Cutting;
+use millrace::query::snapshot::{ALL, Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read, Write};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How queries are answered: options that several jobs have.
 #[derive(clap::Args, Clone, Debug)]
@@ -61,16 +62,6 @@ pub(crate) struct Ranking {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Docids(Range<u32>);
 
-impl Docids {
-    /// The docids of a shard whose first document has this docid.
-    fn of_shard(&self, first: u32) -> Range<u32> {
-        if self.0 == ALL {
-            return ALL;
-        }
-        self.0.start.saturating_sub(first)..self.0.end.saturating_sub(first)
-    }
-}
-
 fn parse_docids(text: &str) -> Result<Docids, String> {
     let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
     let (start, end) = text.split_once("..").ok_or_else(wrong)?;
@@ -100,13 +91,13 @@ pub(crate) struct Args {
     format: Form,
     /// Queries that are answered together at most.
     #[arg(long, default_value = "64", value_name = "N")]
-    batch: std::num::NonZeroUsize,
+    batch: NonZeroUsize,
     /// How long a batch waits for more queries, in milliseconds.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
     #[command(flatten)]
     workers: Workers,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// A query a line: `qid TAB text`, text alone, or a JSON object; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }
@@ -129,6 +120,10 @@ struct Spreading {
     /// to be woken takes longer (200 if left out).
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
+    /// Of docp-ui and docp-pi: all workers end a query before any of them begins the next, as in the
+    /// paper.
+    #[arg(long)]
+    barrier: bool,
 }
 
 /// What --delta is if it is left out.
@@ -139,10 +134,11 @@ pub(crate) fn patience(spin_us: Option<u32>) -> Duration {
 }
 
 impl Spreading {
-    fn model(&self, processes: usize) -> Result<Model, Usage> {
+    fn model(&self) -> Result<Model, Usage> {
+        let barrier = self.barrier;
         let model = match &*self.parallelism {
-            "docp-ui" => Model::DocpUi,
-            "docp-pi" => Model::DocpPi,
+            "docp-ui" => Model::DocpUi { barrier },
+            "docp-pi" => Model::DocpPi { barrier },
             "fgqp" => {
                 let mut cutting = Cutting::default();
                 if let Some(us) = self.cut_us {
@@ -153,71 +149,29 @@ impl Spreading {
             }
             _ => Model::Inter,
         };
-        if !matches!(model, Model::Fgqp { .. }) {
-            for (name, given) in [
-                ("delta", self.delta.is_some()),
-                ("cut-us", self.cut_us.is_some()),
-                ("spin-us", self.spin_us.is_some()),
-            ] {
-                if given {
-                    return Err(Usage(format!("--{name} goes with --parallelism fgqp")));
-                }
+        let is_fgqp = matches!(model, Model::Fgqp { .. });
+        let is_docp = matches!(model, Model::DocpUi { .. } | Model::DocpPi { .. });
+        for (name, given, fits, goes_with) in [
+            ("delta", self.delta.is_some(), is_fgqp, "fgqp"),
+            ("cut-us", self.cut_us.is_some(), is_fgqp, "fgqp"),
+            ("spin-us", self.spin_us.is_some(), is_fgqp, "fgqp"),
+            ("barrier", self.barrier, is_docp, "docp-ui or docp-pi"),
+        ] {
+            if given && !fits {
+                return Err(Usage(format!("--{name} goes with --parallelism {goes_with}")));
             }
-        }
-        if processes > 1 && model != Model::Inter {
-            let name = &self.parallelism;
-            return Err(Usage(format!(
-                "--parallelism {name} works in one process; with --processes give inter"
-            )));
         }
         Ok(model)
     }
 }
 
-/// A model of `tatikonda11`, before it has workers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Model {
-    Inter,
-    DocpUi,
-    DocpPi,
-    Fgqp { delta: usize, cutting: Cutting, patience: Duration },
-}
-
-impl Model {
-    /// The model for so many workers.
-    pub(crate) fn of(self, workers: usize, settings: &Settings) -> Parallelism {
-        match self {
-            Model::Inter => Parallelism::Inter,
-            Model::DocpUi => Parallelism::DocpUi,
-            Model::DocpPi => Parallelism::DocpPi,
-            Model::Fgqp { delta, cutting, patience } => {
-                let crew = Crew::new(delta, cutting, patience, workers, *settings);
-                Parallelism::Fgqp(Box::new(crew))
-            }
-        }
-    }
-}
-
 fn parse_mode(text: &str) -> Result<Mode, String> {
-    match text {
-        "or" => Ok(Mode::Or),
-        "and" => Ok(Mode::And),
-        "and-or" => Ok(Mode::AndOr),
-        _ => Err("give or, and, or and-or".into()),
-    }
+    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
 fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
-    match text {
-        "auto" => Ok(Algorithm::Auto),
-        "exhaustive" => Ok(Algorithm::Exhaustive),
-        "maxscore" => Ok(Algorithm::MaxScore),
-        "wand" => Ok(Algorithm::Wand),
-        "bmw" => Ok(Algorithm::Bmw),
-        "galloping" => Ok(Algorithm::Galloping),
-        "small-adaptive" => Ok(Algorithm::SmallAdaptive),
-        _ => Err("give auto, exhaustive, maxscore, wand, bmw, galloping, or small-adaptive".into()),
-    }
+    let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
+    Algorithm::named(text).ok_or_else(|| format!("give {}", names()))
 }
 
 fn parse_idf(text: &str) -> Result<IdfKind, String> {
@@ -238,31 +192,26 @@ fn parse_form(text: &str) -> Result<Form, String> {
 }
 
 impl Ranking {
-    /// These settings, and the defaults of all others.
-    pub(crate) fn plain(index: &Path, mode: Mode, algorithm: Algorithm, k: usize) -> Self {
-        let (index, docids) = (index.to_path_buf(), Docids(ALL));
-        let (k1, b, idf) = (1.2, 0.75, IdfKind::Lucene);
-        Self { index, k, mode, algorithm, k1, b, idf, docids, verify: false }
-    }
-
     /// Opens the index for these settings.
-    pub(crate) fn open(&self) -> anyhow::Result<Arc<Shared>> {
-        let settings = self.settings()?;
+    pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
+        let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
-        let documents = generation.documents().len();
-        let whole = Whole { documents, tokens: generation.manifest().statistics.tokens };
-        Ok(Shared::of_shard(generation, settings, whole, self.docids.of_shard(0))?)
+        Ok(Snapshot::of_range(generation, scoring, self.docids.0.clone())?)
     }
 
-    fn settings(&self) -> anyhow::Result<Settings> {
+    /// What queries ask for that do not say it.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let Self { k, mode, algorithm, .. } = *self;
+        Wanted { k, mode, algorithm }
+    }
+
+    fn scoring(&self) -> anyhow::Result<Scoring> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
-        let Self { k, mode, algorithm, idf, .. } = *self;
-        Ok(Settings { k, mode, algorithm, bm25, idf })
+        Ok(Scoring { bm25, idf: self.idf })
     }
 
     /// Opens the shard of this process; process 0 says which generation is live.
-    fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Shared>, Shard)> {
-        let settings = self.settings()?;
+    fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
         let (process, processes) = (cluster.process, cluster.processes);
         let manifest = if process == 0 {
             let live = ShardedManifest::live_for(&self.index, processes)?;
@@ -271,40 +220,34 @@ impl Ranking {
         } else {
             cluster.hear_first::<ShardedManifest>()?
         };
-        let listed =
-            manifest.shards.get(process).context("the index has no shard for this process")?;
-        let shard = Shard { process, processes, first_docid: listed.first_docid };
-        let generation = manifest.open(&self.index, process, self.verify)?;
-        // The manifest has at most as many documents as there are docids.
-        let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
-        let whole = Whole { documents, tokens: manifest.tokens() };
-        let docids = self.docids.of_shard(shard.first_docid);
-        Ok((Shared::of_shard(generation, settings, whole, docids)?, shard))
+        let (scoring, place) = (self.scoring()?, (process, processes));
+        Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
     }
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     let workers = args.workers.count()?;
-    args.ranking.settings()?;
+    args.ranking.scoring()?;
     let hosts = args.workers.hosts()?;
-    let model = args.spreading.model(hosts.as_ref().map_or(1, |hosts| hosts.processes()))?;
+    let model = args.spreading.model()?;
     let control = Arc::new(Control::default());
+    let refused = Refusals::default();
     let Some(hosts) = hosts else {
         let queries = open_queries(args.queries.as_deref())?;
-        let job = new_job(args, (workers, model), args.ranking.open()?, Shard::WHOLE, &control);
+        let snapshot = args.ranking.open()?;
+        let options = args.options(workers, model, &refused);
+        let (service, asker) = QueryService::new(snapshot, options);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
-        read_in_background(&job, queries)?;
-        let shared = job.clone();
-        control::run(workers, &control, move |worker| assemble(&shared, worker))?;
-        return totals(args, &job, start);
+        asker.ask_in_background(Lines::new(queries))?;
+        let report = service.with_control(control).run(answers(args.format))?;
+        totals(args, &report)?;
+        return refused.end();
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
-    let process = hosts.process();
     let early = || -> anyhow::Result<_> {
-        if process > 0 {
+        if hosts.process() > 0 {
             return Ok(None);
         }
         // What is wrong here need not wait for the others.
@@ -317,28 +260,78 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
         cluster.agree(&args.alike(workers))?;
-        let (shared, shard) = args.ranking.open_shard(cluster)?;
-        let job = new_job(args, (workers, model), shared, shard, &control);
+        let (snapshot, shard) = args.ranking.open_shard(cluster)?;
+        let options = args.options(workers, model, &refused);
+        let (service, asker) = QueryService::of_shard(snapshot, shard, options);
         if let Some(queries) = queries {
-            read_in_background(&job, queries)?;
+            asker.ask_in_background(Lines::new(queries))?;
         }
-        let shared = job.clone();
-        control::run_with_others(workers, process, sockets, &control, move |worker| {
-            assemble(&shared, worker);
-        })?;
-        totals(args, &job, start)
-    })
+        let service = service.with_control(control.clone());
+        let report = service.run_with_others(answers(args.format), sockets)?;
+        totals(args, &report)
+    })?;
+    refused.end()
+}
+
+/// Where answers go.
+fn answers(form: Form) -> Sink {
+    Sink::text(form, io::BufWriter::with_capacity(1 << 16, io::stdout()))
+}
+
+/// The lines that were no queries: how many, and what was said of the first.
+#[derive(Clone, Default)]
+struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
+
+impl Refusals {
+    /// Says what is wrong with a line; nothing if standard error takes it no more.
+    fn add(&self, refused: &millrace::query::lines::Refused) {
+        let text = refused.to_string();
+        _ = writeln!(io::stderr(), "millrace: {text}");
+        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.0 += 1;
+        all.1.get_or_insert(text);
+    }
+
+    /// The end of a job that has answered all else.
+    fn end(&self) -> anyhow::Result<()> {
+        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*all {
+            (_, None) => Ok(()),
+            (1, Some(first)) => {
+                anyhow::bail!("a line was no query, all others are answered: {first}")
+            }
+            (n, Some(first)) => {
+                anyhow::bail!("{n} lines were no queries, all others are answered: {first}")
+            }
+        }
+    }
 }
 
 impl Args {
+    fn options(&self, workers: usize, model: Model, refused: &Refusals) -> QueryOptions {
+        let refused = refused.clone();
+        QueryOptions {
+            wanted: self.ranking.wanted(),
+            model,
+            workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
+            batch: self.batch,
+            delay: Duration::from_millis(self.delay_ms),
+            hooks: Hooks {
+                on_refused: Some(Box::new(move |line| refused.add(line))),
+                ..Hooks::default()
+            },
+            ..QueryOptions::default()
+        }
+    }
+
     /// The settings that all processes have to have alike.
     fn alike(&self, workers: usize) -> Vec<Setting> {
         let Ranking { k, mode, algorithm, k1, b, idf, docids, .. } = &self.ranking;
         let rows: [(&str, String); 8] = [
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
-            ("--mode", format!("{mode:?}")),
-            ("--algorithm", format!("{algorithm:?}")),
+            ("--mode", mode.name().to_string()),
+            ("--algorithm", algorithm.name().to_string()),
             ("--k1", k1.to_string()),
             ("--b", b.to_string()),
             ("--idf", format!("{idf:?}")),
@@ -348,57 +341,12 @@ impl Args {
     }
 }
 
-fn new_job(
-    args: &Args,
-    (workers, model): (usize, Model),
-    shared: Arc<Shared>,
-    shard: Shard,
-    control: &Arc<Control>,
-) -> Arc<QueryJob> {
-    Arc::new(QueryJob {
-        parallelism: model.of(workers, shared.settings()),
-        shared,
-        form: args.format,
-        batch: args.batch.get(),
-        delay: Duration::from_millis(args.delay_ms),
-        workers,
-        shard,
-        received: Mutex::default(),
-        waker: Mutex::default(),
-        output: Mutex::new(Some(Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout())))),
-        control: control.clone(),
-        queries: Default::default(),
-        unknown: Default::default(),
-        hits: Default::default(),
-        batches: Default::default(),
-        on_answer: None,
-    })
-}
-
-/// Starts the thread that reads queries. It may stay in a read for ever; the process ends without
-/// it.
-fn read_in_background(
-    job: &Arc<QueryJob>,
-    queries: impl Read + Send + 'static,
-) -> anyhow::Result<()> {
-    let (sender, receiver) = sync_channel(1 << 14);
-    *job.received.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(receiver);
-    let job = job.clone();
-    std::thread::Builder::new().name("queries".into()).spawn(move || {
-        read_queries(queries, &sender, &job);
-        drop(sender);
-        wake(&job);
-    })?;
-    Ok(())
-}
-
 /// Prints and reports what the job came to.
-fn totals(args: &Args, job: &QueryJob, start: Instant) -> anyhow::Result<()> {
-    let seconds = start.elapsed().as_secs_f64();
-    let load = |n: &std::sync::atomic::AtomicU64| n.load(Ordering::Relaxed);
-    let (queries, unknown, hits) = (load(&job.queries), load(&job.unknown), load(&job.hits));
+fn totals(args: &Args, report: &QueryReport) -> anyhow::Result<()> {
+    let seconds = report.took.as_secs_f64();
+    let QueryReport { queries, unknown, hits, .. } = *report;
     if !args.workers.common.quiet {
-        let of = match job.shard {
+        let of = match report.shard {
             Shard { process: 0, .. } => String::new(),
             Shard { process, processes, .. } => format!(" (shard {process} of {processes})"),
         };
@@ -417,16 +365,17 @@ fn totals(args: &Args, job: &QueryJob, start: Instant) -> anyhow::Result<()> {
     let totals = json!({
         "job": "query",
         "index": args.ranking.index.display().to_string(),
-        "process": job.shard.process,
-        "processes": job.shard.processes,
+        "process": report.shard.process,
+        "processes": report.shard.processes,
         "queries": queries,
+        "lines_refused": report.refused,
         "queries_without_indexed_term": unknown,
         "hits": hits,
-        "batches": load(&job.batches),
+        "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
     });
-    let (path, shares) = (args.workers.common.report.as_deref(), job.control.shares());
-    report::write(path, totals, seconds, job.workers, &shares)
+    let path = args.workers.common.report.as_deref();
+    report::write(path, totals, seconds, report.workers, &report.shares)
 }
 
 /// Opens a file of queries, or standard input.
@@ -442,51 +391,5 @@ pub(crate) fn open_queries(path: Option<&Path>) -> anyhow::Result<Box<dyn Read +
             }
             Ok(Box::new(file))
         }
-    }
-}
-
-/// The longest line that is a query.
-const MOST_QUERY_BYTES: u64 = 1 << 20;
-
-/// Reads queries until the stream ends or `take` has had enough.
-pub(crate) fn each_query(stream: impl Read, mut take: impl FnMut(anyhow::Result<Query>) -> bool) {
-    let mut lines = BufReader::with_capacity(1 << 16, stream);
-    let (mut line, mut number, mut read) = (Vec::new(), 1, 0u64);
-    loop {
-        line.clear();
-        read += 1;
-        let query = match lines.by_ref().take(MOST_QUERY_BYTES).read_until(b'\n', &mut line) {
-            Ok(0) => return,
-            Ok(n) if n as u64 == MOST_QUERY_BYTES => {
-                Err(anyhow::anyhow!("line {read} of the queries is over {MOST_QUERY_BYTES} bytes"))
-            }
-            Ok(_) => match Query::parse(&String::from_utf8_lossy(&line), number) {
-                None => continue,
-                Some(query) => Ok(query),
-            },
-            Err(error) => Err(anyhow::Error::from(error).context("reading the queries")),
-        };
-        number += 1;
-        let failed = query.is_err();
-        if !take(query) || failed {
-            return;
-        }
-    }
-}
-
-fn read_queries(stream: impl Read, sender: &SyncSender<Received>, job: &QueryJob) {
-    each_query(stream, |query| {
-        let went = sender.send(query.map_err(|e| format!("{e:#}").into())).is_ok();
-        wake(job);
-        went
-    });
-}
-
-/// Lets the batch operator look at what has come.
-pub(crate) fn wake(job: &QueryJob) {
-    let waker = job.waker.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    if let Some(waker) = &*waker {
-        // It fails when the worker has ended, which needs no waking.
-        _ = waker.activate();
     }
 }

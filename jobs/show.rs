@@ -70,6 +70,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if input.path == millrace::input::splits::STDIN {
         bail!("the text came from standard input and is not kept");
     }
+    if input.path == millrace::input::splits::MEMORY {
+        bail!("the text came from the memory of a program and is not kept");
+    }
     let record = fetch(Path::new(&input.path), location.offset, location.bytes)
         .with_context(|| format!("fetching the text from {}", input.path))?;
     out.write_all(&record)?;
@@ -190,9 +193,12 @@ fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
         let generation = Generation::open(&args.index, false)?;
         let documents = generation.documents();
         let docid = match args.docid {
+            Some(docid) if generation.is_deleted(docid) => {
+                bail!("{index}: document {docid} is deleted")
+            }
             Some(docid) if docid < documents.len() => docid,
             Some(docid) => bail!(too_few(docid, documents.len().into())),
-            None => documents.find_name(name.as_bytes()).with_context(nobody)?,
+            None => generation.find_name(name.as_bytes()).with_context(nobody)?,
         };
         return Ok((generation, 0, docid));
     };
@@ -210,7 +216,7 @@ fn find(args: &Args) -> anyhow::Result<(Generation, u32, u32)> {
             continue;
         }
         let generation = manifest.open(&args.index, shard, false)?;
-        if let Some(docid) = generation.documents().find_name(name.as_bytes()) {
+        if let Some(docid) = generation.find_name(name.as_bytes()) {
             return Ok((generation, manifest.shards[shard].first_docid, docid));
         }
     }

@@ -6,9 +6,27 @@
 //! query:  read -> batch -> exchange -> answer -> collect -> write in order
 //! ```
 //!
-//! This library is everything that a job is made of and knows no command line; the binary in
-//! `jobs/` wires it. Imports run one way: `jobs`, then [`dataflow`], then [`query`], [`index`],
-//! [`dictionary`], [`input`] and [`text`], then [`codec`] and [`score`].
+//! Documents that a program has are indexed by one call:
+//!
+//! ```
+//! use millrace::{BuildOptions, OwnedDocument, build};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let index = folder.path();
+//! let texts = [("mill", "The mill stands by the river."), ("wind", "Wind turns a mill too.")];
+//! let documents = texts.map(|(name, text)| OwnedDocument::new(name, text));
+//! let report = build(BuildOptions::of_documents(index, documents))?;
+//! assert_eq!((report.documents, report.generation), (2, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What an embedding program needs stands here at the front and in [`build`](mod@build); the other
+//! modules are the inside, documented for who works on it. Nothing of the library prints, reads the
+//! command line or installs hooks; the binary in `jobs/` does. Imports run one way: `jobs`, then
+//! [`build`](mod@build), then [`dataflow`], then [`query`], [`index`], [`dictionary`], [`input`] and
+//! [`text`], then [`codec`] and [`score`].
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
@@ -33,6 +51,7 @@
 pub mod build;
 pub mod cluster;
 pub mod codec;
+mod cpu;
 pub mod dataflow;
 pub mod dictionary;
 pub mod evaluate;
@@ -47,3 +66,7 @@ pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;
+
+pub use build::{BuildError, BuildOptions, BuildReport, OwnedDocument, build};
+pub use dataflow::control::Control;
+pub use index::IndexError;

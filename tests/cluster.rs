@@ -3,6 +3,7 @@
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
 mod killed;
+mod models;
 
 use crate::util::*;
 use millrace::index::format::VERSION;

@@ -5,9 +5,9 @@ use crate::util::*;
 use std::path::{Path, PathBuf};
 
 /// Where the records lie; depends on how the input was cut into files.
-const LOCATIONS: &str = "documents.locations";
+const LOCATIONS: &str = "runs/000000.locations";
 /// Names; those that are made from a file's name depend on it.
-const NAMES: [&str; 2] = ["documents.names", "documents.ends"];
+const NAMES: [&str; 2] = ["runs/000000.names", "runs/000000.ends"];
 
 fn runs(index: &Path) -> u64 {
     info(index)["runs"].as_u64().unwrap()

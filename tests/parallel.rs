@@ -59,10 +59,12 @@ fn answers(index: &Path, queries: &Path, more: &[&str]) -> String {
 }
 
 /// Every model, and fgqp with all queries cut, none, and some.
-const MODELS: [&[&str]; 8] = [
+const MODELS: [&[&str]; 10] = [
     &["--parallelism", "inter"],
     &["--parallelism", "docp-ui"],
     &["--parallelism", "docp-pi"],
+    &["--parallelism", "docp-ui", "--barrier"],
+    &["--parallelism", "docp-pi", "--barrier"],
     &["--parallelism", "fgqp"],
     &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "0", "--spin-us", "0"],
     &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "5"],
@@ -83,7 +85,7 @@ fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
                 }
             }
             for algorithm in algorithms {
-                for model in &MODELS[1..6] {
+                for model in &MODELS[1..8] {
                     let more =
                         [&setting[..], model, &["-w", "3", "--algorithm", algorithm]].concat();
                     assert!(fixture.answers(&more) == expected, "{more:?}");
@@ -192,8 +194,8 @@ fn what_is_not_supported_is_wrong_usage() {
         let job = millrace(["query", "--index", "nowhere", "nothing"]).args(more);
         job.fails(2)
     };
-    ask(&["--parallelism", "fgqp", "-n", "2"]).says("--parallelism fgqp works in one process");
-    ask(&["--parallelism", "docp-pi", "-n", "2"]).says("--parallelism docp-pi works in one");
+    ask(&["--barrier"]).says("--barrier goes with --parallelism docp-ui or docp-pi");
+    ask(&["--parallelism", "fgqp", "--barrier"]).says("--barrier goes with");
     ask(&["--delta", "5"]).says("--delta goes with --parallelism fgqp");
     ask(&["--parallelism", "docp-ui", "--cut-us", "5"]).says("--cut-us goes with");
     ask(&["--spin-us", "5"]).says("--spin-us goes with");

@@ -300,7 +300,10 @@ fn an_empty_index_has_no_hits() {
         assert!(answers.len() == 2 && answers.iter().all(|a| hits(a).is_empty()));
     }
     let blank = "{\"id\": 1}\n{\"id\": 2, \"contents\": \"the\"}\n";
-    build(&index, args![scratch.write("blank.jsonl", blank)]);
+    let blank = scratch.write("blank.jsonl", blank);
+    let refused =
+        millrace(args!["build", "--quiet", "--index", index, blank]).run().expect_status(1);
+    assert!(refused.stderr.contains("no text in any of 2 documents"), "{refused:?}");
     let job = millrace(args!["query", "--index", index]).stdin("mill\n");
     assert_eq!(job.ok().says("1 queries with no indexed term").text(), "");
 }

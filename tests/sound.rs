@@ -4,7 +4,9 @@ use crate::util::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
 use millrace::index::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::generation::Generation;
-use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,14 +23,14 @@ pub(crate) type Answers = Vec<Vec<(Vec<u8>, u32)>>;
 /// The answers of an index to `queries`; opens it anew.
 pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answers, IndexError> {
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
-    let algorithm = Algorithm::MaxScore;
-    let settings = Settings { k: 20, mode: Mode::Or, algorithm, bm25, idf: IdfKind::Lucene };
-    let shared = Shared::new(Generation::open(index, verify)?, settings)?;
-    let mut searcher = Searcher::new(shared.clone());
-    let documents = shared.generation().documents();
+    let wanted = Wanted { k: 20, mode: Mode::Or, algorithm: Algorithm::MaxScore };
+    let scoring = Scoring { bm25, idf: IdfKind::Lucene };
+    let snapshot = Snapshot::new(Generation::open(index, verify)?, scoring)?;
+    let mut searcher = Searcher::new();
+    let documents = snapshot.generation().documents();
     let mut answers = Answers::new();
     for query in queries {
-        let (hits, _) = searcher.search(query)?;
+        let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
         let row = |hit: &millrace::query::top_k::Hit| {
             (documents.name(hit.docid).expect("a hit is a document").to_vec(), hit.score.to_bits())
         };

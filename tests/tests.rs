@@ -19,8 +19,10 @@ mod gpu;
 mod gpu_indexer;
 mod inspect;
 mod layers;
+mod library;
 mod parallel;
 mod queries;
+mod query_lines;
 mod rebuild;
 mod records;
 mod streaming;
@@ -32,6 +34,10 @@ mod crash;
 #[cfg(debug_assertions)]
 mod damage;
 #[cfg(debug_assertions)]
+mod deletions;
+#[cfg(debug_assertions)]
 mod faults;
+#[cfg(debug_assertions)]
+mod golden;
 #[cfg(debug_assertions)]
 mod sound;

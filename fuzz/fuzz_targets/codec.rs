@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::codec::{self, Block, Codec, List, Opened, bp128, folded, vbyte};
+use millrace::codec::{Block, Codec, List, ListCodec, Opened, bp128, folded, vbyte};
 use millrace_fuzz::take::Take;
 
 /// Value `i` of the bit stream, bit by bit.
@@ -36,7 +36,7 @@ fn read(codec: &dyn Codec, block_len: usize, count: usize, head: u8, shared: &[u
 
 /// Values of the bytes come back from every codec, and any bytes are read without harm.
 fn columns(take: &mut Take<'_>) {
-    let codec = codec::ALL[usize::from(take.u8()) % codec::ALL.len()];
+    let codec = ListCodec::ALL[usize::from(take.u8()) % ListCodec::ALL.len()].codec();
     let lens = codec.block_lens();
     let block_len = lens[usize::from(take.u8()) % lens.len()];
     let (head, count) = (take.u8(), 1 + usize::from(take.u16() % 600));

@@ -2,39 +2,53 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use millrace::index::documents::{Documents, DocumentsWriter, Location};
-use millrace::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES};
+use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
+use millrace::index::format::{Kind, RUNS, run_file, run_name};
+use millrace::index::manifest::RunEntry;
+use millrace::index::storage::Durability;
 use millrace_fuzz::damage::{edit, edit_header, seal_header};
 use millrace_fuzz::take::Take;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-const FILES: [&str; 4] = [LENGTHS, NAMES, ENDS, LOCATIONS];
+static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = millrace_fuzz::folder();
+    std::fs::create_dir_all(folder.join(RUNS)).expect("the folder can be written");
+    folder
+});
 
-static FOLDER: LazyLock<PathBuf> = LazyLock::new(millrace_fuzz::folder);
+/// The path of a file of the documents of run 0.
+fn path(kind: Kind) -> PathBuf {
+    FOLDER.join(run_file(&run_name(0), kind))
+}
 
-fn write(take: &mut Take<'_>) {
+fn write(take: &mut Take<'_>) -> RunEntry {
     // Writers refuse to replace a file.
-    for name in FILES {
-        let _ = std::fs::remove_file(FOLDER.join(name));
+    for kind in Kind::OF_DOCUMENTS {
+        let _ = std::fs::remove_file(path(kind));
     }
-    let mut writer = DocumentsWriter::create(&FOLDER).expect("the folder can be written");
+    let writer = DocumentsWriter::create(&FOLDER, 0, Durability::Scratch, 0);
+    let mut writer = writer.expect("the folder can be written");
     for i in 0..take.u8() % 40 {
         let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
         let location = Location { offset: u64::from(i), bytes: 7, input: 0 };
-        writer.push(name.as_bytes(), u32::from(take.u8()), location).expect("it is written");
+        writer.push(name.as_bytes(), u32::from(take.u8()), location, 7).expect("it is written");
     }
-    writer.finish().expect("it is written");
+    let documents = writer.documents();
+    let mut run = RunEntry { name: run_name(0), documents, ..RunEntry::default() };
+    let written = writer.finish().expect("it is written");
+    written.complete(&FOLDER, &mut run, &mut Vec::new()).expect("they fit");
+    run
 }
 
 fuzz_target!(|data: &[u8]| {
     let mut take = Take(data);
-    write(&mut take);
+    let run = write(&mut take);
     while !take.is_empty() {
         let which = take.u8();
-        let path = FOLDER.join(FILES[usize::from(which % 4)]);
+        let path = path(Kind::OF_DOCUMENTS[usize::from(which % 5)]);
         let mut bytes = std::fs::read(&path).expect("it was written");
-        match which >> 2 & 3 {
+        match which >> 3 & 3 {
             0 => edit_header(&mut bytes, &mut take),
             _ => edit(&mut bytes, &mut take),
         }
@@ -44,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
         std::fs::write(&path, bytes).expect("the folder can be written");
     }
 
-    let documents = match Documents::open_unverified(&FOLDER) {
+    let documents = match RunDocuments::open_unverified(&FOLDER, &run) {
         Ok(documents) => documents,
         Err(error) => {
             assert!(!error.to_string().is_empty());
@@ -58,7 +72,6 @@ fuzz_target!(|data: &[u8]| {
         (count as usize, count as usize)
     );
     for docid in 0..count {
-        assert!(documents.length(docid).is_some() && documents.location(docid).is_some());
         let name = documents.name(docid);
         assert!(!good || name.is_some());
         if let Some(name) = name {
@@ -66,7 +79,6 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     for docid in [count, u32::MAX] {
-        let found = (documents.length(docid), documents.name(docid), documents.location(docid));
-        assert_eq!(found, (None, None, None));
+        assert_eq!(documents.name(docid), None);
     }
 });

@@ -11,8 +11,9 @@ use millrace::index::list::Form;
 use millrace::index::manifest::Manifest;
 use millrace::index::merge::{Merging, merge_runs};
 use millrace::index::storage::Stop;
-use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace_fuzz::damage::{edit, edit_header, manifest_tail, seal_header};
 use millrace_fuzz::sample;
 use millrace_fuzz::take::Take;
@@ -117,16 +118,11 @@ fn damage(take: &mut Take<'_>, sealed: bool) -> Damage {
 
 fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
     let documents = generation.documents().len();
-    let settings = Settings {
-        k: 20,
-        mode,
-        algorithm: Algorithm::MaxScore,
-        bm25: Bm25::default(),
-        idf: IdfKind::Lucene,
-    };
-    let mut searcher = Searcher::new(Shared::new(generation, settings)?);
+    let wanted = Wanted { k: 20, mode, algorithm: Algorithm::MaxScore };
+    let snapshot = Snapshot::new(generation, Scoring::default())?;
+    let mut searcher = Searcher::new();
     for query in QUERIES {
-        let (hits, _) = searcher.search(query)?;
+        let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
         assert!(hits.iter().all(|hit| hit.docid < documents && hit.score >= 0.0));
         let behind = |pair: &[millrace::query::top_k::Hit]| {
             let (a, b) = (pair[0], pair[1]);

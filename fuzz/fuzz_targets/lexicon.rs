@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::error::IndexError;
-use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, padding};
+use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};
 use millrace::index::lexicon::{Lexicon, LexiconStream, LexiconWriter, TermEntry};
 use millrace::index::storage::Durability;
 use millrace_fuzz::damage::{edit, edit_header, seal_header};
@@ -44,6 +44,7 @@ fn terms(take: &mut Take<'_>) -> Terms {
     }
     let mut offset = 0;
     let with_offset = |((collection, suffix), (df, bytes))| {
+        offset = list_start(offset, df, 128).expect("lists are short");
         let entry = TermEntry { df, offset, bytes };
         offset += bytes;
         (collection, suffix, entry)

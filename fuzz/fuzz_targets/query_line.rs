@@ -3,13 +3,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use millrace::index::generation::Generation;
-use millrace::query::output::{Form, Query};
-use millrace::query::searcher::{Algorithm, Mode, Searcher, Settings, Shared};
+use millrace::query::lines::Query;
+use millrace::query::output::Form;
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
-use millrace::score::bm25::{Bm25, IdfKind, idf, score};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::score::bm25::{idf, score};
 use millrace_fuzz::sample::{self, Collection};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 const DOCUMENTS: u32 = 400;
@@ -17,27 +21,25 @@ const MODES: [Mode; 3] = [Mode::Or, Mode::And, Mode::AndOr];
 
 struct Index {
     lists: Lists,
-    searchers: Vec<Searcher>,
+    snapshot: Arc<Snapshot>,
+    searcher: Searcher,
 }
 
 thread_local! {
     static INDEX: RefCell<Index> = RefCell::new(open());
 }
 
-fn settings(mode: Mode) -> Settings {
-    let algorithm = Algorithm::MaxScore;
-    Settings { k: 10, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene }
+fn wanted(mode: Mode) -> Wanted {
+    Wanted { k: 10, mode, algorithm: Algorithm::MaxScore }
 }
 
 fn open() -> Index {
     let folder = millrace_fuzz::folder();
     let collection = sample::collection(DOCUMENTS);
     sample::build(&folder, &collection, &[150]).expect("it is written");
-    let searcher = |mode| {
-        let generation = Generation::open(&folder, true).expect("it was written");
-        Searcher::new(Shared::new(generation, settings(mode)).expect("the analysis is known"))
-    };
-    Index { lists: Lists::new(&collection), searchers: MODES.map(searcher).into() }
+    let generation = Generation::open(&folder, true).expect("it was written");
+    let snapshot = Snapshot::new(generation, Scoring::default()).expect("the analysis is known");
+    Index { lists: Lists::new(&collection), snapshot, searcher: Searcher::new() }
 }
 
 /// Docids and term frequencies of each term, and the length of each document.
@@ -59,7 +61,7 @@ impl Lists {
 }
 
 /// The answer by the rules alone.
-fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, mode: Mode) -> Vec<Hit> {
+fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, wanted: &Wanted) -> Vec<Hit> {
     let mut terms: Vec<(String, u32)> = Vec::new();
     sample::analysis().terms(text.as_bytes(), |term| {
         match terms.iter_mut().find(|(known, _)| known == term) {
@@ -67,7 +69,7 @@ fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, mode: Mode) -> 
             None => terms.push((term.to_owned(), 1)),
         }
     });
-    let Settings { k, bm25, idf: kind, .. } = settings(mode);
+    let (Scoring { bm25, idf: kind }, k) = (Scoring::default(), wanted.k);
     let mean = lengths.iter().map(|&tokens| f64::from(tokens)).sum::<f64>() / f64::from(DOCUMENTS);
     let mut found: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
     for (term, times) in &terms {
@@ -89,7 +91,7 @@ fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, mode: Mode) -> 
         hits.truncate(k);
         hits
     };
-    match mode {
+    match wanted.mode {
         Mode::Or => best(1),
         Mode::And => best(terms.len()),
         Mode::AndOr => {
@@ -99,8 +101,8 @@ fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, mode: Mode) -> 
     }
 }
 
-fn check_forms(query: &Query, hits: &[Hit], searcher: &Searcher) {
-    let documents = searcher.shared().generation().documents();
+fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
+    let documents = snapshot.generation().documents();
     let written = |form: Form| {
         let mut out = String::new();
         let name =
@@ -127,23 +129,33 @@ fn check_forms(query: &Query, hits: &[Hit], searcher: &Searcher) {
 
 fuzz_target!(|data: &[u8]| {
     let lines = String::from_utf8_lossy(data);
-    INDEX.with_borrow_mut(|Index { lists, searchers }| {
+    INDEX.with_borrow_mut(|Index { lists, snapshot, searcher }| {
         for (number, line) in (1..).zip(lines.split_inclusive('\n').take(8)) {
-            let Some(query) = Query::parse(line, number) else {
-                assert!(line.trim().is_empty());
-                continue;
+            let query = match Query::parse(line, number) {
+                Ok(Some(query)) => query,
+                Ok(None) => {
+                    assert!(line.trim().is_empty());
+                    continue;
+                }
+                Err(_) => {
+                    assert!(line.starts_with('{'));
+                    continue;
+                }
             };
-            for (mode, searcher) in MODES.into_iter().zip(&mut *searchers) {
-                let (hits, _) = searcher.search(&query.text).expect("the index is good");
-                let hits = hits.to_vec();
-                check_forms(&query, &hits, searcher);
+            for mode in MODES {
+                // The plain search keeps all documents.
+                let mut wanted = query.wanted(&wanted(mode));
+                wanted.k = wanted.k.min(DOCUMENTS as usize + 1);
+                let searched = searcher.search(snapshot, &wanted, &query.text);
+                let hits = searched.expect("the index is good").0.to_vec();
+                check_forms(&query, &hits, snapshot);
                 // The plain search is slow.
                 if line.len() < 500 {
                     let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
                         hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
                     };
-                    let expected = expected(lists, &query.text, mode);
-                    assert_eq!(bits(&hits), bits(&expected), "{mode:?} {line:?}");
+                    let expected = expected(lists, &query.text, &wanted);
+                    assert_eq!(bits(&hits), bits(&expected), "{wanted:?} {line:?}");
                 }
             }
         }

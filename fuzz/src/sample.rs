@@ -10,7 +10,7 @@ use millrace::index::manifest::{
 };
 use millrace::index::publish::IndexLock;
 use millrace::index::run::RunWriter;
-use millrace::index::storage::FileEntry;
+use millrace::index::storage::{Durability, FileEntry};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
@@ -88,11 +88,18 @@ fn write_run(
             encoder.push(docid, tf, code_below(length));
         }
         let (df, bytes) = encoder.finish();
-        writer.list_bytes(encoder.payload())?;
+        writer.end_list(collection, suffix, df, bytes, encoder.payload())?;
         encoder.payload().clear();
-        writer.end_list(collection, suffix, df, bytes)?;
     }
-    writer.finish(first_docid as u32, documents.len() as u32)
+    let (mut run, mut files) = writer.finish(first_docid as u32, documents.len() as u32)?;
+    let mut table = DocumentsWriter::create(generation, number, Durability::Lasting, 0)?;
+    for (docid, terms) in (first_docid..).zip(documents) {
+        let location = Location { offset: docid as u64 * 100, bytes: 99, input: 0 };
+        let name = format!("document-{docid}");
+        table.push(name.as_bytes(), terms.values().sum(), location, docid as u64)?;
+    }
+    table.finish()?.complete(generation, &mut run, &mut files)?;
+    Ok((run, files))
 }
 
 /// Writes and publishes `collection` in runs that end before the documents `cuts`, which rise, and
@@ -104,15 +111,7 @@ pub fn build(
 ) -> Result<Manifest, IndexError> {
     let lock = IndexLock::acquire(index)?;
     let (number, generation) = lock.next_generation()?;
-    let mut documents = DocumentsWriter::create(&generation)?;
-    for (docid, terms) in (0u32..).zip(collection) {
-        let location = Location { offset: u64::from(docid) * 100, bytes: 99, input: 0 };
-        let name = format!("document-{docid}");
-        documents.push(name.as_bytes(), terms.values().sum(), location)?;
-    }
-    let tokens = documents.tokens();
-    let mut files = documents.finish()?;
-    let (mut runs, mut start) = (Vec::new(), 0);
+    let (mut runs, mut files, mut start) = (Vec::new(), Vec::new(), 0);
     for (run, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {
         let (entry, more) = write_run(&generation, run, start, &collection[start..end])?;
         runs.push(entry);
@@ -138,7 +137,7 @@ pub fn build(
             documents: collection.len() as u64,
             terms: terms.len() as u64,
             postings: collection.iter().map(|terms| terms.len() as u64).sum(),
-            tokens,
+            tokens: runs.iter().map(|run: &RunEntry| run.tokens).sum(),
             empty_documents: collection.iter().filter(|terms| terms.is_empty()).count() as u64,
             ..Statistics::default()
         },

@@ -7,7 +7,7 @@ use super::all_queries;
 use crate::Usage;
 use measure::{Figures, Lists, Setting, settings};
 use millrace::index::generation::Generation;
-use millrace::query::output::Query;
+use millrace::query::lines::Query;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
 use std::collections::BTreeSet;

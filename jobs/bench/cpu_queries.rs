@@ -12,11 +12,12 @@
 //! takes to bring a list from memory to the caches for the first time is in it too.
 
 use super::all_queries;
-use crate::query::Ranking;
 use millrace::index::generation::Generation;
 use millrace::query::cursor::Again;
-use millrace::query::output::Query;
-use millrace::query::searcher::{Algorithm, Mode, Searcher};
+use millrace::query::lines::Query;
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +25,7 @@ use std::hint::black_box;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Arguments of the experiment.
@@ -69,6 +71,8 @@ const BEST: [usize; 3] = [1, 10, 20];
 
 /// What is measured: a searcher and the time of each query.
 struct Point {
+    snapshot: Arc<Snapshot>,
+    wanted: Wanted,
     searcher: Searcher,
     /// Only analyses the query and looks its terms up.
     looks_up: bool,
@@ -78,14 +82,15 @@ struct Point {
 
 impl Point {
     fn new(
-        args: &Args,
+        snapshot: &Arc<Snapshot>,
         (mode, algorithm): (Mode, Algorithm),
         k: usize,
         again: Again,
-    ) -> anyhow::Result<Self> {
-        let mut searcher = Searcher::new(Ranking::plain(&args.index, mode, algorithm, k).open()?);
+    ) -> Self {
+        let mut searcher = Searcher::new();
         searcher.repeat(again);
-        Ok(Self { searcher, looks_up: false, micros: Vec::new() })
+        let (snapshot, wanted) = (snapshot.clone(), Wanted { k, mode, algorithm });
+        Self { snapshot, wanted, searcher, looks_up: false, micros: Vec::new() }
     }
 
     /// Goes through the queries once.
@@ -93,10 +98,11 @@ impl Point {
         self.micros.resize(queries.len(), f64::INFINITY);
         for (query, micros) in queries.iter().zip(&mut self.micros) {
             let start = Instant::now();
+            let (snapshot, wanted) = (&self.snapshot, &self.wanted);
             if self.looks_up {
-                black_box(self.searcher.frequencies(&query.text)?);
+                black_box(self.searcher.look_up(snapshot, wanted, &query.text)?);
             } else {
-                black_box(self.searcher.search(&query.text)?);
+                black_box(self.searcher.search(snapshot, wanted, &query.text)?);
             }
             if counts {
                 *micros = micros.min(start.elapsed().as_secs_f64() * 1e6);
@@ -147,28 +153,28 @@ impl Stages {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    let blocks = blocks_of(&Generation::open(&args.index, false)?, &queries)?;
+    let snapshot = Snapshot::open(&args.index, false, Scoring::default())?;
+    let blocks = blocks_of(snapshot.generation(), &queries)?;
     let mut points = Vec::new();
     let mut add = |point: Point| {
         points.push(point);
         points.len() - 1
     };
     let once = Again::default();
-    let mut looking_up = Point::new(args, (Mode::Or, Algorithm::Auto), 10, once)?;
+    let mut looking_up = Point::new(&snapshot, (Mode::Or, Algorithm::Auto), 10, once);
     looking_up.looks_up = true;
     let looking_up = add(looking_up);
     let mut stages = Vec::new();
     for (name, mode, algorithm) in STAGES {
-        let mut of =
-            |again| Ok::<_, anyhow::Error>(add(Point::new(args, (mode, algorithm), 10, again)?));
-        let whole = of(once)?;
-        let decodes = of(Again { decode: TIMES, ..once })?;
-        stages.push(Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once })? });
+        let mut of = |again| add(Point::new(&snapshot, (mode, algorithm), 10, again));
+        let whole = of(once);
+        let decodes = of(Again { decode: TIMES, ..once });
+        stages.push(Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once }) });
     }
     let mut pruning = Vec::new();
     for (name, mode, algorithm) in PRUNING {
         for k in BEST {
-            pruning.push((name, k, add(Point::new(args, (mode, algorithm), k, once)?)));
+            pruning.push((name, k, add(Point::new(&snapshot, (mode, algorithm), k, once))));
         }
     }
     for pass in 0..=args.passes.get() {

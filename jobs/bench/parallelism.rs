@@ -11,10 +11,12 @@ mod rig;
 
 use super::{all_queries, quantile};
 use crate::Usage;
-use crate::query::{Model, Ranking, patience};
+use crate::query::{Ranking, patience};
 use anyhow::Context;
-use millrace::query::output::Query;
-use millrace::query::searcher::{Cutting, Searcher, Shared};
+use millrace::query::engine::Model;
+use millrace::query::lines::Query;
+use millrace::query::searcher::{Cutting, Searcher};
+use millrace::query::snapshot::Snapshot;
 use rig::{MOST_QUERIES, Rig, Run};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -24,8 +26,11 @@ use std::sync::Arc;
 use std::time::Instant;
 use synthetic::arrivals::Poisson;
 
-/// Arguments of the experiment.
+/// Arguments of the experiment. Queries are AND, by small-adaptive, as in the paper, unless others are
+/// asked for.
 #[derive(clap::Args, Clone, Debug)]
+#[command(mut_arg("mode", |mode| mode.default_value("and")))]
+#[command(mut_arg("algorithm", |algorithm| algorithm.default_value("small-adaptive")))]
 pub(crate) struct Args {
     #[command(flatten)]
     ranking: Ranking,
@@ -56,6 +61,13 @@ pub(crate) struct Args {
     /// --spin-us of fgqp.
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
+    /// --cut-us of fgqp: 0 cuts every query, as in the paper.
+    #[arg(long, value_name = "US")]
+    cut_us: Option<u32>,
+    /// Postings of a skip, a multiple of the block size (default: a block; the paper has 512). What a
+    /// delta means depends on it.
+    #[arg(long, value_name = "N")]
+    skip: Option<NonZeroUsize>,
     /// Another seed makes other arrivals.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
@@ -85,8 +97,14 @@ enum Figure {
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum ModelName {
     Inter,
+    /// With the paper's barrier.
     DocpUi,
+    /// With the paper's barrier.
     DocpPi,
+    /// Workers that are ahead go on with the next query.
+    DocpUiFree,
+    /// Workers that are ahead go on with the next query.
+    DocpPiFree,
     Fgqp,
 }
 
@@ -94,9 +112,22 @@ impl ModelName {
     fn of(model: Model) -> Self {
         match model {
             Model::Inter => Self::Inter,
-            Model::DocpUi => Self::DocpUi,
-            Model::DocpPi => Self::DocpPi,
+            Model::DocpUi { barrier: true } => Self::DocpUi,
+            Model::DocpPi { barrier: true } => Self::DocpPi,
+            Model::DocpUi { barrier: false } => Self::DocpUiFree,
+            Model::DocpPi { barrier: false } => Self::DocpPiFree,
             Model::Fgqp { .. } => Self::Fgqp,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Inter => "inter",
+            Self::DocpUi => "docp-ui",
+            Self::DocpPi => "docp-pi",
+            Self::DocpUiFree => "docp-ui-free",
+            Self::DocpPiFree => "docp-pi-free",
+            Self::Fgqp => "fgqp",
         }
     }
 }
@@ -104,7 +135,7 @@ impl ModelName {
 /// What all figures need.
 struct Bench<'a> {
     args: &'a Args,
-    shared: Arc<Shared>,
+    snapshot: Arc<Snapshot>,
     /// The queries with their latency on one worker, in microseconds, and their number of terms.
     queries: Vec<(Query, f64, usize)>,
     workers: Vec<usize>,
@@ -116,9 +147,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !(args.seconds > 0.0 && args.light > 0.0) {
         return Err(Usage("--seconds and --light are above 0".into()).into());
     }
-    let shared = args.ranking.open()?;
+    let snapshot = args.ranking.open()?;
+    let block_len = snapshot.generation().manifest().settings.block_size as usize;
+    if args.skip.is_some_and(|skip| skip.get() % block_len > 0) {
+        let text = format!("--skip is a multiple of {block_len}, the block size of the index");
+        return Err(Usage(text).into());
+    }
     let arrivals = args.arrivals.as_deref().map(read_arrivals).transpose()?;
-    let queries = timed(&shared, all_queries(args.queries.as_deref())?, args)?;
+    let queries = timed(&snapshot, all_queries(args.queries.as_deref())?, args)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut workers: Vec<usize> = args.workers.iter().map(|n| n.get()).collect();
     if workers.is_empty() {
@@ -126,7 +162,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         workers.push(cores);
     }
     workers.sort_unstable();
-    let bench = Bench { args, shared, queries, workers, arrivals };
+    let bench = Bench { args, snapshot, queries, workers, arrivals };
     let mean = bench.mean_us(&bench.all());
     eprintln!(
         "{} queries of {mean:.0} us in the mean on one worker, on {} cores",
@@ -155,21 +191,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Times each query alone, on the better of two passes behind a first, and keeps those that are
 /// wanted.
 fn timed(
-    shared: &Arc<Shared>,
+    snapshot: &Arc<Snapshot>,
     queries: Vec<Query>,
     args: &Args,
 ) -> anyhow::Result<Vec<(Query, f64, usize)>> {
-    let mut searcher = Searcher::new(shared.clone());
+    let mut searcher = Searcher::new();
     let mut kept = Vec::new();
     for query in queries {
-        searcher.search(&query.text)?;
+        let wanted = query.wanted(&args.ranking.wanted());
+        searcher.search(snapshot, &wanted, &query.text)?;
         let mut us = f64::INFINITY;
         for _ in 0..2 {
             let start = Instant::now();
-            std::hint::black_box(searcher.search(&query.text)?);
+            std::hint::black_box(searcher.search(snapshot, &wanted, &query.text)?);
             us = us.min(start.elapsed().as_secs_f64() * 1e6);
         }
-        let terms = searcher.frequencies(&query.text)?.len();
+        let terms = searcher.look_up(snapshot, &wanted, &query.text)?;
         if us >= args.least_us && us <= args.most_us {
             kept.push((query, us, terms));
         }
@@ -200,13 +237,11 @@ struct Way {
 impl Way {
     fn name(self) -> String {
         match self.model {
-            Model::Inter => format!("inter-{}", self.workers),
-            Model::DocpUi => format!("docp-ui-{}", self.workers),
-            Model::DocpPi => format!("docp-pi-{}", self.workers),
             Model::Fgqp { delta, cutting, .. } if cutting.skip > 1 => {
-                format!("fgqp-{}-delta-{delta}-skip-{}", self.workers, cutting.skip * 128)
+                format!("fgqp-{}-delta-{delta}-skip-{}-blocks", self.workers, cutting.skip)
             }
             Model::Fgqp { delta, .. } => format!("fgqp-{}-delta-{delta}", self.workers),
+            model => format!("{}-{}", ModelName::of(model).name(), self.workers),
         }
     }
 }
@@ -226,29 +261,36 @@ impl Point {
     }
 
     fn latencies(&self) -> Vec<f64> {
-        let mut all: Vec<f64> = self.runs.iter().flat_map(|run| &run.latencies).copied().collect();
+        self.sorted(|run| &run.latencies)
+    }
+
+    /// Sorted microseconds of all queries in all runs.
+    fn sorted(&self, of: impl Fn(&Run) -> &Vec<f64>) -> Vec<f64> {
+        let mut all: Vec<f64> = self.runs.iter().flat_map(of).copied().collect();
         all.sort_unstable_by(f64::total_cmp);
         all
     }
 
     fn mean_us(&self) -> f64 {
-        let all = self.latencies();
-        all.iter().sum::<f64>() / all.len() as f64
+        super::mean(&self.latencies())
+    }
+
+    /// The mean time from when a worker took a query to its answer.
+    fn processing_us(&self) -> f64 {
+        super::mean(&self.sorted(|run| &run.processing))
     }
 
     /// Prints the point as a JSON line, and as a row of a table on standard error.
-    fn print(&self, figure: &str, more: Value) -> anyhow::Result<()> {
+    fn print(&self, figure: &str, block_len: usize, more: Value) -> anyhow::Result<()> {
         let all = self.latencies();
         let Way { model, workers } = self.way;
-        let (name, delta, skip) = match model {
-            Model::Inter => ("inter", None, None),
-            Model::DocpUi => ("docp-ui", None, None),
-            Model::DocpPi => ("docp-pi", None, None),
-            Model::Fgqp { delta, cutting, .. } => ("fgqp", Some(delta), Some(cutting.skip * 128)),
+        let (delta, skip) = match model {
+            Model::Fgqp { delta, cutting, .. } => (Some(delta), Some(cutting.skip * block_len)),
+            _ => (None, None),
         };
         let mut line = json!({
             "figure": figure,
-            "model": name,
+            "model": ModelName::of(model).name(),
             "workers": workers,
             "delta": delta,
             "skip": skip,
@@ -259,6 +301,7 @@ impl Point {
             "p50_us": quantile(&all, 0.50),
             "p95_us": quantile(&all, 0.95),
             "p99_us": quantile(&all, 0.99),
+            "processing_us": self.processing_us(),
         });
         let mut notes = String::new();
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
@@ -271,13 +314,14 @@ impl Point {
         writeln!(std::io::stdout(), "{line}")?;
         let rate = if self.rate.is_finite() { format!("{:.0}/s", self.rate) } else { "all".into() };
         eprintln!(
-            "{figure:<10} {:<22} {rate:>9} {:>9.0} q/s  mean {:>9.0}  p50 {:>9.0}  p95 {:>9.0}  p99 {:>9.0} us{notes}",
+            "{figure:<10} {:<22} {rate:>9} {:>9.0} q/s  mean {:>9.0}  p50 {:>9.0}  p95 {:>9.0}  p99 {:>9.0}  taken to answered {:>9.0} us{notes}",
             self.way.name(),
             self.throughput(),
             self.mean_us(),
             quantile(&all, 0.50),
             quantile(&all, 0.95),
             quantile(&all, 0.99),
+            self.processing_us(),
         );
         Ok(())
     }
@@ -285,7 +329,15 @@ impl Point {
 
 impl Bench<'_> {
     fn fgqp(&self, delta: usize) -> Model {
-        self.fgqp_cut(delta, Cutting::default())
+        self.fgqp_cut(delta, self.cutting())
+    }
+
+    /// How queries are cut.
+    fn cutting(&self) -> Cutting {
+        let usual = Cutting::default();
+        let skip = self.args.skip.map_or(usual.skip, |skip| skip.get() / self.block_len());
+        let least_ns = self.args.cut_us.map_or(usual.least_ns, |us| f64::from(us) * 1e3);
+        Cutting { skip, least_ns }
     }
 
     fn fgqp_cut(&self, delta: usize, cutting: Cutting) -> Model {
@@ -298,7 +350,7 @@ impl Bench<'_> {
 
     /// Postings of a block of the index.
     fn block_len(&self) -> usize {
-        self.shared.generation().manifest().settings.block_size as usize
+        self.snapshot.generation().manifest().settings.block_size as usize
     }
 
     fn most_workers(&self) -> usize {
@@ -319,10 +371,12 @@ impl Bench<'_> {
         for &Way { model, workers } in ways {
             if rigs.iter().all(|rig| (rig.model, rig.workers) != (model, workers)) {
                 let start = Instant::now();
-                rigs.push(Rig::start(&self.shared, model, workers, &queries)?);
-                if model == Model::DocpPi {
+                let wanted = self.args.ranking.wanted();
+                rigs.push(Rig::start((&self.snapshot, wanted), model, workers, &queries)?);
+                if matches!(model, Model::DocpPi { .. }) {
                     let seconds = start.elapsed().as_secs_f64();
-                    eprintln!("docp-pi-{workers}: copied the shares in {seconds:.1} s");
+                    let name = Way { model, workers }.name();
+                    eprintln!("{name}: copied the shares in {seconds:.1} s");
                 }
             }
         }

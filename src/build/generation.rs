@@ -17,7 +17,7 @@ use crate::dictionary::names::Duplicates;
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
-use crate::index::run::sync_run;
+use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use std::path::PathBuf;
@@ -118,9 +118,7 @@ fn finish(
     if whole {
         accept_duplicates(options, &duplicates)?;
     }
-    done.runs.sort_by_key(|(run, _)| run.first_docid);
-    let (mut runs, files): (Vec<_>, Vec<_>) = done.runs.into_iter().unzip();
-    let mut files: Vec<_> = files.into_iter().flatten().collect();
+    let (mut runs, mut files) = join(&build.directory, done.runs, documents.runs)?;
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory = build.budget.memory.saturating_sub(kept);
@@ -160,7 +158,6 @@ fn finish(
     if skipped > named {
         options.note(&Note::SkippedInAll(skipped));
     }
-    files.extend(documents.files);
     files.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(Manifest {
         format: VERSION,

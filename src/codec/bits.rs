@@ -3,7 +3,7 @@
 
 use super::bp128;
 #[cfg(target_arch = "x86_64")]
-use super::level::{Level, level};
+use crate::cpu::{Level, level};
 
 /// Bytes of `len` values of `width` bits.
 #[inline]

@@ -30,7 +30,7 @@ mod tests;
 
 pub use blocks::Bp128;
 
-use super::level::{Level, level};
+use crate::cpu::{Level, level};
 
 /// Values in a block.
 pub const BLOCK: usize = 128;

@@ -16,10 +16,10 @@
 //! than a few bytes for each value of the column.
 //!
 //! ```
-//! use millrace::codec::{self, List, Block, Opened};
+//! use millrace::codec::{List, ListCodec, Block, Opened};
 //!
 //! let values = [3, 0, 0, 1_000_000, 7];
-//! for codec in codec::ALL {
+//! for codec in ListCodec::ALL.map(ListCodec::codec) {
 //!     let mut encoder = codec.encoder(64);
 //!     encoder.survey(&values);
 //!     let (mut body, mut shared) = (Vec::new(), Vec::new());

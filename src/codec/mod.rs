@@ -18,7 +18,7 @@ pub mod bp128;
 mod column;
 mod error;
 pub mod folded;
-pub(crate) mod level;
+mod named;
 pub mod newpfd;
 pub mod pfor;
 pub(crate) mod prefetch;
@@ -31,15 +31,7 @@ pub mod vbyte;
 
 pub use column::{Block, Codec, Encoder, List, Opened, Survey, Widths};
 pub use error::CodecError;
-
-/// The codecs that an index may have, the default first.
-pub const ALL: [&dyn Codec; 5] =
-    [&bp128::Bp128, &newpfd::NewPfd, &pfor::Pfor::DEFAULT, &rice::Rice, &vbyte::VByte];
-
-/// The codec of this name.
-pub fn named(name: &str) -> Option<&'static dyn Codec> {
-    ALL.into_iter().find(|codec| codec.name() == name)
-}
+pub use named::ListCodec;
 
 /// The number of values of a block, which must be one that the codec has: a power of two.
 fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {

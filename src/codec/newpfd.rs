@@ -26,10 +26,10 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use super::level::{Level, level};
 use super::unary::{self, UnaryWriter};
 use super::{Block, Codec, CodecError, Encoder, List, bits, bp128};
 use super::{check_values, checked_block_len};
+use crate::cpu::{Level, level};
 
 /// The most values of a block.
 const MAX_LEN: usize = 128;

@@ -3,7 +3,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::bp128::{avx2, avx512};
-use super::level::{Level, level};
+use crate::cpu::{Level, level};
 
 /// Turns `gap_minus_one` values into docids in place: `values[i]` becomes `previous` plus values 0
 /// to i plus i + 1, wrapping. `previous` is `u32::MAX` (-1) where nothing comes before.

@@ -1,70 +1,214 @@
-//! Answers queries, each on one worker: `--parallelism inter` (`tatikonda11`, algorithm 1).
+//! Drives the engines that answer queries: the only operator that does, whatever the engine.
 //!
-//! - In: queries, spread over the workers in turn. Out: answers as text, at the batch's time, in no
-//!   order.
-//! - Memory: the queries that wait; the number of batches under way is bounded.
-//! - Work per activation: queries for about a millisecond.
+//! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time, in
+//!   no order.
+//! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
+//!   through channels: a channel decides when a record is sent who will do it, the desk when somebody
+//!   has time. A worker takes a query when its engine has room, plans it, and lays its answer out when
+//!   its engine has one, whoever took the query.
+//! - The first worker keeps a capability for every batch with open queries, so that the frontier tells
+//!   when a batch is complete; the others hold none and are there until the input ends, which it does
+//!   when all is answered.
+//! - Memory: queries that wait or are open, which are bounded.
+//! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches to
+//!   make and answers to write.
 
 use super::batch::Numbered;
-use super::control::Guard;
-use super::query::QueryJob;
+use super::control::{Cause, Guard};
+use super::cores;
+use super::desk::{Asked, Desk, FIRST, Taken};
+use super::query::{Context, Wiring};
+use super::tell;
 use crate::dictionary::group::Local;
-use crate::query::searcher::Searcher;
-use std::collections::VecDeque;
+use crate::query::engine::{Answer, Pace, QueryEngine};
+use crate::query::plan::{Plan, Planner};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
-
-/// The answer to a query, as it will be written.
-pub struct Answered {
-    /// Place of the query in its batch.
-    pub place: u32,
-    /// Lines of output; none for a query without hits in some forms.
-    pub text: String,
-}
 
 /// An activation begins no further query after this time.
 pub(super) const SLICE: Duration = Duration::from_millis(1);
 
-/// See the [module](self).
-pub trait Answer<'scope> {
-    /// Answers queries.
-    fn answer(self, job: &Arc<QueryJob>) -> StreamVec<'scope, u64, Local<Answered>>;
+/// What becomes of a query when its engine has answered.
+pub(super) enum Outcome<S, T> {
+    /// This goes out.
+    Out(T),
+    /// The engine is asked for another stage.
+    Again(Box<(Taken<S>, Plan)>),
 }
 
-impl<'scope> Answer<'scope> for StreamVec<'scope, u64, Local<Numbered>> {
-    fn answer(self, job: &Arc<QueryJob>) -> StreamVec<'scope, u64, Local<Answered>> {
-        let job = job.clone();
-        let scope = self.scope();
-        let worker = scope.index();
-        let in_turn = Exchange::new(|Local(query): &Local<Numbered>| query.number);
-        self.unary(in_turn, "Answer", move |_, info| {
-            let guard = Guard::new(&job.control, "Answer", worker);
-            let activator = scope.activator_for(info.address);
-            let mut searcher = Searcher::new(job.shared.clone());
-            let mut waiting = VecDeque::new();
-            move |input, output| {
-                input.for_each(|cap, data| {
-                    for Local(query) in data.drain(..) {
-                        waiting.push_back((cap.retain(0), query));
-                    }
-                });
-                let start = Instant::now();
-                while let Some((cap, query)) = waiting.pop_front() {
-                    let answered = guard.work(|| {
-                        let began = Instant::now();
-                        let (hits, known) = searcher.search(&query.query.text)?;
-                        Ok(job.write(&query, hits, known, began.elapsed()))
-                    });
-                    let Some(answered) = answered else { return };
-                    output.session(&cap).give(Local(answered));
-                    if start.elapsed() > SLICE && !waiting.is_empty() {
-                        return activator.activate();
+impl From<Numbered> for Asked {
+    fn from(query: Numbered) -> Self {
+        Asked::Text(query)
+    }
+}
+
+/// What one worker needs to answer queries.
+struct Answering<S, T, F> {
+    context: Arc<Context>,
+    desk: Arc<Desk<S, T>>,
+    finish: F,
+    worker: usize,
+    planner: Planner,
+    engine: Box<dyn QueryEngine>,
+    answers: Vec<Answer>,
+}
+
+/// Answers queries. `finish` makes of an answer what goes out.
+pub(super) fn answer<'scope, D, S, T>(
+    queries: StreamVec<'scope, u64, Local<D>>,
+    context: &Arc<Context>,
+    wiring: &Arc<Wiring>,
+    desk: &Arc<Desk<S, T>>,
+    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause> + 'static,
+) -> StreamVec<'scope, u64, Local<T>>
+where
+    D: Into<Asked> + 'static,
+    S: Default + Send + 'static,
+    T: Send + 'static,
+{
+    let (context, wiring, desk) = (context.clone(), wiring.clone(), desk.clone());
+    let scope = queries.scope();
+    let worker = scope.index() % context.workers;
+    queries.unary(Pipeline, "Answer", move |_, info| {
+        let guard = Guard::new(&context.control, "Answer", scope.index());
+        let activator = scope.activator_for(info.address.clone());
+        let waker = scope.worker().sync_activator_for(info.address.to_vec());
+        // It fails when the worker has ended, which needs no waking.
+        wiring.wakers.set(worker, move || _ = waker.activate());
+        if wiring.engines.wants_cores() {
+            cores::bind(worker, context.workers);
+        }
+        let engine = guard.work(|| Ok(wiring.engines.engine(worker, &context.snapshot())?));
+        // Without its engine the job has failed, and no query is answered.
+        let mut answering = engine.map(|engine| {
+            let (planner, answers) = (Planner::default(), Vec::new());
+            Answering { context, desk, finish, worker, planner, engine, answers }
+        });
+        let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
+        // Of each batch, how many queries are not answered.
+        let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
+        // A worker that begins looks for what there is.
+        let mut asleep = false;
+        move |input, output| {
+            let Some(answering) = answering.as_mut() else { return };
+            input.for_each(|cap, data| {
+                let batch = *cap.time();
+                open.entry(batch).or_insert_with(|| (cap.retain(0), 0)).1 += data.len();
+                let queries = data.drain(..).map(|Local(query)| query.into());
+                let waiting = answering.desk.push(batch, queries);
+                answering.engine.waiting(waiting);
+            });
+            if std::mem::take(&mut asleep) {
+                answering.desk.awake(worker);
+            }
+            let start = Instant::now();
+            loop {
+                let Some(pace) = guard.work(|| answering.advance(start, slice)) else { return };
+                if worker == FIRST {
+                    for (batch, answered) in answering.desk.answers() {
+                        let Some((cap, left)) = open.get_mut(&batch) else { continue };
+                        output.session(&*cap).give(Local(answered));
+                        *left -= 1;
+                        if *left == 0 {
+                            open.remove(&batch);
+                        }
                     }
                 }
+                match pace {
+                    Pace::Busy if start.elapsed() > slice => return activator.activate(),
+                    Pace::Busy => {}
+                    Pace::Soon => return activator.activate(),
+                    Pace::Idle if answering.desk.sleep(worker) => {
+                        asleep = true;
+                        return;
+                    }
+                    Pace::Idle if start.elapsed() > slice => return activator.activate(),
+                    Pace::Idle => {}
+                }
             }
-        })
+        }
+    })
+}
+
+impl<S, T, F> Answering<S, T, F>
+where
+    S: Default,
+    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause>,
+{
+    /// Takes queries if there is room for some, and lets the engine go on.
+    fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
+        while self.desk.has_waiting() && self.engine.room() > 0 {
+            let Some((batch, asked, waiting)) = self.desk.pop() else { break };
+            self.begin(batch, asked)?;
+            self.engine.waiting(waiting);
+            if start.elapsed() > slice {
+                break;
+            }
+        }
+        let pace = self.engine.advance()?;
+        let (mut answers, mut again) = (std::mem::take(&mut self.answers), false);
+        self.engine.take(&mut answers);
+        for answer in answers.drain(..) {
+            let number = answer.number;
+            let taken = self.desk.end(number).ok_or("an engine has answered what was not asked")?;
+            again |= self.finish(number, taken, Some(answer))?;
+        }
+        self.answers = answers;
+        // What waits and has room is taken before this worker looks elsewhere.
+        let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room() > 0;
+        Ok(if again || more { Pace::Busy } else { pace })
+    }
+
+    /// Plans a query that was taken, and submits it.
+    fn begin(&mut self, batch: u64, asked: Asked) -> Result<(), Cause> {
+        let (began, before) = (Instant::now(), S::default());
+        let (number, plan, asked) = match asked {
+            Asked::Planned(number, mut plan) => {
+                let whole = tell::split(&mut plan);
+                (number, plan, whole.map(|whole| Asked::Planned(number, whole)))
+            }
+            Asked::Text(numbered) => match &numbered.query {
+                Ok(query) => {
+                    let wanted = query.wanted(&self.context.wanted);
+                    let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
+                    (numbered.number, plan, Some(Asked::Text(numbered)))
+                }
+                Err(_) => {
+                    let (number, asked) = (numbered.number, Some(Asked::Text(numbered)));
+                    self.finish(number, Taken { batch, asked, before, began }, None)?;
+                    return Ok(());
+                }
+            },
+        };
+        self.desk.begin(number, Taken { batch, asked, before, began });
+        self.engine.submit(number, plan);
+        Ok(())
+    }
+
+    /// Hands an answer out, or asks the engine again; says whether it did.
+    fn finish(
+        &mut self,
+        number: u64,
+        taken: Taken<S>,
+        answer: Option<Answer>,
+    ) -> Result<bool, Cause> {
+        let batch = taken.batch;
+        match (self.finish)(&self.context, taken, answer)? {
+            Outcome::Out(out) => {
+                self.desk.hand_out(self.worker, batch, out);
+                Ok(false)
+            }
+            Outcome::Again(again) => {
+                let (taken, plan) = *again;
+                self.desk.begin(number, taken);
+                self.engine.submit(number, plan);
+                Ok(true)
+            }
+        }
     }
 }

@@ -3,14 +3,17 @@
 
 use super::crossing::{Record, Words, put_numbers, put_text};
 use crate::query::top_k::Hit;
+use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 /// A query for one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The worker that answers it.
+pub struct Question {
+    /// The worker that looks its terms up.
     pub worker: u32,
     /// Its number in the stream.
     pub number: u64,
+    /// What it asks for.
+    pub wanted: Wanted,
     /// Its text.
     pub text: String,
 }
@@ -22,8 +25,6 @@ pub struct Counted {
     pub worker: u32,
     /// The query's number.
     pub number: u64,
-    /// The query's text, if this is for the shard that was counted.
-    pub text: Option<String>,
     /// Documents with each distinct term, by first appearance.
     pub dfs: Vec<u64>,
 }
@@ -50,15 +51,28 @@ pub struct NamedHit {
     pub name: String,
 }
 
-impl Record for Asked {
+/// The place of an item in a list of all.
+fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
+    all.iter().position(|other| other == item).unwrap_or(all.len()) as u64
+}
+
+impl Record for Question {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
+        put(self.wanted.k as u64);
+        put(place(&Mode::ALL, &self.wanted.mode));
+        put(place(&Algorithm::ALL, &self.wanted.algorithm));
         put_text(&self.text, put);
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        Some(Self { worker: words.small()?, number: words.word()?, text: words.text()? })
+        let (worker, number) = (words.small()?, words.word()?);
+        let k = words.word()?.try_into().ok()?;
+        let mode = *Mode::ALL.get(words.small()? as usize)?;
+        let algorithm = *Algorithm::ALL.get(words.small()? as usize)?;
+        let wanted = Wanted { k, mode, algorithm };
+        Some(Self { worker, number, wanted, text: words.text()? })
     }
 }
 
@@ -66,17 +80,12 @@ impl Record for Counted {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
-        put(self.text.is_some().into());
-        if let Some(text) = &self.text {
-            put_text(text, put);
-        }
         put_numbers(&self.dfs, put);
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
         let (worker, number) = (words.small()?, words.word()?);
-        let text = if words.flag()? { Some(words.text()?) } else { None };
-        Some(Self { worker, number, text, dfs: words.numbers()? })
+        Some(Self { worker, number, dfs: words.numbers()? })
     }
 }
 
@@ -149,13 +158,16 @@ mod tests {
         #[test]
         fn law_records_cross_unchanged(
             (worker, number, known) in (any::<u32>(), any::<u64>(), any::<bool>()),
-            (text, own) in (text(), prop::option::of(text())),
+            text in text(),
+            (k, mode, algorithm) in (any::<usize>(), 0..3usize, 0..7usize),
             dfs in prop::collection::vec(any::<u64>(), 0..4),
             (hits, any) in (hits(), hits()),
         ) {
-            let asked = Asked { worker, number, text };
+            let (mode, algorithm) = (Mode::ALL[mode], Algorithm::ALL[algorithm]);
+            let wanted = Wanted { k, mode, algorithm };
+            let asked = Question { worker, number, wanted, text };
             send(&[asked.clone(), asked]);
-            let counted = Counted { worker, number, text: own, dfs };
+            let counted = Counted { worker, number, dfs };
             send(&[counted.clone(), counted]);
             let found = Found { number, known, hits, any };
             send(&[found.clone(), found]);

@@ -1,34 +1,110 @@
 //! Groups the stream of queries into batches: by number or by delay, whichever comes first.
 //!
-//! - Out, on worker 0: the queries of batch b at time b. Batches are numbered from 0.
-//! - A thread reads lines, so that no worker waits for input, and wakes this operator.
+//! - Out, on worker 0: the queries of batch b at time b, each with the snapshot that the batch is
+//!   answered from. Batches are numbered from 0.
+//! - Whoever has queries puts them into a channel and wakes this operator ([`Asker`]), so that no
+//!   worker waits for input.
 //! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered;
-//!   then queries wait in the channel from the thread, which is bounded, then in the pipe.
-//! - The stream ends when all are answered: until then the workers help each other.
+//!   then queries wait in the channel, which is bounded, then with who asks.
+//! - The stream ends when all are answered: until then the workers help each other. Where the source
+//!   of queries fails, what came before is answered too.
 
 use super::control::{Cause, Guard};
-use super::query::QueryJob;
+use super::query::Context;
 use crate::dictionary::group::Local;
-use crate::query::output::Query;
+use crate::query::lines::{Query, Refused};
+use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
+use timely::scheduling::SyncActivator;
 
-/// What the reading thread sends: a query, or what went wrong.
-pub type Received = Result<Query, Cause>;
+/// What comes in a stream of queries: a query, a line that is none, or that the stream has failed.
+pub type Received = io::Result<Result<Query, Refused>>;
 
-/// A query and its place in its batch.
+/// A query, or a line that is none, and its place in its batch.
 #[derive(Clone, Debug)]
-pub struct Numbered {
+pub(super) struct Numbered {
     /// Place in the batch, from 0.
-    pub place: u32,
-    /// Place in the stream, from 0; spreads queries over workers.
-    pub number: u64,
+    pub(super) place: u32,
+    /// Place in the stream, from 0.
+    pub(super) number: u64,
     /// The query.
-    pub query: Query,
+    pub(super) query: Result<Query, Refused>,
+    /// What it is answered from.
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// Where the operator finds what was asked.
+pub(super) struct Feed {
+    received: Mutex<Option<Receiver<Received>>>,
+    waker: Arc<Mutex<Option<SyncActivator>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // What is behind these locks is whole after any panic.
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Puts queries to a query job; the job ends when they are answered and this is dropped.
+pub struct Asker {
+    sender: Option<SyncSender<Received>>,
+    waker: Arc<Mutex<Option<SyncActivator>>>,
+}
+
+impl Asker {
+    /// Makes one for a job in which so many queries may wait before [`ask`](Self::ask) does.
+    pub(super) fn new(room: usize) -> (Self, Arc<Feed>) {
+        let (sender, receiver) = sync_channel(room);
+        let waker = Arc::new(Mutex::new(None));
+        let feed = Feed { received: Mutex::new(Some(receiver)), waker: waker.clone() };
+        (Self { sender: Some(sender), waker }, Arc::new(feed))
+    }
+
+    /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
+    pub fn ask(&self, received: Received) -> bool {
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(received).is_ok());
+        self.wake();
+        sent
+    }
+
+    /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
+    /// may end without it.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn ask_in_background(
+        self,
+        queries: impl IntoIterator<Item = Received, IntoIter: Send> + Send + 'static,
+    ) -> io::Result<()> {
+        let ask = move || {
+            for query in queries {
+                if !self.ask(query) {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("queries".into()).spawn(ask).map(drop)
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &*lock(&self.waker) {
+            // It fails when the worker has ended, which needs no waking.
+            _ = waker.activate();
+        }
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.sender = None;
+        self.wake();
+    }
 }
 
 /// Full batches of one worker that are under way.
@@ -37,32 +113,32 @@ const MOST_BATCHES: usize = 4;
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// Makes the batching operator; `written` follows the far end of the dataflow.
-pub fn batch<'scope>(
+pub(super) fn batch<'scope>(
     scope: Scope<'scope, u64>,
-    job: &Arc<QueryJob>,
+    context: &Arc<Context>,
+    feed: &Feed,
     written: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Local<Numbered>> {
-    let job = job.clone();
+    let context = context.clone();
     source(scope, "Batch", move |capability, info| {
-        let guard = Guard::new(&job.control, "Batch", scope.index());
+        let guard = Guard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
-        let lock = |m: &_| -> Option<Receiver<Received>> {
-            let mutex: &std::sync::Mutex<Option<Receiver<Received>>> = m;
-            mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
-        };
         let mut open = None;
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
-            *job.waker.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(waker);
-            open = lock(&job.received).map(|queries| (capability, queries));
+            *lock(&feed.waker) = Some(waker);
+            open = lock(&feed.received).take().map(|queries| (capability, queries));
         }
-        let mut batch: Vec<Query> = Vec::new();
+        let mut batch: Vec<Result<Query, Refused>> = Vec::new();
+        // Why the stream of queries has failed; they end there.
+        let mut failed: Option<Cause> = None;
         let mut first_came = Instant::now();
         let (mut number, mut batches) = (0u64, 0u64);
         // Batches under way, each with the number of the first query behind it, and that behind the
         // last one that is written.
         let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
-        let most = MOST_BATCHES.saturating_mul(job.workers).saturating_mul(job.batch) as u64;
+        let most =
+            MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
         move |output| {
             let Some((cap, queries)) = open.as_mut() else { return };
             while let Some(&(batch, end)) = under_way.front()
@@ -75,28 +151,34 @@ pub fn batch<'scope>(
                 return activator.activate_after(PAUSE);
             }
             let step = guard.work(|| {
-                let mut ended = false;
-                while batch.len() < job.batch {
+                let mut ended = failed.is_some();
+                while batch.len() < context.batch && !ended {
                     match queries.try_recv() {
-                        Ok(query) => {
+                        Ok(Ok(query)) => {
                             if batch.is_empty() {
                                 first_came = Instant::now();
                             }
-                            batch.push(query?);
+                            if let Err(refused) = &query {
+                                context.refuse(refused);
+                            }
+                            batch.push(query);
+                        }
+                        Ok(Err(error)) => {
+                            failed = Some(error.into());
+                            ended = true;
                         }
                         Err(TryRecvError::Empty) => break,
-                        Err(TryRecvError::Disconnected) => {
-                            ended = true;
-                            break;
-                        }
+                        Err(TryRecvError::Disconnected) => ended = true,
                     }
                 }
                 let waited = first_came.elapsed();
-                let full = batch.len() == job.batch;
-                if !batch.is_empty() && (full || ended || waited >= job.delay) {
+                let full = batch.len() == context.batch;
+                if !batch.is_empty() && (full || ended || waited >= context.delay) {
+                    let snapshot = context.snapshot();
                     let mut session = output.session(&*cap);
                     for (place, query) in (0u32..).zip(batch.drain(..)) {
-                        session.give(Local(Numbered { place, number, query }));
+                        let snapshot = snapshot.clone();
+                        session.give(Local(Numbered { place, number, query, snapshot }));
                         number += 1;
                     }
                     drop(session);
@@ -105,16 +187,30 @@ pub fn batch<'scope>(
                     cap.downgrade(&batches);
                     activator.activate();
                 } else if !batch.is_empty() {
-                    activator.activate_after(job.delay - waited);
+                    activator.activate_after(context.delay - waited);
                 }
                 if ended && !under_way.is_empty() {
                     activator.activate_after(PAUSE);
                 }
-                Ok(ended && batch.is_empty() && under_way.is_empty())
+                let ends = ended && batch.is_empty() && under_way.is_empty();
+                match failed.take_if(|_| ends) {
+                    Some(cause) => Err(cause),
+                    None => Ok(ends),
+                }
             });
             if step != Some(false) {
                 open = None;
             }
         }
     })
+}
+
+impl Context {
+    /// Counts and tells of a line that is no query.
+    fn refuse(&self, refused: &Refused) {
+        self.tally.refused.fetch_add(1, Ordering::Relaxed);
+        if let Some(on_refused) = &self.hooks.on_refused {
+            on_refused(refused);
+        }
+    }
 }

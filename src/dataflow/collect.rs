@@ -1,46 +1,103 @@
 //! Writes the answers of each batch, in the order of the queries, as soon as all are there.
 //!
-//! - In: answers, exchanged to worker 0. Out: a stream without records whose frontier tells which
-//!   batches are written.
+//! - In: answers that are laid out, exchanged to worker 0. Out: a stream without records whose
+//!   frontier tells which batches are written.
 //! - A slow reader of the output makes this operator wait in its write; batches under way are
 //!   bounded, so that nothing piles up. A reader that has gone ends the job.
 //! - Work per activation: all complete batches.
 
-use super::answer::Answered;
-use super::control::{Guard, JobError};
-use super::query::QueryJob;
+use super::control::{Cause, Guard, JobError};
+use super::lay_out::{Answered, Layout, Out, QueryAnswer};
+use super::query::{Context, Wiring};
 use crate::dictionary::group::Local;
+use crate::query::lines::Refused;
+use crate::query::output::Form;
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
-use std::sync::Arc;
+use std::io::{self, ErrorKind, Write};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
+/// Takes answers, or what is said of lines that are no queries.
+type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
+
+/// Where answers go, in the order of the queries.
+pub enum Sink {
+    /// They are written as text, and flushed after each batch.
+    Text(Form, Box<dyn Write + Send>),
+    /// This is called with each. It makes the job wait as long as it takes.
+    Values(Take),
+}
+
+impl Sink {
+    /// Writes answers as text.
+    pub fn text(form: Form, out: impl Write + Send + 'static) -> Self {
+        Self::Text(form, Box::new(out))
+    }
+
+    /// Gives answers to a function.
+    pub fn values(take: impl FnMut(Result<QueryAnswer, Refused>) + Send + 'static) -> Self {
+        Self::Values(Box::new(take))
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        match self {
+            Self::Text(form, _) => Layout::Text(*form),
+            Self::Values(_) => Layout::Values,
+        }
+    }
+
+    fn put(&mut self, answers: Vec<Answered>) -> io::Result<()> {
+        for Answered { out, .. } in answers {
+            match (&mut *self, out) {
+                (Self::Text(_, to), Out::Text(text)) => to.write_all(text.as_bytes())?,
+                (Self::Values(take), Out::Value(answer)) => take(*answer),
+                // The layout is that of the sink.
+                (Self::Text(..), Out::Value(_)) | (Self::Values(_), Out::Text(_)) => {}
+            }
+        }
+        match self {
+            Self::Text(_, to) => to.flush(),
+            Self::Values(_) => Ok(()),
+        }
+    }
+}
+
+/// Holds the sink until worker 0 takes it.
+pub(super) struct Writer(Mutex<Option<Sink>>);
+
+impl Writer {
+    pub(super) fn new(sink: Sink) -> Self {
+        Self(Mutex::new(Some(sink)))
+    }
+
+    fn take(&self) -> Option<Sink> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
+
 /// See the [module](self).
-pub trait Collect<'scope> {
+pub(super) trait Collect<'scope> {
     /// Writes answers in order.
-    fn collect(self, job: &Arc<QueryJob>) -> StreamVec<'scope, u64, ()>;
+    fn collect(self, context: &Arc<Context>, wiring: &Wiring) -> StreamVec<'scope, u64, ()>;
 }
 
 impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
-    fn collect(self, job: &Arc<QueryJob>) -> StreamVec<'scope, u64, ()> {
-        let job = job.clone();
+    fn collect(self, context: &Arc<Context>, wiring: &Wiring) -> StreamVec<'scope, u64, ()> {
+        let context = context.clone();
         let worker = self.scope().index();
+        let mut sink = if worker == 0 { wiring.writer.take() } else { None };
         let to_writer = Exchange::new(|_: &Local<Answered>| 0);
         self.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
             to_writer,
             "Collect",
             move |_, _| {
-                let guard = Guard::new(&job.control, "Collect", worker);
+                let guard = Guard::new(&context.control, "Collect", worker);
                 let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
-                let mut out = None;
-                if worker == 0 {
-                    out = job.output.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-                }
                 move |(input, frontier), _output| {
                     input.for_each(|cap, data| {
                         let batch = batches
@@ -53,21 +110,15 @@ impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
                     {
                         let (_cap, mut answers) = entry.remove();
                         guard.work(|| {
-                            let out = out.as_mut().ok_or("answers go to worker 0")?;
+                            let sink = sink.as_mut().ok_or("answers go to worker 0")?;
                             answers.sort_unstable_by_key(|answer| answer.place);
-                            let mut write = || {
-                                answers
-                                    .iter()
-                                    .try_for_each(|a| out.write_all(a.text.as_bytes()))?;
-                                out.flush()
-                            };
-                            match write() {
+                            match sink.put(answers) {
                                 Err(e) if e.kind() == ErrorKind::BrokenPipe => {
-                                    job.control.fail(JobError::OutputClosed);
+                                    context.control.fail(JobError::OutputClosed);
                                 }
-                                written => written?,
+                                put => put.map_err(Cause::from)?,
                             }
-                            job.batches.fetch_add(1, Ordering::Relaxed);
+                            context.tally.batches.fetch_add(1, Ordering::Relaxed);
                             Ok(())
                         });
                     }

@@ -1,8 +1,9 @@
-//! Writes the documents' table: the one writer, on worker 0.
+//! Writes the documents of all runs: the one writer, on worker 0.
 //!
 //! - In: the documents of every piece, exchanged to worker 0. Out: a stream without records whose
 //!   frontier tells which pieces are written.
-//! - Batches wait until every earlier piece is written, for docids are places in this order.
+//! - Batches wait until every earlier piece is written, for docids are places in this order. Where a
+//!   run ends is known from the counts of the pieces, as every owner knows it.
 //! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
 //! - Work per activation: all batches whose turn it is.
 
@@ -10,9 +11,10 @@ use super::build::Build;
 use super::control::{Cause, Guard};
 use crate::dictionary::group::Local;
 use crate::dictionary::names::{Duplicates, Names};
-use crate::index::documents::{DocumentsWriter, Location};
-use crate::index::storage::FileEntry;
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
+use crate::index::storage::Durability;
 use crate::input::piece::Skipped;
+use crate::order::{PieceCounts, Sequencer};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -31,6 +33,8 @@ pub struct Batch {
     pub skipped: Vec<Skipped>,
     /// Lines of the piece, where lines count.
     pub lines: u64,
+    /// What the piece counts.
+    pub counts: Arc<PieceCounts>,
     names: String,
     documents: Vec<Row>,
 }
@@ -42,18 +46,21 @@ struct Row {
     line: u64,
     length: u32,
     location: Location,
+    content: u64,
 }
 
 impl Batch {
     /// Makes a batch without documents.
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
-        Self { input, skipped, lines: 0, names: String::new(), documents: Vec::new() }
+        let (lines, counts, names, documents) = Default::default();
+        Self { input, skipped, lines, counts, names, documents }
     }
 
-    /// Adds a document; an empty name is missing.
-    pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location) {
+    /// Adds a document with the hash of its `content`; an empty name is missing.
+    pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
         self.names.push_str(name);
-        self.documents.push(Row { name_end: self.names.len(), line, length, location });
+        let name_end = self.names.len();
+        self.documents.push(Row { name_end, line, length, location, content });
     }
 
     /// Bytes of memory.
@@ -67,10 +74,10 @@ impl Batch {
     }
 }
 
-/// The documents' table and what was found on the way.
+/// The documents of all runs and what was found on the way.
 pub struct DocumentsDone {
-    /// The files.
-    pub files: Vec<FileEntry>,
+    /// What was written of each run. It is not synced: a merge may make it superfluous.
+    pub runs: Vec<DocumentsEntry>,
     /// Documents, their indexed tokens, and documents without one.
     pub documents: u32,
     /// Indexed tokens.
@@ -140,7 +147,7 @@ pub fn write_documents<'scope>(
                 && let Some(table) = table.take()
             {
                 guard.work(|| {
-                    let done = table.finish(&build)?;
+                    let done = table.finish()?;
                     build.done.lock().unwrap_or_else(|p| p.into_inner()).documents = Some(done);
                     Ok(())
                 });
@@ -155,7 +162,10 @@ pub const NAMES_SHARE: u64 = 64;
 
 /// The table that grows.
 struct Table {
+    sequencer: Sequencer,
+    /// The open run's, once it has a document.
     writer: Option<DocumentsWriter>,
+    runs: Vec<DocumentsEntry>,
     names: Names,
     documents: u32,
     tokens: u64,
@@ -171,7 +181,9 @@ struct Table {
 impl Table {
     fn new(build: &Build) -> Self {
         Self {
+            sequencer: Sequencer::new(build.budget.run_limit),
             writer: None,
+            runs: Vec::new(),
             names: Names::new(&build.directory, build.budget.memory / NAMES_SHARE),
             documents: 0,
             tokens: 0,
@@ -184,21 +196,11 @@ impl Table {
         }
     }
 
-    fn writer<'a>(
-        writer: &'a mut Option<DocumentsWriter>,
-        build: &Build,
-    ) -> Result<&'a mut DocumentsWriter, Cause> {
-        if writer.is_none() {
-            *writer = Some(DocumentsWriter::create(&build.directory)?);
-        }
-        Ok(writer.as_mut().expect("a writer was made"))
-    }
-
     fn write(&mut self, build: &Build, batch: &Batch) -> Result<(), Cause> {
         if batch.input != self.input {
             (self.input, self.lines) = (batch.input, 0);
         }
-        let writer = Self::writer(&mut self.writer, build)?;
+        let placement = self.sequencer.place(&batch.counts)?;
         let mut start = 0;
         for row in &batch.documents {
             let mut name = &batch.names[start..row.name_end];
@@ -211,10 +213,21 @@ impl Table {
             self.names
                 .push(name.as_bytes(), self.documents)
                 .map_err(|e| names_error(&build.directory, &e))?;
-            writer.push(name.as_bytes(), row.length, row.location)?;
+            let writer = match &mut self.writer {
+                Some(writer) => writer,
+                none => {
+                    let (run, input) = (placement.run, row.location.input);
+                    let (folder, scratch) = (&build.directory, Durability::Scratch);
+                    none.insert(DocumentsWriter::create(folder, run, scratch, input)?)
+                }
+            };
+            writer.push(name.as_bytes(), row.length, row.location, row.content)?;
             self.documents += 1;
             self.tokens += u64::from(row.length);
             self.empty += u64::from(row.length == 0);
+        }
+        if placement.closes {
+            self.end_run()?;
         }
         for skipped in &batch.skipped {
             let place = build.plan.path(skipped.input);
@@ -236,14 +249,19 @@ impl Table {
         Ok(())
     }
 
-    fn finish(mut self, build: &Build) -> Result<DocumentsDone, Cause> {
-        Self::writer(&mut self.writer, build)?;
-        let writer = self.writer.take().expect("a writer was made");
-        let Self { documents, tokens, empty, skipped, first_skipped, .. } = self;
-        let files = writer.finish()?;
+    fn end_run(&mut self) -> Result<(), Cause> {
+        if let Some(writer) = self.writer.take() {
+            self.runs.push(writer.finish()?);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<DocumentsDone, Cause> {
+        self.end_run()?;
+        let Self { runs, documents, tokens, empty, skipped, first_skipped, .. } = self;
         let thread = Builder::new().name("names".into());
         let duplicates = Counting(thread.spawn(|| self.names.finish())?);
-        Ok(DocumentsDone { files, documents, tokens, empty, duplicates, skipped, first_skipped })
+        Ok(DocumentsDone { runs, documents, tokens, empty, duplicates, skipped, first_skipped })
     }
 }
 

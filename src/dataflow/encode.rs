@@ -11,7 +11,7 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
-use super::index::ClosedRun;
+use super::feed::ClosedRun;
 use crate::codec::folded;
 use crate::dictionary::closed::Advance;
 use crate::dictionary::group::Local;

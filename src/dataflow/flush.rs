@@ -163,12 +163,14 @@ fn write_collection(writer: &mut RunWriter, open: &mut Open, collection: u16) ->
     while let Some(list) = chunk.lists.get(open.next)
         && list.collection == collection
     {
-        writer.list_bytes(&chunk.payload[open.at..open.at + list.here])?;
+        let bytes = &chunk.payload[open.at..open.at + list.here];
         open.at += list.here;
         if list.ends {
             let suffix = &chunk.suffixes[open.suffix..][..usize::from(list.suffix_bytes)];
             open.suffix += suffix.len();
-            writer.end_list(list.collection, suffix, list.df, list.bytes)?;
+            writer.end_list(list.collection, suffix, list.df, list.bytes, bytes)?;
+        } else {
+            writer.list_part(bytes)?;
         }
         open.next += 1;
     }

@@ -164,7 +164,13 @@ impl<'scope> TellChanges<'scope> for StreamVec<'scope, u32, ((String, isize), u3
                             changes.into_iter().filter(|(_, (before, now))| before != now);
                         let change = |(query, (before, now))| Change { query, before, now };
                         let changes = changes.map(change).collect();
-                        if guard.work(|| Ok(tell(next, changes))).is_none() {
+                        if guard
+                            .work(|| {
+                                tell(next, changes);
+                                Ok(())
+                            })
+                            .is_none()
+                        {
                             return;
                         }
                         next += 1;

@@ -1,23 +1,22 @@
-//! Merges the hits of all shards.
+//! Puts the hits of all shards together, and lays the answers out.
 //!
 //! - In: queries, and the hits of every shard; both exchanged to the worker of process 0 that has
-//!   the query's turn. Out: answers as text, at the batch's time, in no order.
+//!   the query's turn. Out: answers that are laid out, at the batch's time, in no order.
 //! - Memory: the queries of the batches under way and their hits.
 //! - Work per activation: all that has come; a merge costs about as much as sorting 2 k hits.
 
-use super::answer::Answered;
 use super::asked::{Found, NamedHit};
 use super::batch::Numbered;
 use super::control::Guard;
 use super::crossing::Crossing;
-use super::query::QueryJob;
+use super::lay_out::Answered;
+use super::query::Context;
 use crate::dictionary::group::Local;
-use crate::query::searcher::{Mode, Settings};
-use crate::query::top_k::Hit;
+use crate::query::top_k::{Combined, Hit};
+use crate::query::wanted::{Stage, Wanted};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::{Exchange, ExchangeCore};
@@ -33,15 +32,15 @@ struct Open {
     found: Vec<Found>,
 }
 
-/// Merges hits: see the [module](self).
-pub fn gather<'scope>(
+/// Puts hits together: see the [module](self).
+pub(super) fn gather<'scope>(
     queries: StreamVec<'scope, u64, Local<Numbered>>,
     found: Stream<'scope, u64, Crossing<Found>>,
-    job: &Arc<QueryJob>,
+    context: &Arc<Context>,
 ) -> StreamVec<'scope, u64, Local<Answered>> {
-    let job = job.clone();
-    let guard = Guard::new(&job.control, "Gather", queries.scope().index());
-    let workers = job.workers as u64;
+    let context = context.clone();
+    let guard = Guard::new(&context.control, "Gather", queries.scope().index());
+    let workers = context.workers as u64;
     let query_turn = Exchange::new(move |Local(query): &Local<Numbered>| query.number % workers);
     let found_turn = ExchangeCore::new(move |found: &Result<Found, _>| {
         found.as_ref().map_or(0, |found| found.number % workers)
@@ -58,6 +57,11 @@ pub fn gather<'scope>(
                 queries.for_each(|cap, data| {
                     for Local(query) in data.drain(..) {
                         let number = query.number;
+                        if query.query.is_err() {
+                            let refused = context.lay_out_refused(query);
+                            output.session(&cap).give(Local(refused));
+                            continue;
+                        }
                         touched.push(number);
                         entry(&mut open, number, || cap.retain(0)).query = Some(query);
                     }
@@ -74,13 +78,16 @@ pub fn gather<'scope>(
                     });
                 });
                 for number in touched {
-                    let Some(query) = open.get(&number) else { continue };
-                    let Some(numbered) = &query.query else { continue };
-                    if query.found.len() == job.shard.processes {
-                        let answered = guard.work(|| Ok(answer(&job, numbered, query)));
+                    let complete = open.get(&number).is_some_and(|query| {
+                        query.query.is_some() && query.found.len() == context.shard.processes
+                    });
+                    if complete
+                        && let Some(Open { cap, came, query: Some(query), found }) =
+                            open.remove(&number)
+                    {
+                        let answered = guard.work(|| Ok(answer(&context, query, found, came)));
                         let Some(answered) = answered else { return };
-                        output.session(&query.cap).give(Local(answered));
-                        open.remove(&number);
+                        output.session(&cap).give(Local(answered));
                     }
                 }
             }
@@ -102,28 +109,34 @@ fn entry(
 }
 
 /// Lays the answer to a query out.
-fn answer(job: &QueryJob, numbered: &Numbered, open: &Open) -> Answered {
-    let best = merge(&open.found, job.shared.settings());
-    let hits: Vec<Hit> = best.iter().map(|named| named.hit).collect();
-    let mut text = String::new();
-    let name = |at: usize| Cow::Borrowed(best[at].name.as_str());
-    job.form.write(&numbered.query, &hits, open.came.elapsed(), name, &mut text);
-    let known = open.found.iter().any(|found| found.known);
-    job.queries.fetch_add(1, Ordering::Relaxed);
-    job.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
-    job.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
-    Answered { place: numbered.place, text }
+fn answer(context: &Context, query: Numbered, found: Vec<Found>, came: Instant) -> Answered {
+    let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
+    let known = found.iter().any(|found| found.known);
+    let (hits, names) = put_together(found, &wanted);
+    let name = |at: usize| {
+        let name = names.get(&hits[at].docid).map(String::as_str);
+        Cow::Borrowed(name.unwrap_or_default())
+    };
+    context.lay_out(query, (&hits, known), came.elapsed(), name)
 }
 
-/// The best k hits of all shards, best first, of equal scores the smaller docid.
-fn merge<'a>(found: &'a [Found], settings: &Settings) -> Vec<&'a NamedHit> {
-    let mut all: Vec<&NamedHit> = found.iter().flat_map(|found| &found.hits).collect();
-    if settings.mode == Mode::AndOr && all.len() < settings.k {
-        all = found.iter().flat_map(|found| &found.any).collect();
+/// The best k hits of all shards, best first, and the names of all that were found.
+fn put_together(found: Vec<Found>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>) {
+    let mut names = HashMap::new();
+    let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
+        let mut combined = Combined::new(wanted.k);
+        for part in parts {
+            let hits: Vec<Hit> = part.iter().map(|named| named.hit).collect();
+            combined.add(&hits);
+            names.extend(part.into_iter().map(|named| (named.hit.docid, named.name)));
+        }
+        combined.take()
+    };
+    let (first, any): (Vec<_>, Vec<_>) =
+        found.into_iter().map(|found| (found.hits, found.any)).unzip();
+    let mut hits = best(&mut first.into_iter());
+    if Stage::first(wanted.mode).next(wanted, hits.len()).is_some() {
+        hits = best(&mut any.into_iter());
     }
-    all.sort_unstable_by(|a, b| {
-        b.hit.score.total_cmp(&a.hit.score).then(a.hit.docid.cmp(&b.hit.docid))
-    });
-    all.truncate(settings.k);
-    all
+    (hits, names)
 }

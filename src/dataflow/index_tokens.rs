@@ -1,38 +1,26 @@
-//! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices.
+//! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane of
+//! [`feed`](super::feed) for [`TokenIndexer`].
 //!
-//! - In: token groups, exchanged by owner; each indexer gets one of every piece. Out: the indexer's
-//!   part of a run, at the position of the run's last piece; and a stream without records whose
-//!   frontier tells which pieces are absorbed.
-//! - Groups wait until every earlier piece has been taken. Consecutive pieces are gathered to a parsed
-//!   block of [`Build::parse_block`] bytes of text; it goes to the indexer early when the run or the
-//!   input ends with it, or when nothing more may be under way: the index does not depend on where
-//!   blocks end.
-//! - A worker runs any number of indexers side by side. None of them is waited for: a block's
-//!   capability is kept until the indexer is done with it.
-//! - A run that closes is encoded before the next one begins: there is memory for one.
-//! - Work per activation: a block of each indexer.
+//! Consecutive pieces are gathered to a parsed block of [`Build::parse_block`] bytes of text; it goes
+//! to the indexer early when the run or the input ends with it, or when nothing more may be under way:
+//! the index does not depend on where blocks end. No indexer is waited for: a block's capability is
+//! kept until the indexer is done with it.
+//!
+//! Work per step: a block.
 
 use super::build::Build;
-use super::control::{Cause, Guard};
-use super::index::ClosedRun;
+use super::control::Cause;
+use super::feed::{Closed, Head, Indexed, Lane, feed};
 use crate::dictionary::group::Local;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::stream::TokenGroup;
-use crate::order::{Placement, Position, Sequencer};
-use std::cell::Cell;
+use crate::order::Position;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
-use timely::dataflow::operators::generic::OutputBuilder;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-
-/// How long an operator that waits for others sleeps.
-const PAUSE: Duration = Duration::from_micros(500);
 
 /// What one indexer has done, once the job has ended.
 #[derive(Clone, Debug, Default)]
@@ -59,66 +47,12 @@ pub struct IndexerWork {
 /// See the [module](self).
 pub trait IndexTokens<'scope> {
     /// Returns closed runs and the frontier of what is absorbed.
-    fn index_tokens(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
+    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope>;
 }
 
 impl<'scope> IndexTokens<'scope> for StreamVec<'scope, u64, Local<TokenGroup>> {
-    fn index_tokens(
-        self,
-        build: &Arc<Build>,
-    ) -> (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>) {
-        let build = build.clone();
-        let scope = self.scope();
-        let worker = scope.index();
-        let mut builder = OperatorBuilder::new("IndexTokens".to_owned(), scope);
-        let owners = build.owners.clone();
-        let to_owner =
-            Exchange::new(move |Local(g): &Local<TokenGroup>| owners.worker(g.owner) as u64);
-        let mut input = builder.new_input(self, to_owner);
-        let (runs_out, runs) = builder.new_output();
-        let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
-        let mut runs_out = OutputBuilder::from(runs_out);
-        drop(absorbed_out);
-        let activator = scope.activator_for(builder.operator_info().address);
-        builder.build(move |_| {
-            let guard = Guard::new(&build.control, "IndexTokens", worker);
-            let mut lanes = Vec::new();
-            for owner in build.owners.on_worker(worker) {
-                lanes.extend(guard.work(|| Lane::new(owner, &build)));
-            }
-            move |frontiers| {
-                let frontier = &frontiers[0];
-                input.for_each(|cap, data| {
-                    for Local(group) in data.drain(..) {
-                        let caps = (cap.retain(0), cap.retain(1));
-                        // A lane is missing only if the job has failed.
-                        if let Some(lane) = lanes.iter_mut().find(|l| l.owner == group.owner) {
-                            lane.waiting.insert(*cap.time(), (caps.0, caps.1, group));
-                        }
-                    }
-                });
-                let arrived = |time: &u64| !frontier.less_equal(time);
-                let (mut now, mut later) = (false, false);
-                for lane in &mut lanes {
-                    let closed = guard.work(|| lane.step(&build, arrived, frontier.is_empty()));
-                    let Some(closed) = closed else { return };
-                    if let Some((cap, run)) = closed {
-                        runs_out.activate().session(&cap).give(run);
-                    }
-                    now |= lane.can_go_on(arrived);
-                    later |= lane.waits();
-                }
-                if now {
-                    activator.activate();
-                } else if later {
-                    activator.activate_after(PAUSE);
-                }
-            }
-        });
-        (runs, absorbed)
+    fn index_tokens(self, build: &Arc<Build>) -> Indexed<'scope> {
+        feed::<TokensLane>(self, build, "IndexTokens")
     }
 }
 
@@ -131,110 +65,84 @@ struct UnderWay {
     bytes: usize,
 }
 
-/// One indexer and what waits for it.
-struct Lane {
-    owner: u32,
+/// An owner that takes tokens: one indexer.
+struct TokensLane {
+    head: Head<TokenGroup>,
     indexer: Box<dyn TokenIndexer>,
-    sequencer: Sequencer,
-    waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, TokenGroup)>,
     /// The block that is being gathered, its text, and its part of what is under way.
     block: ParsedBlock,
     text_bytes: u64,
     gathered: Option<UnderWay>,
     under_way: VecDeque<UnderWay>,
-    /// The run ends with what was taken.
-    closing: Option<(Capability<u64>, Placement)>,
-    /// The capability of the last piece, with which the last run goes out.
-    last: Option<Capability<u64>>,
-    lengths: Vec<Arc<[u8]>>,
-    busy: Rc<Cell<bool>>,
     work: IndexerWork,
     /// Since when the indexer has had nothing to do, or has worked on its first block.
     since: Instant,
     build: Arc<Build>,
 }
 
-impl Lane {
-    fn new(owner: u32, build: &Arc<Build>) -> Result<Self, Cause> {
+impl Lane for TokensLane {
+    type Group = TokenGroup;
+
+    fn new(head: Head<TokenGroup>, build: &Arc<Build>) -> Result<Self, Cause> {
+        let owner = head.owner;
         Ok(Self {
-            owner,
+            head,
             indexer: (build.make_indexer)(owner)?,
-            sequencer: Sequencer::new(build.budget.run_limit),
-            waiting: BTreeMap::new(),
             block: Vec::new(),
             text_bytes: 0,
             gathered: None,
             under_way: VecDeque::new(),
-            closing: None,
-            last: None,
-            lengths: Vec::new(),
-            busy: Rc::new(Cell::new(false)),
             work: IndexerWork { owner, ..IndexerWork::default() },
             since: Instant::now(),
             build: build.clone(),
         })
     }
 
-    /// Whether there is a piece that it can take at once.
-    fn can_go_on(&self, arrived: impl Fn(&u64) -> bool) -> bool {
-        let ready = self.waiting.first_key_value().is_some_and(|(time, _)| arrived(time));
-        let free = self.under_way.len() < self.indexer.most_blocks();
-        ready && free && !self.busy.get() && self.closing.is_none()
+    fn head(&mut self) -> &mut Head<TokenGroup> {
+        &mut self.head
     }
 
-    /// Whether it has to be looked at again, though nothing arrives.
-    fn waits(&self) -> bool {
-        !self.under_way.is_empty()
-            || !self.block.is_empty()
-            || self.closing.is_some()
-            || self.busy.get()
-    }
-
-    /// Gives the indexer what there is, and takes what it is done with. Returns a run that closes.
     fn step(
         &mut self,
-        build: &Build,
         arrived: impl Fn(&u64) -> bool,
         over: bool,
-    ) -> Result<Option<(Capability<u64>, ClosedRun)>, Cause> {
-        self.advance(build)?;
-        if self.busy.get() {
+    ) -> Result<Option<Closed>, Cause> {
+        self.advance()?;
+        if self.head.is_busy() {
             return Ok(None);
         }
-        if self.closing.is_none() && self.under_way.len() < self.indexer.most_blocks() {
-            self.gather(build, &arrived)?;
-            let ends = over && self.waiting.is_empty();
-            let full = self.text_bytes >= build.parse_block || !build.flow.has_room(false);
-            if full || ends || self.closing.is_some() {
+        if !self.head.closes() && self.is_free() {
+            self.gather(&arrived)?;
+            let ends = over && self.head.is_empty();
+            let full =
+                self.text_bytes >= self.build.parse_block || !self.build.flow.has_room(false);
+            if full || ends || self.head.closes() {
                 self.append()?;
-                self.advance(build)?;
+                self.advance()?;
             }
-            if ends && self.closing.is_none() {
-                let (run, run_first, run_documents) = self.sequencer.open_run();
-                let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
-                let cap = self.last.take().filter(|_| run_documents > 0);
-                self.closing = cap.map(|cap| (cap, placement));
+            if ends {
+                self.head.end();
             }
         }
         if !self.under_way.is_empty() {
             return Ok(None);
         }
-        let Some((cap, placement)) = self.closing.take() else { return Ok(None) };
-        self.busy.set(true);
-        let run = ClosedRun {
-            owner: self.owner as usize,
-            run: placement.run,
-            first_docid: placement.run_first,
-            documents: placement.run_documents,
-            terms: self.indexer.close()?,
-            lengths: std::mem::take(&mut self.lengths),
-            busy: self.busy.clone(),
-        };
-        Ok(Some((cap, run)))
+        let indexer = &mut self.indexer;
+        self.head.close(|| Ok(indexer.close()?))
     }
 
+    fn is_free(&self) -> bool {
+        self.under_way.len() < self.indexer.most_blocks()
+    }
+
+    fn waits(&self) -> bool {
+        !self.under_way.is_empty() || !self.block.is_empty()
+    }
+}
+
+impl TokensLane {
     /// Lets the indexer go on, and forgets the blocks that it is done with.
-    fn advance(&mut self, build: &Build) -> Result<(), Cause> {
+    fn advance(&mut self) -> Result<(), Cause> {
         if self.under_way.is_empty() {
             return Ok(());
         }
@@ -244,7 +152,7 @@ impl Lane {
         self.work.worked += (end - start).as_secs_f64();
         while self.under_way.len() > left {
             let done = self.under_way.pop_front().expect("there is a block");
-            build.flow.absorbed(done.bytes);
+            self.build.flow.absorbed(done.bytes);
             let seconds = (end - self.since).as_secs_f64();
             self.since = end;
             self.work.busy += seconds;
@@ -255,33 +163,22 @@ impl Lane {
     }
 
     /// Takes pieces for the block while there are any that all earlier ones precede.
-    fn gather(&mut self, build: &Build, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
-        while self.closing.is_none() && self.text_bytes < build.parse_block {
-            let Some(entry) = self.waiting.first_entry() else { break };
-            if !arrived(entry.key()) {
-                break;
-            }
-            let split = Position::split_of(*entry.key());
-            let (runs_cap, absorbed_cap, group) = entry.remove();
-            let placement = self.sequencer.place(&group.counts)?;
+    fn gather(&mut self, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
+        while self.text_bytes < self.build.parse_block {
+            let Some(turn) = self.head.next(&arrived)? else { break };
+            let group = turn.group;
             self.text_bytes += group.text_bytes;
-            self.lengths.push(group.lengths.clone());
             self.work.tokens += u64::from(group.tokens);
             self.work.characters += group.bytes.len() as u64 - 2 * u64::from(group.tokens);
             let gathered = self.gathered.get_or_insert_with(|| UnderWay {
-                _absorbed: absorbed_cap,
-                split,
+                _absorbed: turn.absorbed,
+                split: Position::split_of(turn.time),
                 text_bytes: 0,
                 bytes: 0,
             });
             gathered.text_bytes += group.text_bytes;
             gathered.bytes += group.memory_bytes();
-            self.block.push((group, placement.first));
-            if placement.closes {
-                (self.closing, self.last) = (Some((runs_cap, placement)), None);
-            } else {
-                self.last = Some(runs_cap);
-            }
+            self.block.push((group, turn.first));
         }
         Ok(())
     }
@@ -305,7 +202,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for TokensLane {
     fn drop(&mut self) {
         let mut done = self.build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         done.indexers.push(std::mem::take(&mut self.work));

@@ -1,41 +1,65 @@
-//! Looks up how many documents of this shard have the terms of a query.
+//! Plans the queries for this shard, and tells every shard how many of its documents have their terms.
 //!
 //! - In: queries for this shard, exchanged to the workers that they name. Out: the counts, once for
-//!   the worker of every process that answers the query, at the batch's time, in no order.
+//!   the first worker of every process, at the batch's time, in no order. The plans wait in memory
+//!   that the workers of the process share.
 //! - Memory: the queries that wait; the number of batches under way is bounded.
 //! - Work per activation: queries for about a millisecond.
 
 use super::answer::SLICE;
-use super::asked::{Asked, Counted};
+use super::asked::{Counted, Question};
 use super::control::Guard;
 use super::crossing::Crossing;
-use super::query::QueryJob;
-use crate::query::searcher::Searcher;
-use std::collections::VecDeque;
-use std::sync::Arc;
+use super::query::{Context, Wiring};
+use crate::query::plan::{Plan, Planner};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// See the [module](self).
-pub trait Look<'scope> {
-    /// Counts, in this shard.
-    fn look(self, job: &Arc<QueryJob>) -> Stream<'scope, u64, Crossing<Counted>>;
+/// Plans by the numbers of their queries.
+#[derive(Debug, Default)]
+pub(super) struct Planned(Mutex<HashMap<u64, Plan>>);
+
+impl Planned {
+    fn put(&self, number: u64, plan: Plan) {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(number, plan);
+    }
+
+    /// Takes the plan of a query.
+    pub(super) fn take(&self, number: u64) -> Option<Plan> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&number)
+    }
 }
 
-impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Asked>> {
-    fn look(self, job: &Arc<QueryJob>) -> Stream<'scope, u64, Crossing<Counted>> {
-        let job = job.clone();
+/// See the [module](self).
+pub(super) trait Look<'scope> {
+    /// Plans, and counts in this shard.
+    fn look(
+        self,
+        context: &Arc<Context>,
+        wiring: &Arc<Wiring>,
+    ) -> Stream<'scope, u64, Crossing<Counted>>;
+}
+
+impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Question>> {
+    fn look(
+        self,
+        context: &Arc<Context>,
+        wiring: &Arc<Wiring>,
+    ) -> Stream<'scope, u64, Crossing<Counted>> {
+        let (context, wiring) = (context.clone(), wiring.clone());
         let scope = self.scope();
-        let guard = Guard::new(&job.control, "Look", scope.index());
-        let named = ExchangeCore::new(|asked: &Result<Asked, _>| {
+        let guard = Guard::new(&context.control, "Look", scope.index());
+        let named = ExchangeCore::new(|asked: &Result<Question, _>| {
             asked.as_ref().map_or(0, |asked| asked.worker.into())
         });
         self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Look", move |_, info| {
             let activator = scope.activator_for(info.address);
-            let mut searcher = Searcher::new(job.shared.clone());
+            let mut planner = Planner::default();
             let mut waiting = VecDeque::new();
             move |input, output| {
                 input.for_each(|cap, data| {
@@ -44,15 +68,16 @@ impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Asked>> {
                 let start = Instant::now();
                 while let Some((cap, asked)) = waiting.pop_front() {
                     let looked = guard.work(|| {
-                        let Asked { number, text, .. } = asked?;
-                        let dfs = searcher.frequencies(&text)?;
-                        let dfs: Vec<u64> = dfs.iter().map(|&df| df.into()).collect();
+                        let Question { number, wanted, text, .. } = asked?;
+                        let plan = planner.plan(&context.snapshot(), wanted, &text)?;
+                        let dfs: Vec<u64> =
+                            plan.terms().iter().map(|term| term.df.into()).collect();
+                        // It is there before the counts that ask for it.
+                        wiring.planned.put(number, plan);
                         let mut session = output.session(&cap);
-                        for process in 0..job.shard.processes {
-                            let worker = job.worker_of(process, number);
-                            let own = process == job.shard.process;
-                            let text = own.then(|| text.clone());
-                            session.give(Counted { worker, number, text, dfs: dfs.clone() });
+                        for process in 0..context.shard.processes {
+                            let worker = context.first_of(process);
+                            session.give(Counted { worker, number, dfs: dfs.clone() });
                         }
                         Ok(())
                     });

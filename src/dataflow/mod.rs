@@ -1,33 +1,37 @@
 //! How is all that spread over workers? Timely operators, one a file, each thin over a plain type
 //! of another module.
 
-pub mod answer;
-pub mod ask;
+mod answer;
+mod ask;
 pub mod asked;
-pub mod batch;
+mod batch;
 pub mod build;
 pub mod changes;
-pub mod collect;
+mod collect;
 pub mod control;
 mod cores;
 pub mod crossing;
 pub mod decompress;
-pub mod docp;
+mod desk;
 pub mod documents;
 pub mod encode;
-pub mod fgqp;
+pub mod feed;
 pub mod flow;
 pub mod flush;
 pub mod frequencies;
-pub mod gather;
+mod gather;
 pub mod index;
 pub mod index_tokens;
-pub mod look;
+mod lay_out;
+mod look;
 pub mod pagerank;
 pub mod pagerank_iterate;
 pub mod parse;
-pub mod query;
+mod query;
 pub mod read;
 pub mod sample;
-pub mod score;
+pub mod service;
+mod shard;
+mod tell;
 pub mod together;
+mod weigh;

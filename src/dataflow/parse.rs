@@ -11,6 +11,7 @@ use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
 use crate::dictionary::group::Local;
+use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
@@ -177,7 +178,9 @@ impl<R: Regroup> Parser<R> {
                 }
             }
         }
-        (self.regroup.finish(), batch)
+        let groups = self.regroup.finish();
+        batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
+        (groups, batch)
     }
 }
 
@@ -205,6 +208,7 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             return;
         }
         let length = self.regroup.document(document.text);
+        let content = hash(document.text);
         let location = Location {
             offset: self.offset + document.offset as u64,
             bytes: document.bytes as u32,
@@ -214,7 +218,7 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Name::Given(name) => name,
             Name::Missing => "",
         };
-        self.batch.push(name, document.line, length, location);
+        self.batch.push(name, document.line, length, location, content);
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {

@@ -1,151 +1,147 @@
 //! What do the operators of the query job share, and how are they joined?
 
-use super::answer::{Answer, Answered};
+#[cfg(test)]
+mod tests;
+
+use super::answer::answer;
 use super::ask::Ask;
-use super::batch::{Numbered, Received, batch};
-use super::collect::Collect;
+use super::asked::{Found, NamedHit};
+use super::batch::{Feed, batch};
+use super::collect::{Collect, Writer};
 use super::control::Control;
-use super::docp::Docp;
-use super::fgqp::{Crew, Fgqp};
+use super::desk::{Desk, FIRST};
 use super::gather::gather;
-use super::look::Look;
-use super::score::Score;
-use crate::query::output::Form;
-use crate::query::searcher::Shared;
-use crate::query::top_k::Hit;
-use std::io::Write;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::Receiver;
+use super::lay_out::{self, Answered, Layout};
+use super::look::{Look, Planned};
+use super::shard::Shard;
+use super::tell::{self, Tell};
+use super::weigh::Weigh;
+use crate::query::engine::{Engines, Wakers};
+use crate::query::lines::Refused;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::Probe;
-use timely::scheduling::SyncActivator;
 use timely::worker::Worker;
 
-/// Everything that the operators of one query job share.
-pub struct QueryJob {
-    /// The index and how it is asked.
-    pub shared: Arc<Shared>,
-    /// The form of the answers.
-    pub form: Form,
+/// What all operators of a query job know.
+pub(super) struct Context {
+    /// What queries ask for that do not say it.
+    pub(super) wanted: Wanted,
     /// A batch has at most so many queries.
-    pub batch: usize,
+    pub(super) batch: usize,
     /// A batch waits at most so long for more.
-    pub delay: Duration,
+    pub(super) delay: Duration,
     /// Worker threads of each process.
-    pub workers: usize,
-    /// How queries are spread over them.
-    pub parallelism: Parallelism,
+    pub(super) workers: usize,
     /// Which shard of the index this process has.
-    pub shard: Shard,
-    /// Where queries come from; taken by worker 0.
-    pub received: Mutex<Option<Receiver<Received>>>,
-    /// Wakes the batch operator; made by worker 0, used by the thread that reads.
-    pub waker: Mutex<Option<SyncActivator>>,
-    /// Where answers go; taken by worker 0.
-    pub output: Mutex<Option<Box<dyn Write + Send>>>,
+    pub(super) shard: Shard,
+    /// What the next batch is answered from.
+    pub(super) snapshot: Arc<Mutex<Arc<Snapshot>>>,
+    /// How answers are laid out.
+    pub(super) layout: Layout,
+    /// Who is told of what happens.
+    pub(super) hooks: Hooks,
+    /// What is counted.
+    pub(super) tally: Tally,
     /// Whether the job goes on.
-    pub control: Arc<Control>,
+    pub(super) control: Arc<Control>,
+}
+
+/// Is told of an answer.
+type OnAnswer = Box<dyn Fn(u64, Duration) + Send + Sync>;
+
+/// Is told of a line that is no query.
+type OnRefused = Box<dyn Fn(&Refused) + Send + Sync>;
+
+/// Who is told of what happens in a query job while it runs.
+#[derive(Default)]
+pub struct Hooks {
+    /// Is called with the number of every query, from 0, and the time since a worker took it, as soon
+    /// as its answer is there, before it is its turn to be written. Any worker may call it.
+    pub on_answer: Option<OnAnswer>,
+    /// Is called with every line that is no query, in their order.
+    pub on_refused: Option<OnRefused>,
+}
+
+/// What a query job counts.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
     /// Queries answered.
-    pub queries: AtomicU64,
+    pub(super) queries: AtomicU64,
+    /// Lines that were no queries.
+    pub(super) refused: AtomicU64,
     /// Queries of which no term is in the index.
-    pub unknown: AtomicU64,
-    /// Hits written.
-    pub hits: AtomicU64,
+    pub(super) unknown: AtomicU64,
+    /// Hits found.
+    pub(super) hits: AtomicU64,
     /// Batches written.
-    pub batches: AtomicU64,
-    /// Is called with the number of every query, from 0, as soon as its answer is there.
-    pub on_answer: Option<Box<dyn Fn(u64) + Send + Sync>>,
+    pub(super) batches: AtomicU64,
 }
 
-/// How queries are spread over the workers of a process: the models of `tatikonda11`. All give the
-/// same answers.
-#[derive(Debug)]
-pub enum Parallelism {
-    /// A query to a worker.
-    Inter,
-    /// Every worker answers every query over its share of the docids, in the index.
-    DocpUi,
-    /// As `DocpUi`, in a copy of the share's postings that each worker makes at the start.
-    DocpPi,
-    /// Queries are cut into tasks, which go to whoever comes first.
-    Fgqp(Box<Crew>),
-}
-
-/// The part of an index that a process searches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// The number of this process.
-    pub process: usize,
-    /// Processes, and shards.
-    pub processes: usize,
-    /// Docid of the shard's first document in the whole index.
-    pub first_docid: u32,
-}
-
-impl Shard {
-    /// The only shard of an index that is whole.
-    pub const WHOLE: Self = Self { process: 0, processes: 1, first_docid: 0 };
-}
-
-impl QueryJob {
+impl Context {
     /// The worker of a process that has a query's turn, among the workers of all processes.
     pub(super) fn worker_of(&self, process: usize, number: u64) -> u32 {
         (process * self.workers + (number % self.workers as u64) as usize) as u32
     }
 
-    /// Lays the answer to a query of an index that is whole out, and counts it.
-    pub(super) fn write(
-        &self,
-        query: &Numbered,
-        hits: &[Hit],
-        known: bool,
-        took: Duration,
-    ) -> Answered {
-        let documents = self.shared.generation().documents();
-        let name =
-            |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
-        let mut text = String::new();
-        self.form.write(&query.query, hits, took, name, &mut text);
-        self.queries.fetch_add(1, Ordering::Relaxed);
-        self.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
-        self.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
-        if let Some(on_answer) = &self.on_answer {
-            on_answer(query.number);
-        }
-        Answered { place: query.place, text }
+    /// The worker of a process that has its queries, among the workers of all processes.
+    pub(super) fn first_of(&self, process: usize) -> u32 {
+        (process * self.workers + FIRST) as u32
+    }
+
+    /// What the next batch is answered from.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 }
 
-/// Joins the operators on one worker. In one process, by the model:
+/// What joins the operators of the workers of a process beside their streams.
+pub(super) struct Wiring {
+    /// Where queries come from.
+    pub(super) feed: Arc<Feed>,
+    /// Where answers go.
+    pub(super) writer: Writer,
+    /// What makes the engines of the workers.
+    pub(super) engines: Box<dyn Engines>,
+    /// What wakes the workers that drive them.
+    pub(super) wakers: Arc<Wakers>,
+    /// The queries of a process that has all of the index.
+    pub(super) whole: Arc<Desk<(), Answered>>,
+    /// Those of one that has a shard.
+    pub(super) shards: Arc<Desk<Option<Vec<NamedHit>>, Found>>,
+    /// Plans of a shard that wait for the numbers of the others.
+    pub(super) planned: Planned,
+}
+
+/// Joins the operators on one worker. In one process, whatever the engine:
 ///
 /// ```text
-/// inter         batch -> (exchange) -> answer -> (exchange) -> collect
-/// docp-ui, -pi  batch -> spread -> (exchange) -> share -> (exchange) -> collect
-/// fgqp          batch -> fgqp -> collect, beside which the workers share a pool in memory
+/// batch -> answer -> (exchange) -> collect
+///             |
+///     desk and engines, which the workers of the process share
 /// ```
 ///
 /// In several, where three exchanges cross processes:
 ///
 /// ```text
-/// batch -> ask -> (exchange) -> look -> (exchange) -> score -> (exchange) -> gather -> collect
-///      `---------------------------------------------------------------------^
+/// batch -> ask -> (exchange) -> look -> (exchange) -> weigh -> answer -> tell -> (exchange) -> gather -> collect
+///      `------------------------------------------------------------------------------------^
 /// ```
-pub fn assemble(job: &Arc<QueryJob>, worker: &mut Worker) {
+pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("query", |scope| {
         let written = ProbeHandle::new();
-        let queries = batch(scope, job, written.clone());
-        let answered = if job.shard.processes == 1 {
-            match &job.parallelism {
-                Parallelism::Inter => queries.answer(job),
-                Parallelism::DocpUi | Parallelism::DocpPi => queries.docp(job),
-                Parallelism::Fgqp(_) => queries.fgqp(job),
-            }
+        let queries = batch(scope, context, &wiring.feed, written.clone());
+        let answered = if context.shard.processes == 1 {
+            answer(queries, context, wiring, &wiring.whole, lay_out::answer)
         } else {
-            let found = queries.clone().ask(job).look(job).score(job);
-            gather(queries, found, job)
+            let planned = queries.clone().ask(context).look(context, wiring).weigh(context, wiring);
+            let found = answer(planned, context, wiring, &wiring.shards, tell::answer).tell();
+            gather(queries, found, context)
         };
-        answered.collect(job).probe_with(&written);
+        answered.collect(context, wiring).probe_with(&written);
     });
 }

@@ -4,6 +4,7 @@
 use super::group::{Group, GroupTerm};
 use super::owners::Owners;
 use super::stream::TokenGroup;
+use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use std::sync::Arc;
 
@@ -30,18 +31,51 @@ pub trait Regroup {
 pub trait PieceGroup: Send + 'static {
     /// Bytes of memory, without the counts and lengths, which all groups of a piece share.
     fn memory_bytes(&self) -> usize;
+
+    /// The owner.
+    fn owner(&self) -> u32;
+
+    /// What the whole piece counts.
+    fn counts(&self) -> &Arc<PieceCounts>;
+
+    /// The codes of its documents' lengths.
+    fn lengths(&self) -> &Arc<[u8]>;
 }
 
 impl PieceGroup for Group {
+    fn counts(&self) -> &Arc<PieceCounts> {
+        &self.counts
+    }
+
     fn memory_bytes(&self) -> usize {
         self.terms.capacity() * size_of::<GroupTerm>()
             + self.suffixes.capacity()
             + self.lists.capacity()
     }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
+    }
 }
 
 impl PieceGroup for TokenGroup {
+    fn counts(&self) -> &Arc<PieceCounts> {
+        &self.counts
+    }
+
     fn memory_bytes(&self) -> usize {
         self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
+    }
+
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
     }
 }

@@ -6,19 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod documents;
 mod run;
 mod shards;
 #[cfg(test)]
 mod tests;
 
-use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::{
-    ENDS, HEADER_BYTES, LENGTHS, LOCATIONS, MANIFEST, NAMES, RUNS, lexicon_name, padding,
-    postings_name,
-};
+use crate::index::format::{HEADER_BYTES, MANIFEST, RUNS, padding};
 use crate::index::generation::read_manifest;
-use crate::index::manifest::Manifest;
+use crate::index::manifest::{Manifest, RunEntry};
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris};
@@ -96,9 +93,18 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
     if let Err(problem) = manifest.analysis(generation) {
         check.problems.push(problem);
     }
-    let documents = check.documents();
+    let mut empty = Some(0);
     for entry in &manifest.runs {
-        check.run(entry, documents.as_ref());
+        let documents = check.documents(entry);
+        let deletions = check.deletions(entry);
+        let more = documents.as_ref().zip(deletions.as_ref());
+        let more = more.map(|(documents, deletions)| documents::count_empty(documents, deletions));
+        empty = empty.zip(more).map(|(empty, more)| empty + more);
+        check.run(entry, documents.as_ref(), deletions.as_ref());
+    }
+    if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {
+        let found = manifest.statistics.empty_documents;
+        check.damaged(MANIFEST, 0, format!("{empty} empty documents"), found);
     }
     check.terms();
     if !check.problems.is_empty() {
@@ -181,59 +187,6 @@ impl Check<'_> {
         }
     }
 
-    /// Checks the documents' table.
-    fn documents(&mut self) -> Option<Documents> {
-        let documents = self.note(Documents::open_unverified(self.generation))?;
-        let ends = self.note(documents.check_ends());
-        let statistics = &self.manifest.statistics;
-        if u64::from(documents.len()) != statistics.documents {
-            self.damaged(LENGTHS, 16, statistics.documents, documents.len());
-        }
-        let tokens: u64 = documents.lengths().iter().map(|tokens| u64::from(*tokens)).sum();
-        if tokens != documents.tokens() {
-            self.damaged(LENGTHS, 24, tokens, documents.tokens());
-        }
-        if tokens != statistics.tokens {
-            let found = format!("{} in the manifest", statistics.tokens);
-            self.damaged(LENGTHS, 24, format!("{tokens} tokens"), found);
-        }
-        let empty = documents.lengths().iter().filter(|tokens| **tokens == 0).count() as u64;
-        if empty != statistics.empty_documents {
-            let found = format!("{} in the manifest", statistics.empty_documents);
-            self.damaged(LENGTHS, BODY, format!("{empty} empty documents"), found);
-        }
-        self.zeros(LENGTHS, BODY + 2 * u64::from(documents.len()));
-        self.zeros(NAMES, BODY + documents.name_section().len() as u64);
-        if ends.is_some() {
-            self.names(&documents);
-        }
-        let inputs = self.manifest.inputs.len() as u64;
-        for (docid, location) in (0u64..).zip(documents.locations()) {
-            if u64::from(location.input) >= inputs && !self.full() {
-                let expected = format!("an input below {inputs}");
-                self.damaged(LOCATIONS, BODY + 16 * docid + 12, expected, location.input);
-            }
-        }
-        Some(documents)
-    }
-
-    fn names(&mut self, documents: &Documents) {
-        let mut start = BODY;
-        for docid in 0..documents.len() {
-            let Some(name) = documents.name(docid) else {
-                self.damaged(ENDS, BODY + 8 * u64::from(docid), "an end among the names", "none");
-                return;
-            };
-            if let Err(error) = std::str::from_utf8(name)
-                && !self.full()
-            {
-                let at = start + error.valid_up_to() as u64;
-                self.damaged(NAMES, at, "a name in UTF-8", name.escape_ascii());
-            }
-            start += name.len() as u64;
-        }
-    }
-
     /// Checks that the padding from `start` to the next multiple of 8 is zero.
     fn zeros(&mut self, name: &str, start: u64) {
         self.zero_bytes(name, start, padding(start));
@@ -253,8 +206,9 @@ impl Check<'_> {
     /// Counts the different terms of all runs.
     fn terms(&mut self) {
         let runs = &self.manifest.runs;
-        // The manifest's reader has compared the numbers if there is one run.
-        if runs.len() > 1 && self.problems.is_empty() {
+        // The manifest's reader has compared the numbers if there is one run without deletions.
+        let is_compared = matches!(&runs[..], [] | [RunEntry { deleted: None, .. }]);
+        if !is_compared && self.problems.is_empty() {
             let runs: Vec<_> = runs.iter().map(|run| (self.generation, run)).collect();
             let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES));
             let found = self.manifest.statistics.terms;

@@ -1,15 +1,18 @@
-//! Which documents are there: their names, their lengths and where they lie in the input? Four
-//! arrays of as many entries as there are documents (`docs/FORMAT.md`, Documents).
+//! Which documents are there: their names, their lengths, where they lie in the input, and what is
+//! their content? Each run has them in five arrays of as many entries as it has documents
+//! (`docs/FORMAT.md`, Documents).
 
 #![forbid(unsafe_code)]
 
 mod read;
+mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use read::Documents;
-pub use write::DocumentsWriter;
+pub use read::RunDocuments;
+pub use table::Documents;
+pub use write::{DocumentsEntry, DocumentsWriter};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 
@@ -21,6 +24,6 @@ pub struct Location {
     pub offset: u64,
     /// Its length in bytes.
     pub bytes: u32,
-    /// Which of the manifest's inputs.
+    /// Which of the manifest's inputs; in the files of a run, counted from the run's first.
     pub input: u32,
 }

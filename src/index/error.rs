@@ -62,6 +62,20 @@ pub enum IndexError {
         /// The newest version that can be read.
         supported: u32,
     },
+    /// The file was written by an earlier program.
+    #[error(
+        "{}: format version {found} is older than {supported}, the only one that this program reads: \
+         build the index again",
+        .path.display()
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// The version that can be read.
+        supported: u32,
+    },
     /// Another process writes this index.
     #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
     Locked {

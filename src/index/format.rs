@@ -7,8 +7,8 @@ use crate::index::error::IndexError;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
-/// The format version that this program writes, and the newest that it reads.
-pub const VERSION: u32 = 2;
+/// The format version that this program writes, and the only one that it reads.
+pub const VERSION: u32 = 3;
 /// The first bytes of every binary file.
 pub const MAGIC: [u8; 8] = *b"MILLRACE";
 /// Bytes of a header.
@@ -38,14 +38,6 @@ pub const LOCK: &str = "LOCK";
 pub const MANIFEST: &str = "manifest.json";
 /// The folder of the runs in a generation.
 pub const RUNS: &str = "runs";
-/// Tokens of every document.
-pub const LENGTHS: &str = "documents.lengths";
-/// Names of all documents.
-pub const NAMES: &str = "documents.names";
-/// Ends of the names.
-pub const ENDS: &str = "documents.ends";
-/// Places of the documents in the input.
-pub const LOCATIONS: &str = "documents.locations";
 
 // The arrays of a file are used where they are mapped.
 const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");
@@ -82,14 +74,31 @@ pub fn is_run_name(name: &str) -> bool {
     name.parse().is_ok_and(|number| run_name(number) == name)
 }
 
-/// Names the lexicon of a run, from the generation's folder on.
-pub fn lexicon_name(run: &str) -> String {
-    format!("{RUNS}/{run}.lexicon")
+/// Lists with a full block begin at a multiple of this many bytes, so that devices can read blocks of
+/// `bp128` in units of 16 bytes.
+pub const LIST_ALIGNMENT: u64 = 16;
+
+/// The postings are verified by pages of the file of this many bytes.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Returns where a list of `df` postings begins, in blocks of `block_len`, if the one before it ends at
+/// byte `end` of the lists; none if that is beyond all files.
+#[inline]
+pub const fn list_start(end: u64, df: u32, block_len: u32) -> Option<u64> {
+    if df < block_len { Some(end) } else { end.checked_next_multiple_of(LIST_ALIGNMENT) }
 }
 
-/// Names the postings of a run, from the generation's folder on.
-pub fn postings_name(run: &str) -> String {
-    format!("{RUNS}/{run}.postings")
+/// Returns how many pages hold lists of `list_bytes` bytes, which begin behind the header.
+pub const fn list_pages(list_bytes: u64) -> u64 {
+    match list_bytes {
+        0 => 0,
+        bytes => bytes.saturating_add(HEADER_BYTES as u64).div_ceil(PAGE_BYTES),
+    }
+}
+
+/// Names a file of a run, from the generation's folder on: `runs/000000.lexicon`.
+pub fn run_file(run: &str, kind: Kind) -> String {
+    format!("{RUNS}/{run}.{}", kind.extension())
 }
 
 /// Returns the zero bytes that pad a section of `bytes` bytes.
@@ -100,24 +109,70 @@ pub const fn padding(bytes: u64) -> u64 {
 /// What a binary file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `documents.lengths`
-    Lengths,
-    /// `documents.names`
-    Names,
-    /// `documents.ends`
-    Ends,
-    /// `documents.locations`
-    Locations,
-    /// The lexicon of a run.
+    /// The terms of a run.
     Lexicon,
-    /// The postings lists of a run.
+    /// Its postings lists.
     Postings,
+    /// Tokens of each of its documents.
+    Lengths,
+    /// Their names.
+    Names,
+    /// Where each name ends.
+    Ends,
+    /// Where each document lies in the input.
+    Locations,
+    /// A hash of the content of each.
+    Hashes,
+    /// Which documents of a run a generation leaves out.
+    Deletions,
+    /// A static score of each document of a run. No program of this version writes or reads any.
+    Scores,
+    /// The positions of each posting of a run. No program of this version writes or reads any.
+    Positions,
 }
 
 impl Kind {
+    /// The files that every run has.
+    pub const OF_RUN: [Self; 7] = [
+        Self::Lexicon,
+        Self::Postings,
+        Self::Lengths,
+        Self::Names,
+        Self::Ends,
+        Self::Locations,
+        Self::Hashes,
+    ];
+
+    /// The files that a run may have.
+    pub const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
+
+    /// Those of every run that hold its documents.
+    pub const OF_DOCUMENTS: [Self; 5] =
+        [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
+
+    /// Returns how the name of such a file ends.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Lexicon => "lexicon",
+            Self::Postings => "postings",
+            Self::Lengths => "lengths",
+            Self::Names => "names",
+            Self::Ends => "ends",
+            Self::Locations => "locations",
+            Self::Hashes => "hashes",
+            Self::Deletions => "deletions",
+            Self::Scores => "scores",
+            Self::Positions => "positions",
+        }
+    }
+
     /// Returns the four bytes that stand for it.
     pub const fn code(self) -> [u8; 4] {
         match self {
+            Self::Hashes => *b"HASH",
+            Self::Deletions => *b"DELE",
+            Self::Scores => *b"SCOR",
+            Self::Positions => *b"POSI",
             Self::Lengths => *b"LENG",
             Self::Names => *b"NAME",
             Self::Ends => *b"ENDS",
@@ -135,6 +190,8 @@ pub struct Header {
     pub kind: Kind,
     /// The numbers a to e of `docs/FORMAT.md`.
     pub values: [u64; 5],
+    /// The number f, which only lexicons use.
+    pub last: u32,
 }
 
 impl Header {
@@ -147,6 +204,7 @@ impl Header {
         for (to, value) in bytes[16..56].chunks_exact_mut(8).zip(self.values) {
             to.copy_from_slice(&value.to_le_bytes());
         }
+        bytes[56..60].copy_from_slice(&self.last.to_le_bytes());
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -155,7 +213,7 @@ impl Header {
     /// Reads the header of the file at `path` from its first `bytes`, at least 64 of them.
     ///
     /// # Errors
-    /// `Damaged` where a byte is wrong, `Newer` for a later format version.
+    /// `Damaged` where a byte is wrong, `Newer` and `Older` for another format version.
     pub fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(IndexError::damaged(
@@ -177,10 +235,6 @@ impl Header {
             let (path, found) = (path.to_path_buf(), u64::from(version));
             return Err(IndexError::Newer { path, found, supported: VERSION });
         }
-        if version != VERSION {
-            let expected = format_args!("format version {VERSION}").to_string();
-            return Err(IndexError::damaged(path, 12, expected, version));
-        }
         if bytes[8..12] != kind.code() {
             let (expected, found) = (kind.code(), bytes[8..12].escape_ascii());
             return Err(IndexError::damaged(path, 8, expected.escape_ascii(), found));
@@ -190,14 +244,19 @@ impl Header {
             let expected = format!("checksum {crc:08x} of the header");
             return Err(IndexError::damaged(path, 60, expected, format_args!("{found:08x}")));
         }
-        if u32_at(56) != 0 {
-            return Err(IndexError::damaged(path, 56, "four zero bytes", u32_at(56)));
+        if version != VERSION {
+            let (path, found) = (path.to_path_buf(), u64::from(version));
+            return Err(IndexError::Older { path, found, supported: VERSION });
+        }
+        let last = u32_at(56);
+        if last != 0 && kind != Kind::Lexicon {
+            return Err(IndexError::damaged(path, 56, "four zero bytes", last));
         }
         let mut values = [0; 5];
         for (value, from) in values.iter_mut().zip(bytes[16..56].as_chunks::<8>().0) {
             *value = u64::from_le_bytes(*from);
         }
-        Ok(Self { kind, values })
+        Ok(Self { kind, values, last })
     }
 
     /// Checks that the unused numbers, from number `used` on, are 0.
@@ -237,7 +296,7 @@ mod tests {
     use super::*;
 
     fn header() -> Header {
-        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5] }
+        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
     }
 
     #[test]
@@ -266,7 +325,7 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 2"));
+        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
         let foreign = [b'%'; 64];
         assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }

@@ -5,7 +5,7 @@
 
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::{LENGTHS, MANIFEST};
+use crate::index::format::MANIFEST;
 use crate::index::manifest::Manifest;
 use crate::index::publish;
 use crate::index::run::Run;
@@ -43,16 +43,7 @@ impl Generation {
     pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
         let files = &manifest.files;
-        let documents = Documents::open(path, files)?;
-        let statistics = &manifest.statistics;
-        for (at, expected, found) in [
-            (16, statistics.documents, u64::from(documents.len())),
-            (24, statistics.tokens, documents.tokens()),
-        ] {
-            if expected != found {
-                return Err(IndexError::damaged(&path.join(LENGTHS), at, expected, found));
-            }
-        }
+        let documents = Documents::open(path, &manifest)?;
         let open = |entry| Run::open(path, entry, files, verify);
         let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         for run in &runs {
@@ -71,7 +62,7 @@ impl Generation {
         &self.manifest
     }
 
-    /// Returns the documents' table.
+    /// Returns the documents of all runs.
     pub fn documents(&self) -> &Documents {
         &self.documents
     }
@@ -79,6 +70,39 @@ impl Generation {
     /// Returns the runs, by docid.
     pub fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// Returns how many documents there are without deleted ones. Scores are about these.
+    pub fn live_documents(&self) -> u32 {
+        // The manifest's reader has compared it with the documents of the runs.
+        self.manifest.statistics.documents as u32
+    }
+
+    /// Tells whether any document is deleted.
+    pub fn has_deletions(&self) -> bool {
+        self.runs.iter().any(|run| run.deletions().is_some())
+    }
+
+    /// Tells whether a document is deleted.
+    pub fn is_deleted(&self, docid: u32) -> bool {
+        let after = self.runs.partition_point(|run| run.first_docid() <= docid);
+        let run = after.checked_sub(1).map(|at| &self.runs[at]);
+        run.and_then(|run| Some(run.deletions()?.contains(docid - run.first_docid())))
+            .unwrap_or(false)
+    }
+
+    /// Returns all deleted documents, rising.
+    pub fn deleted(&self) -> impl Iterator<Item = u32> {
+        self.runs.iter().filter_map(|run| Some((run, run.deletions()?))).flat_map(
+            |(run, deletions)| deletions.docids().map(move |docid| run.first_docid() + docid),
+        )
+    }
+
+    /// Returns the first document of this name that is not deleted. Looks at every document until it
+    /// is found.
+    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+        let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
+        (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
     }
 }
 
@@ -186,7 +210,7 @@ mod tests {
         build(a.path(), &collection(1, 10, 10), &[]);
         build(b.path(), &collection(2, 10, 10), &[]);
         let generation = |folder: &tempfile::TempDir| folder.path().join("gen-000001");
-        for name in ["documents.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
+        for name in ["runs/000000.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
             let path = generation(&a).join(name);
             let bytes = fs::read(&path).unwrap();
             fs::copy(generation(&b).join(name), &path).unwrap();

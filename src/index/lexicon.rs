@@ -19,6 +19,7 @@ pub use write::LexiconWriter;
 use crate::codec::vbyte;
 use crate::index::error::IndexError;
 use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, Header, Kind, check_length, padding};
+use crate::index::list::MAX_BLOCK;
 use std::path::Path;
 
 /// A term's postings list: how long it is and where it lies.
@@ -43,8 +44,10 @@ pub struct LexiconHeader {
     pub block_bytes: u64,
     /// Postings of all lists.
     pub postings: u64,
-    /// Bytes of all lists.
+    /// Bytes of all lists, and of the padding between them.
     pub list_bytes: u64,
+    /// Postings of a block: lists of so many or more begin at a multiple of 16 bytes.
+    pub block_len: u32,
 }
 
 /// Bytes of one entry of the block index.
@@ -57,9 +60,13 @@ const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
 impl LexiconHeader {
     /// Reads it from the first bytes of a file, and checks the file's length against it.
     fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let [terms, blocks, block_bytes, postings, list_bytes] =
-            Header::parse(path, Kind::Lexicon, bytes)?.values;
-        let header = Self { terms, blocks, block_bytes, postings, list_bytes };
+        let Header { values, last: block_len, .. } = Header::parse(path, Kind::Lexicon, bytes)?;
+        let [terms, blocks, block_bytes, postings, list_bytes] = values;
+        if block_len == 0 || block_len as usize > MAX_BLOCK {
+            let expected = format!("blocks of 1 to {MAX_BLOCK} postings");
+            return Err(IndexError::damaged(path, 56, expected, block_len));
+        }
+        let header = Self { terms, blocks, block_bytes, postings, list_bytes, block_len };
         let expected = header.checked_directory().and_then(|directory| {
             directory.checked_add(DIRECTORY_BYTES + padding(DIRECTORY_BYTES))
         });

@@ -120,6 +120,34 @@ pub struct RunEntry {
     pub terms: u64,
     /// Its postings.
     pub postings: u64,
+    /// The tokens of its documents.
+    pub tokens: u64,
+    /// The first of the manifest's inputs that its documents lie in: number 0 of its own.
+    pub first_input: u32,
+    /// How many inputs there are from that one to the last.
+    pub inputs: u32,
+    /// What this generation leaves out of it, if anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted: Option<Deleted>,
+}
+
+/// What a generation leaves out of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deleted {
+    /// Documents, at least 1.
+    pub documents: u32,
+    /// Their tokens.
+    pub tokens: u64,
+    /// Their postings.
+    pub postings: u64,
+}
+
+impl RunEntry {
+    /// How many of its documents the generation has.
+    pub fn live_documents(&self) -> u32 {
+        self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
+    }
 }
 
 /// An input.
@@ -178,9 +206,7 @@ impl Manifest {
 
     /// Returns what is wrong when the parts are looked at together.
     fn inconsistency(&self) -> Option<String> {
-        use crate::index::format::{
-            ENDS, LENGTHS, LOCATIONS, NAMES, is_run_name, lexicon_name, postings_name,
-        };
+        use crate::index::format::{Kind, is_run_name, run_file};
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
@@ -188,8 +214,8 @@ impl Manifest {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }
-        let (mut next, mut postings, mut terms) = (0u64, 0u64, 0u64);
-        let mut expected: Vec<_> = [LENGTHS, NAMES, ENDS, LOCATIONS].map(String::from).into();
+        let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
+        let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is no name of a run", run.name));
@@ -201,26 +227,53 @@ impl Manifest {
                 ));
             }
             next += u64::from(run.documents);
-            postings = postings.saturating_add(run.postings);
+            let deleted = run.deleted.unwrap_or_default();
+            let left = (
+                run.documents.checked_sub(deleted.documents),
+                run.postings.checked_sub(deleted.postings),
+                run.tokens.checked_sub(deleted.tokens),
+            );
+            let (Some(more), Some(more_postings), Some(more_tokens)) = left else {
+                return Some(format!("more is deleted of run {} than there is", run.name));
+            };
+            if run.deleted.is_some() && deleted.documents == 0 {
+                return Some(format!("nothing is deleted of run {}", run.name));
+            }
+            documents += u64::from(more);
+            postings = postings.saturating_add(more_postings);
+            tokens = tokens.saturating_add(more_tokens);
             terms = terms.saturating_add(run.terms);
-            expected.extend([lexicon_name(&run.name), postings_name(&run.name)]);
+            let end = u64::from(run.first_input) + u64::from(run.inputs);
+            if end > self.inputs.len() as u64 {
+                let inputs = self.inputs.len();
+                return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
+            }
+            expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
+            expected.extend(run.deleted.map(|_| run_file(&run.name, Kind::Deletions)));
+            optional.extend([Kind::Scores, Kind::Positions].map(|kind| run_file(&run.name, kind)));
         }
         let statistics = &self.statistics;
-        if next != statistics.documents || next > u64::from(u32::MAX) {
-            return Some(format!("runs hold {next} documents of {}", statistics.documents));
+        if documents != statistics.documents || next > u64::from(u32::MAX) {
+            return Some(format!("runs hold {documents} documents of {}", statistics.documents));
         }
         if postings != statistics.postings {
             return Some(format!("runs hold {postings} postings of {}", statistics.postings));
         }
-        let most = self.runs.iter().map(|run| run.terms).max().unwrap_or(0);
+        if tokens != statistics.tokens {
+            return Some(format!("runs hold {tokens} tokens of {}", statistics.tokens));
+        }
+        // A term whose documents are all deleted is none of the index.
+        let whole = self.runs.iter().filter(|run| run.deleted.is_none());
+        let most = whole.map(|run| run.terms).max().unwrap_or(0);
         if !(most..=terms).contains(&statistics.terms) {
             return Some(format!("{} terms do not fit those of the runs", statistics.terms));
         }
-        let mut found: Vec<_> = self.files.iter().map(|entry| entry.name.clone()).collect();
+        let files = self.files.iter().filter(|file| !optional.contains(&file.name));
+        let mut found: Vec<_> = files.map(|entry| entry.name.clone()).collect();
         expected.sort();
         found.sort();
         if expected != found {
-            return Some("files are not those of the documents and of every run".into());
+            return Some("files are not those of every run".into());
         }
         None
     }

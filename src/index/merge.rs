@@ -3,15 +3,18 @@
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
 //! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
-//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The lengths of the documents, which the lists'
-//! bounds are made of, come from the documents' table. When the windows would become too small to be of use, neighbouring runs are
+//! bytes of each block, and of codecs whose blocks share something the postings of one segment. The documents are copied
+//! first; their lengths, which the lists' bounds are made of, are read again from there. When the windows would become too small to be of use, neighbouring runs are
 //! merged to scratch runs first, in as few passes as possible.
+//!
+//! Documents that a generation leaves out go here: the others are numbered anew.
 //!
 //! Where there is memory for it, several threads merge neighbouring trie collections each, and one
 //! writes what they made in order.
 
 #![forbid(unsafe_code)]
 
+mod documents;
 mod lengths;
 mod parts;
 mod published;
@@ -22,14 +25,16 @@ mod tests;
 
 pub use published::{Merged, Recode, merge_index};
 
+use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::format::{lexicon_name, postings_name, run_name};
+use crate::index::format::{Kind, run_file, run_name};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
 use crate::index::storage::{self, Durability, FileEntry, Stop};
 use parts::Joint;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use terms::TermMerge;
 
 /// What writing takes of the memory: the run's buffers and tables and the encoder's payload.
@@ -66,11 +71,14 @@ struct Input {
     run: RunEntry,
     /// Whether it is removed once it is merged.
     remove: bool,
+    /// The documents that are left out.
+    deletions: Option<Arc<Deletions>>,
+    /// Documents of the last run that come of the runs before it.
+    base: u32,
 }
 
 /// Merges the runs of a generation that is not published yet, and leaves one run in their place, run
-/// 0. Returns its entry and those of its files. The runs are in docid order without gaps, and the
-/// documents' table is there.
+/// 0. Returns its entry and those of its files. The runs are in docid order without gaps.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
@@ -81,14 +89,17 @@ pub fn merge_in_place(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
-    let inputs = inputs(generation, runs, true);
-    let (mut run, mut files) = merge(generation, inputs, generation, free, merging)?;
+    let inputs = inputs(generation, runs, true)?;
+    let (mut run, mut files) = merge(inputs, generation, free, merging)?;
     if free != 0 {
-        run.name = run_name(0);
-        let names = [lexicon_name(&run.name), postings_name(&run.name)];
-        for (file, name) in files.iter_mut().zip(names) {
-            storage::rename(&generation.join(&file.name), &generation.join(&name))?;
-            file.name = name;
+        let old = std::mem::replace(&mut run.name, run_name(0));
+        for kind in Kind::OF_RUN {
+            let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
+            storage::rename(&generation.join(&from), &generation.join(&to))?;
+            files
+                .iter_mut()
+                .filter(|file| file.name == from)
+                .for_each(|file| file.name.clone_from(&to));
         }
     }
     Ok((run, files))
@@ -106,10 +117,11 @@ pub fn merge_runs(
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(from, inputs(from, runs, false), to, number, merging)
+    merge(inputs(from, runs, false)?, to, number, merging)
 }
 
-/// Counts the different terms of some runs, each in the folder of its generation.
+/// Counts the different terms of some runs, each in the folder of its generation; those that only
+/// deleted documents have are none.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
 ///
@@ -121,39 +133,89 @@ pub fn count_distinct_terms(
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
     let open = |&(generation, run): &(&Path, &RunEntry)| {
-        LexiconStream::open(&generation.join(lexicon_name(&run.name)), window.max(4 << 10))
+        let path = generation.join(run_file(&run.name, Kind::Lexicon));
+        LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
+    let deletions = runs.iter().map(|(generation, run)| deletions_of(generation, run));
+    let deletions = deletions.collect::<Result<Vec<_>, _>>()?;
     let mut terms = TermMerge::new(streams)?;
     let mut distinct = 0;
     while terms.take_term() {
-        distinct += 1;
-        while terms.source_of_term().is_some() {
+        let mut live = false;
+        while let Some((source, list)) = terms.source_of_term() {
+            let deleted = deletions[source].as_ref().map_or(0, |deleted| deleted.of_list(&list));
+            live |= list.df > deleted;
             terms.advance()?;
         }
+        distinct += u64::from(live);
     }
     Ok(distinct)
 }
 
-fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Vec<Input> {
-    let input =
-        |run: &RunEntry| Input { generation: generation.to_path_buf(), run: run.clone(), remove };
+fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletions>>, IndexError> {
+    let open = |_| Deletions::open(generation, run, None).map(Arc::new);
+    run.deleted.map(open).transpose()
+}
+
+fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Input>, IndexError> {
+    let mut base = 0u32;
+    let input = |run: &RunEntry| {
+        let deletions = deletions_of(generation, run)?;
+        let (generation, run) = (generation.to_path_buf(), run.clone());
+        let input = Input { generation, run, remove, deletions, base };
+        // Docids that do not fit are refused before any is used.
+        base = base.saturating_add(input.documents());
+        Ok(input)
+    };
     runs.iter().map(input).collect()
 }
 
-/// Merges in passes. `from` has the lengths of the documents.
+impl Input {
+    /// Documents of the merged run that come of this one.
+    fn documents(&self) -> u32 {
+        self.run.live_documents()
+    }
+}
+
+/// The runs have to be in docid order without gaps, and their documents have to fit one run.
+fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
+    let mut next = inputs.first().map_or(0, |input| input.run.first_docid);
+    for Input { generation, run, .. } in inputs {
+        let Some(end) = run.first_docid.checked_add(run.documents) else {
+            return Err(IndexError::refused(generation, "runs have at most 2^32 - 1 documents"));
+        };
+        if run.first_docid != next {
+            let reason = format!("run {} does not follow the run before it", run.name);
+            return Err(IndexError::refused(generation, reason));
+        }
+        next = end;
+    }
+    Ok(())
+}
+
+/// Merges the documents, then the lists in passes.
 fn merge(
-    from: &Path,
     mut inputs: Vec<Input>,
     to: &Path,
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
+    check_order(&inputs)?;
+    let documents = documents::merge(&inputs, to, number, &merging.stop)?;
+    for Input { generation, run, remove, .. } in &inputs {
+        let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));
+        for name in names.iter().filter(|_| *remove) {
+            storage::remove_file(&generation.join(name))?;
+        }
+    }
+    let lengths = &to.join(run_file(&run_name(number), Kind::Lengths));
     let memory_bytes = merging.memory_bytes;
     // The allocator rounds the windows up.
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
-        Joint { from, inputs, to, number, durability, memory_bytes: windows, merging }.merge()
+        let memory_bytes = windows;
+        Joint { lengths, inputs, to, number, durability, memory_bytes, merging }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;
@@ -170,9 +232,12 @@ fn merge(
             }
             scratch += 1;
             let (run, _) = joint(group, scratch, Durability::Scratch)?;
-            merged.push(Input { generation: to.to_path_buf(), run, remove: true });
+            let (generation, base) = (to.to_path_buf(), group[0].base);
+            merged.push(Input { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;
     }
-    joint(&inputs, number, Durability::Lasting)
+    let (mut run, mut files) = joint(&inputs, number, Durability::Lasting)?;
+    documents.complete(to, &mut run, &mut files)?;
+    Ok((run, files))
 }

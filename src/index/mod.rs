@@ -4,7 +4,9 @@
 pub mod browse;
 pub mod check;
 pub mod ciff;
+pub mod deletions;
 pub mod documents;
+pub mod draft;
 pub mod error;
 pub mod format;
 pub mod generation;

@@ -1,8 +1,10 @@
-//! What is a run? An index of its own over one range of docids: a lexicon, and the postings lists in
-//! the lexicon's order, end to end (`docs/FORMAT.md`, Postings). Docids count from the run's first.
+//! What is a run? An index of its own over one range of docids: its documents, a lexicon, and the
+//! postings lists in the lexicon's order (`docs/FORMAT.md`, Postings). Docids count from the run's
+//! first. What is written here are the lexicon and the lists; the documents are written beside.
 
 #![forbid(unsafe_code)]
 
+mod pages;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -11,14 +13,15 @@ mod write;
 pub use read::Run;
 pub use write::RunWriter;
 
+use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, lexicon_name, padding, postings_name,
+    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
 use crate::index::lexicon::LexiconHeader;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
-use crate::index::storage;
+use crate::index::storage::{self, FileEntry};
 use std::path::Path;
 
 /// What the header of a postings file says.
@@ -43,9 +46,19 @@ impl PostingsHeader {
             let found = format!("{codec} and {block_len}");
             IndexError::damaged(path, 40, "the numbers of a codec and of its blocks", found)
         })?;
-        let around = HEADER_BYTES as u64 + padding(list_bytes) + POSTINGS_SLACK;
-        check_length(path, file_bytes, list_bytes.checked_add(around))?;
-        Ok(Self { lists, postings, list_bytes, form })
+        let header = Self { lists, postings, list_bytes, form };
+        // No file is longer than that, and sums do not overflow below it.
+        let expected = (list_bytes < 1 << 62).then(|| {
+            let sums = 4 * list_pages(list_bytes);
+            header.sums_start() + sums + padding(sums)
+        });
+        check_length(path, file_bytes, expected)?;
+        Ok(header)
+    }
+
+    /// Where the checksums of the pages begin in the file.
+    pub(crate) fn sums_start(&self) -> u64 {
+        HEADER_BYTES as u64 + self.list_bytes + padding(self.list_bytes) + POSTINGS_SLACK
     }
 }
 
@@ -55,8 +68,32 @@ impl PostingsHeader {
 /// # Errors
 /// `Storage`.
 pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
-    storage::sync_file(&generation.join(lexicon_name(&run.name)))?;
-    storage::sync_file(&generation.join(postings_name(&run.name)))
+    let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
+    Kind::OF_RUN.into_iter().try_for_each(sync)
+}
+
+/// Joins the lists of runs, which were written apart, with their documents: those of run k are the
+/// k-th `documents`. Returns the entries, by docid, and all files.
+///
+/// # Errors
+/// `Refused` if they do not fit.
+pub fn join(
+    generation: &Path,
+    mut lists: Vec<(RunEntry, Vec<FileEntry>)>,
+    documents: Vec<DocumentsEntry>,
+) -> Result<(Vec<RunEntry>, Vec<FileEntry>), IndexError> {
+    lists.sort_by_key(|(run, _)| run.first_docid);
+    if lists.len() != documents.len() {
+        let reason = format!("{} runs have the documents of {}", lists.len(), documents.len());
+        return Err(IndexError::refused(generation, reason));
+    }
+    let (mut runs, mut files) = (Vec::new(), Vec::new());
+    for ((mut run, more), documents) in lists.into_iter().zip(documents) {
+        files.extend(more);
+        documents.complete(generation, &mut run, &mut files)?;
+        runs.push(run);
+    }
+    Ok((runs, files))
 }
 
 /// Checks that the files of a run hold what its entry of the manifest says.
@@ -72,6 +109,7 @@ pub(crate) fn check_agreement(
         (postings_path, 16, postings.lists, entry.terms),
         (postings_path, 24, postings.postings, entry.postings),
         (postings_path, 32, postings.list_bytes, lexicon.list_bytes),
+        (lexicon_path, 56, lexicon.block_len.into(), postings.form.block_len() as u64),
     ];
     match numbers.iter().find(|(_, _, found, expected)| found != expected) {
         Some((path, offset, found, expected)) => {

@@ -48,6 +48,8 @@ pub struct ShardedManifest {
 pub struct ShardEntry {
     /// Docid of its first document in the whole index.
     pub first_docid: u32,
+    /// How many docids it takes: its documents, deleted ones too.
+    pub docids: u32,
     /// What there is in it.
     pub statistics: Statistics,
     /// Its runs.
@@ -71,6 +73,7 @@ impl ShardEntry {
         let (manifest, crc) = read_whole(generation)?;
         Ok(Self {
             first_docid: 0,
+            docids: manifest.runs.iter().map(|run| run.documents).sum(),
             runs: manifest.runs.len() as u64,
             inputs: manifest.inputs.len() as u64,
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
@@ -96,7 +99,7 @@ impl ShardedManifest {
         let mut next = 0u64;
         for shard in &mut self.shards {
             shard.first_docid = u32::try_from(next).map_err(|_| too_many(index))?;
-            next = next.saturating_add(shard.statistics.documents);
+            next += u64::from(shard.docids);
         }
         u32::try_from(next).map(drop).map_err(|_| too_many(index))
     }
@@ -198,8 +201,8 @@ impl ShardedManifest {
         let after = self.shards.partition_point(|shard| shard.first_docid <= docid);
         // Empty shards begin where the next one does.
         let shard = after.checked_sub(1)?;
-        let within = u64::from(docid - self.shards[shard].first_docid);
-        (within < self.shards[shard].statistics.documents).then_some(shard)
+        let within = docid - self.shards[shard].first_docid;
+        (within < self.shards[shard].docids).then_some(shard)
     }
 
     /// The folder of a shard's generation.
@@ -457,17 +460,14 @@ mod tests {
 
     #[test]
     fn there_are_not_more_documents_than_docids() {
-        let shard = |documents| ShardEntry {
-            statistics: Statistics { documents, ..Statistics::default() },
-            ..ShardEntry::default()
-        };
-        let line_up = |shards: &[u64]| {
+        let shard = |docids| ShardEntry { docids, ..ShardEntry::default() };
+        let line_up = |shards: &[u32]| {
             let shards = shards.iter().map(|&documents| shard(documents)).collect();
             let mut manifest = ShardedManifest { shards, ..ShardedManifest::default() };
             manifest.line_up(Path::new("x")).map(|()| manifest.shards.last().unwrap().first_docid)
         };
-        assert_eq!(line_up(&[u32::MAX.into(), 0]).unwrap(), u32::MAX);
-        for too_many in [[1, u32::MAX.into(), 0], [u64::MAX, u64::MAX, 1]] {
+        assert_eq!(line_up(&[u32::MAX, 0]).unwrap(), u32::MAX);
+        for too_many in [[1, u32::MAX, 0], [u32::MAX, u32::MAX, 1]] {
             line_up(&too_many).unwrap_err();
         }
     }

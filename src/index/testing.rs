@@ -3,13 +3,13 @@
 
 #![forbid(unsafe_code)]
 
-use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::format::VERSION;
 use crate::index::list::ListEncoder;
 use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::index::publish::IndexLock;
 use crate::index::run::RunWriter;
-use crate::index::storage::FileEntry;
+use crate::index::storage::{Durability, FileEntry};
 use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,9 @@ use std::path::Path;
 
 /// Lists by trie collection and suffix.
 type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
+
+/// Documents that lie in one input.
+const DOCUMENTS_OF_INPUT: u32 = 50;
 
 /// The terms of each document, with their frequencies.
 pub(crate) type Collection = Vec<BTreeMap<String, u32>>;
@@ -66,7 +69,7 @@ pub(crate) fn term(number: u32) -> String {
     }
 }
 
-/// Writes a run over `documents`, the first of which has docid `first_docid`.
+/// Writes a run over `documents`, the first of which has docid `first_docid`, with its documents.
 pub(crate) fn write_run(
     generation: &Path,
     number: u32,
@@ -89,11 +92,13 @@ pub(crate) fn write_run(
             encoder.push(docid, tf, code_below(length));
         }
         let (df, bytes) = encoder.finish();
-        writer.list_bytes(encoder.payload()).unwrap();
+        writer.end_list(collection, suffix, df, bytes, encoder.payload()).unwrap();
         encoder.payload().clear();
-        writer.end_list(collection, suffix, df, bytes).unwrap();
     }
-    writer.finish(first_docid, documents.len() as u32).unwrap()
+    let (mut run, mut files) = writer.finish(first_docid, documents.len() as u32).unwrap();
+    let documents = write_documents(generation, number, first_docid, documents);
+    documents.complete(generation, &mut run, &mut files).unwrap();
+    (run, files)
 }
 
 /// Writes runs that end before the documents `cuts`, which rise, and behind the last document.
@@ -123,17 +128,24 @@ pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Ma
     manifest
 }
 
-/// Writes the documents' table. Returns the tokens of all documents, and the files.
+/// Writes the documents of a run. Of 50 documents each, the inputs are 1, 2, and so on.
 pub(crate) fn write_documents(
     generation: &Path,
+    number: u32,
+    first_docid: u32,
     collection: &[BTreeMap<String, u32>],
-) -> (u64, Vec<FileEntry>) {
-    let mut documents = DocumentsWriter::create(generation).unwrap();
-    for (docid, terms) in (0u32..).zip(collection) {
-        let location = Location { offset: u64::from(docid) * 10, bytes: 10, input: 0 };
-        documents.push(format!("doc-{docid}").as_bytes(), terms.values().sum(), location).unwrap();
+) -> DocumentsEntry {
+    let lasting = Durability::Lasting;
+    let first_input = 1 + first_docid / DOCUMENTS_OF_INPUT;
+    let mut documents = DocumentsWriter::create(generation, number, lasting, first_input).unwrap();
+    for (docid, terms) in (first_docid..).zip(collection) {
+        let input = 1 + docid / DOCUMENTS_OF_INPUT;
+        let location = Location { offset: u64::from(docid) * 10, bytes: 10, input };
+        let (name, length) = (format!("doc-{docid}"), terms.values().sum());
+        let hash = u64::from(docid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        documents.push(name.as_bytes(), length, location, hash).unwrap();
     }
-    (documents.tokens(), documents.finish().unwrap())
+    documents.finish().unwrap()
 }
 
 /// Writes generation `number` into its folder.
@@ -143,9 +155,7 @@ pub(crate) fn write_generation(
     collection: &Collection,
     cuts: &[usize],
 ) -> Manifest {
-    let (tokens, mut files) = write_documents(generation, collection);
-    let (runs, more) = write_runs(generation, collection, cuts);
-    files.extend(more);
+    let (runs, files) = write_runs(generation, collection, cuts);
     let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
     let manifest = Manifest {
         format: VERSION,
@@ -160,12 +170,14 @@ pub(crate) fn write_generation(
             documents: collection.len() as u64,
             terms: terms.len() as u64,
             postings: collection.iter().map(|terms| terms.len() as u64).sum(),
-            tokens,
+            tokens: runs.iter().map(|run| run.tokens).sum(),
             empty_documents: collection.iter().filter(|terms| terms.is_empty()).count() as u64,
             ..Statistics::default()
         },
         runs,
-        inputs: vec![InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }],
+        inputs: (0..2 + collection.len() as u32 / DOCUMENTS_OF_INPUT)
+            .map(|i| InputEntry { path: format!("input-{i}.jsonl"), ..InputEntry::default() })
+            .collect(),
         files,
         ..Manifest::default()
     };

@@ -5,6 +5,8 @@
 //! them. A string ends at a quote that is not escaped. A line feed ends it too, because it ends the
 //! record; the caller sees which of the two it was.
 
+use crate::cpu::Level;
+
 /// Bytes that are looked at, and copied, at a time.
 pub(super) const STEP: usize = 64;
 
@@ -93,19 +95,13 @@ impl Scan {
 
     /// All ways that this processor has, the fastest last.
     pub(super) fn all() -> impl Iterator<Item = Scan> {
-        #[cfg(target_arch = "x86_64")]
-        let (avx2, avx512) = (
-            is_x86_feature_detected!("avx2").then_some(Scan::Avx2),
-            (is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vbmi")
-                && is_x86_feature_detected!("avx512vbmi2")
-                && is_x86_feature_detected!("popcnt"))
-            .then_some(Scan::Avx512),
-        );
-        #[cfg(not(target_arch = "x86_64"))]
-        let (avx2, avx512) = (None, None);
-        [Some(Scan::Portable), avx2, avx512].into_iter().flatten()
+        Level::all().map(|level| match level {
+            Level::Portable => Scan::Portable,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => Scan::Avx2,
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => Scan::Avx512,
+        })
     }
 
     /// Finds the first quote, backslash or line feed in `bytes` from `at` on; without one, the end.

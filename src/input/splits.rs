@@ -206,7 +206,7 @@ impl Plan {
         Self { inputs, splits, fields, ignored: 0, pipes, memory: false }
     }
 
-    fn add(&mut self, argument: &PathBuf, format: Option<Format>) -> Result<(), InputError> {
+    fn add(&mut self, argument: &Path, format: Option<Format>) -> Result<(), InputError> {
         if argument.as_os_str() == STDIN {
             return self.add_stdin(format);
         }
@@ -222,7 +222,7 @@ impl Plan {
             Some(format) => format,
             None => format_of_content(argument)?,
         };
-        self.add_file(argument.clone(), Path::new(name), format)
+        self.add_file(argument.to_path_buf(), Path::new(name), format)
     }
 
     /// Bytes of all inputs whose size is known.

@@ -10,7 +10,7 @@ use super::exhaustive::search_one;
 use super::kernels::{NO_DOCID, Room, add_scores, offer_block};
 use super::top_k::TopK;
 use super::windows;
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use std::ops::Range;
 

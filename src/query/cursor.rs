@@ -10,8 +10,8 @@ use super::max_score::Asking;
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use super::wand::Stand;
-use crate::codec::level::{Level, level};
 use crate::codec::prefetch::prefetch_bytes;
+use crate::cpu::{Level, level};
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
 use crate::score::bounds::BoundNorms;
 

@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, Norms, RunTerm};
 use super::top_k::TopK;
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
 use crate::score::bm25::score;
 

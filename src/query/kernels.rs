@@ -15,7 +15,7 @@ pub(super) use portable::first_block;
 use std::ops::Range;
 
 use super::top_k::TopK;
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::MAX_BLOCK as BLOCK;
 use crate::score::bounds::{Bound, BoundNorms};
 

@@ -1,37 +1,11 @@
 //! How is the answer to a query written?
 
+use super::lines::{Query, Refused};
 use super::top_k::Hit;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
-
-/// A query as it came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
-    /// Its number or name.
-    pub qid: String,
-    /// Its text.
-    pub text: String,
-}
-
-impl Query {
-    /// Reads a line: `qid TAB text`, or text alone, which is query number `number`. A line of white
-    /// space is no query.
-    pub fn parse(line: &str, number: u64) -> Option<Self> {
-        let line = line.trim_end_matches(['\r', '\n']);
-        if line.trim().is_empty() {
-            return None;
-        }
-        Some(match line.split_once('\t') {
-            Some((qid, text)) if !qid.trim().is_empty() => {
-                Self { qid: qid.trim().to_string(), text: text.to_string() }
-            }
-            Some((_, text)) => Self { qid: number.to_string(), text: text.to_string() },
-            None => Self { qid: number.to_string(), text: line.to_string() },
-        })
-    }
-}
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +24,12 @@ struct JsonAnswer<'a> {
     query: &'a str,
     hits: Vec<JsonHit<'a>>,
     us: f64,
+}
+
+#[derive(Serialize)]
+struct JsonRefused {
+    qid: String,
+    error: String,
 }
 
 #[derive(Serialize)]
@@ -113,21 +93,14 @@ impl Form {
             }
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_qid_and_text_or_text() {
-        let parse = |line| Query::parse(line, 7).map(|q| (q.qid, q.text));
-        let query = |qid: &str, text: &str| Some((qid.to_string(), text.to_string()));
-        assert_eq!(parse("12\tsome words\r\n"), query("12", "some words"));
-        assert_eq!(parse("some words\n"), query("7", "some words"));
-        assert_eq!(parse("\twords"), query("7", "words"));
-        assert_eq!(parse("q\ta\tb"), query("q", "a\tb"));
-        assert_eq!(parse("q\t"), query("q", ""));
-        assert_eq!(parse(" \r\n"), None);
+    /// Appends what there is to say in the place of the answer to a line that was refused: an object
+    /// with an `error`; nothing in the forms that have a line for each hit.
+    pub fn write_refused(self, refused: &Refused, out: &mut String) {
+        if self == Self::Jsonl {
+            let (qid, error) = (refused.number.to_string(), refused.to_string());
+            let answer = JsonRefused { qid, error };
+            out.push_str(&serde_json::to_string(&answer).expect("strings are JSON"));
+            out.push('\n');
+        }
     }
 }

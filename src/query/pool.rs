@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::searcher::{Combined, Cut, Mode, Settings};
-use super::top_k::Hit;
+use super::searcher::Cut;
+use super::top_k::{Combined, Hit};
+use super::wanted::Stage;
 
 /// What a worker does for a query at least, in nanoseconds: less is not worth a visit to the pool.
 const LEAST_NS: f64 = 20_000.0;
@@ -59,7 +60,6 @@ pub enum Work<Q> {
 pub struct Pool<Q> {
     delta: usize,
     workers: usize,
-    settings: Settings,
     /// Queries that wait and tasks that nobody has taken, to be looked at without the lock.
     there: AtomicUsize,
     state: Mutex<State<Q>>,
@@ -68,6 +68,8 @@ pub struct Pool<Q> {
 #[derive(Debug)]
 struct State<Q> {
     waiting: VecDeque<Q>,
+    /// Queries that wait outside until the pool wants one.
+    behind: usize,
     /// Queries with tasks that nobody has taken, and the first of these tasks.
     open: VecDeque<(Arc<Open<Q>>, usize)>,
     /// Tasks that nobody has taken.
@@ -102,7 +104,7 @@ impl<Q> State<Q> {
 
     /// Whether there will soon be tasks, if the next query is as the last one.
     fn hopes(&self) -> bool {
-        self.cuts && self.begun + self.waiting.len() > 0
+        self.cuts && self.begun + self.waiting.len() + self.behind > 0
     }
 
     /// Takes idle workers for what there is to do, apart from `own` queries or tasks.
@@ -115,9 +117,10 @@ impl<Q> State<Q> {
 
 impl<Q> Pool<Q> {
     /// An empty pool for so many workers.
-    pub fn new(delta: usize, workers: usize, settings: Settings) -> Self {
+    pub fn new(delta: usize, workers: usize) -> Self {
         let state = State {
             waiting: VecDeque::new(),
+            behind: 0,
             open: VecDeque::new(),
             tasks: 0,
             begun: 0,
@@ -125,7 +128,7 @@ impl<Q> Pool<Q> {
             idle: Vec::with_capacity(workers),
         };
         let (workers, state) = (workers.max(1), Mutex::new(state));
-        Self { delta, workers, settings, there: 0.into(), state }
+        Self { delta, workers, there: 0.into(), state }
     }
 
     /// Adds queries that wait, and names workers to be woken; who adds them takes one itself.
@@ -136,11 +139,26 @@ impl<Q> Pool<Q> {
         state.wake(1)
     }
 
+    /// Whether the pool is to be given a query: none waits here, and few enough tasks are open.
+    pub fn wants_query(&self) -> bool {
+        let state = lock(&self.state);
+        state.waiting.is_empty() && state.tasks <= self.delta
+    }
+
+    /// Notes how many queries wait outside. Names workers to be woken before their time, if one of
+    /// these will soon be cut.
+    pub fn behind(&self, queries: usize) -> Vec<usize> {
+        let mut state = lock(&self.state);
+        let more = queries > state.behind;
+        state.behind = queries;
+        if more && state.hopes() { state.wake(1) } else { Vec::new() }
+    }
+
     /// Adds a query that was cut, and names workers to be woken; who cut it takes tasks next.
     pub fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
-        let combined = Combined::new(&self.settings);
+        let combined = Combined::new(cut.plan().wanted().k);
         let open = Arc::new(Open {
             query,
             cut,
@@ -179,15 +197,19 @@ impl<Q> Pool<Q> {
             && let Some(query) = state.waiting.pop_front()
         {
             state.begun += 1;
-            Some(Work::Begin(query, state.waiting.len() / self.workers))
+            Some(Work::Begin(query, (state.waiting.len() + state.behind) / self.workers))
         } else {
             self.take_tasks(&mut state)
         };
         self.there.store(state.there(), Ordering::Relaxed);
         let woken =
             if work.is_some() || (!sleep && state.hopes()) { state.wake(0) } else { Vec::new() };
-        if work.is_none() && sleep && !state.idle.contains(&worker) {
-            state.idle.push(worker);
+        // A worker that is there need not be woken, though it was not the pool that woke it.
+        let idle = state.idle.iter().position(|&idle| idle == worker);
+        match idle {
+            Some(at) if work.is_some() => drop(state.idle.swap_remove(at)),
+            None if work.is_none() && sleep => state.idle.push(worker),
+            _ => {}
         }
         (work, woken)
     }
@@ -218,8 +240,8 @@ pub enum Done {
     More,
     /// These are the best hits.
     Answered(Vec<Hit>),
-    /// AND+OR found fewer than k documents with all terms: OR begins.
-    Any,
+    /// Another stage of the query has to be begun.
+    Next(Stage),
 }
 
 impl<Q> Open<Q> {
@@ -229,12 +251,7 @@ impl<Q> Open<Q> {
     }
 
     /// Adds the hits of some tasks that are done, and how long they took.
-    pub fn done(
-        &self,
-        (tasks, took): (Range<usize>, Duration),
-        hits: &[Hit],
-        settings: &Settings,
-    ) -> Done {
+    pub fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();
@@ -245,9 +262,10 @@ impl<Q> Open<Q> {
         if found.left > 0 {
             return Done::More;
         }
-        let mut hits = Vec::new();
-        found.combined.take(&mut hits);
-        let decided = settings.mode != Mode::AndOr || self.cut.mode() == Mode::Or;
-        if decided || hits.len() >= settings.k { Done::Answered(hits) } else { Done::Any }
+        let hits = found.combined.take();
+        match self.cut.stage().next(self.cut.plan().wanted(), hits.len()) {
+            Some(stage) => Done::Next(stage),
+            None => Done::Answered(hits),
+        }
     }
 }

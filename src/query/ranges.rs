@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::cursor::Cursor;
 use super::kernels::{Rest, mosts};
 use super::windows::Run;
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
 use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::score::bm25::{Bm25, score};
 use crate::score::bounds::{BoundNorms, code_below};

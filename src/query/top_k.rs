@@ -164,6 +164,45 @@ impl TopK {
     }
 }
 
+/// The best hits of several parts of a query, which tasks, workers or processes have found: the one
+/// place where such hits are put together.
+///
+/// ```
+/// use millrace::query::top_k::{Combined, Hit};
+///
+/// let mut combined = Combined::new(2);
+/// assert_eq!(combined.add(&[Hit { docid: 7, score: 2.0 }]), f32::NEG_INFINITY);
+/// assert_eq!(combined.add(&[Hit { docid: 3, score: 2.0 }, Hit { docid: 1, score: 1.0 }]), 2.0);
+/// assert_eq!(combined.take().iter().map(|hit| hit.docid).collect::<Vec<_>>(), [3, 7]);
+/// ```
+#[derive(Debug)]
+pub struct Combined {
+    top: TopK,
+}
+
+impl Combined {
+    /// Nothing yet, of the best `k`.
+    pub fn new(k: usize) -> Self {
+        let mut top = TopK::new();
+        top.reset(k);
+        Self { top }
+    }
+
+    /// Adds the hits of a part; a document is in one part alone. Returns the score of the k-th so
+    /// far; minus infinity if there are fewer, plus infinity if k is 0.
+    pub fn add(&mut self, hits: &[Hit]) -> f32 {
+        hits.iter().for_each(|hit| self.top.offer(hit.docid, hit.score));
+        self.top.least()
+    }
+
+    /// Takes the best k, best first.
+    pub fn take(&mut self) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        self.top.take(&mut hits);
+        hits
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

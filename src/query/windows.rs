@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::cursor::{Cursor, RunTerm, WindowMemory};
 use super::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
-use crate::codec::level::Level;
+use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
 
 /// Documents of a dense window: 16 KiB of accumulators, beside 16 KiB of norms.

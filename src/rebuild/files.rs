@@ -246,7 +246,7 @@ mod tests {
             .iter()
             .map(|&size| {
                 let path = folder.path().join(size.to_string());
-                let bytes: Vec<u8> = (0..size).map(|at| (at * at >> 9) as u8).collect();
+                let bytes: Vec<u8> = (0..size).map(|at| ((at * at) >> 9) as u8).collect();
                 fs::write(&path, bytes).unwrap();
                 path
             })

@@ -270,7 +270,10 @@ mod tests {
                 let mut next = 0;
                 for slice in 0..slices {
                     let range = graph.slice(slice, slices);
-                    assert!(range.start == next && (range.end % BLOCK == 0 || range.end == nodes));
+                    assert!(
+                        range.start == next
+                            && (range.end.is_multiple_of(BLOCK) || range.end == nodes)
+                    );
                     next = range.end;
                 }
                 assert_eq!(next, nodes);

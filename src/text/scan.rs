@@ -14,6 +14,8 @@
 //! Classes are found with AVX-512 (VBMI2 compresses the list of places), AVX2 or a table, chosen
 //! when the program runs. Timed in `benches/build.rs`.
 
+use crate::cpu::{Level, level};
+
 /// An ASCII token of up to 16 bytes, lower-cased, padded with zero bytes.
 pub type Key = [u64; 2];
 
@@ -39,35 +41,6 @@ pub struct Scanner {
     high: Vec<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    #[cfg(target_arch = "x86_64")]
-    Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Avx2,
-    Portable,
-}
-
-impl Level {
-    fn all() -> Vec<Self> {
-        let mut levels = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512vbmi2")
-                && is_x86_feature_detected!("popcnt")
-            {
-                levels.push(Level::Avx512);
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") {
-                levels.push(Level::Avx2);
-            }
-        }
-        levels.push(Level::Portable);
-        levels
-    }
-}
-
 impl Default for Scanner {
     fn default() -> Self {
         Self::new()
@@ -77,7 +50,7 @@ impl Default for Scanner {
 impl Scanner {
     /// Takes the best instructions that this processor has.
     pub fn new() -> Self {
-        Self { level: Level::all()[0], edges: Vec::new(), high: Vec::new() }
+        Self { level: level(), edges: Vec::new(), high: Vec::new() }
     }
 
     /// Hands the stretches of `text` to `out`, in order.

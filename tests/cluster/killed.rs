@@ -77,10 +77,10 @@ fn what_fails_in_one_process_is_told_by_all() {
     together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
     let ask = args!["query", "--index", index, "-w", "2", queries];
     for (fault, victim) in [
-        ("error:Score", 1),
+        ("error:Answer", 1),
         ("error:Gather", 0),
         ("panic:Look", 1),
-        ("panic:Score", 0),
+        ("panic:Weigh", 0),
         ("error:Batch", 0),
     ] {
         let hosts = Hosts::new(&scratch, 2);

@@ -6,7 +6,7 @@
 
 use millrace::codec::pfor::nested::MAX_LEVELS;
 use millrace::codec::pfor::{Pfor, PforBlocks};
-use millrace::codec::{self, Block, Codec, CodecError, List, Opened};
+use millrace::codec::{Block, Codec, CodecError, List, ListCodec, Opened};
 use millrace::index::list::ListError;
 use std::hint::black_box;
 use std::time::Instant;
@@ -34,7 +34,7 @@ impl Setting {
 
     /// Whether an index may have this codec, and has it so by default.
     pub(super) fn is_default(&self) -> bool {
-        codec::named(self.codec.name()).is_some()
+        ListCodec::named(self.codec.name()).is_some()
             && self.block_len == self.codec.block_lens()[0]
             && self.levels.is_none_or(|levels| levels == Pfor::DEFAULT.levels())
     }
@@ -51,7 +51,8 @@ pub(super) fn settings() -> Vec<Setting> {
         PforBlocks::new(3),
         PforBlocks::new(4),
     ];
-    let plain = codec::ALL.into_iter().filter(|codec| codec.name() != "pfor");
+    let plain =
+        ListCodec::ALL.map(ListCodec::codec).into_iter().filter(|codec| codec.name() != "pfor");
     let plain = plain.map(|codec| (codec, None));
     let lists = (0..).zip(&PFOR).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
     let blocks = (0..).zip(&BLOCKS).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));

@@ -1,12 +1,15 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::{Bench, ModelName, Point, Way};
-use crate::query::Model;
-use millrace::query::output::Query;
+use millrace::query::engine::Model;
+use millrace::query::lines::Query;
+use millrace::query::plan::Planner;
 use millrace::query::pool::{Pool, Work};
-use millrace::query::searcher::{Begun, Cutting, Mode, Searcher};
-use serde_json::json;
+use millrace::query::searcher::{Begun, Cutting, Searcher};
+use millrace::query::wanted::{Mode, Stage, Wanted};
+use serde_json::{Value, json};
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The pool thresholds that the paper compares everywhere.
@@ -22,6 +25,10 @@ fn find(points: &[Point], way: Way, at_once: bool) -> Option<&Point> {
 }
 
 impl Bench<'_> {
+    fn print(&self, figure: &str, point: &Point, more: Value) -> anyhow::Result<()> {
+        point.print(figure, self.block_len(), more)
+    }
+
     /// Throughput with all queries there from the beginning, and latency at light load.
     pub(super) fn models(&self) -> anyhow::Result<()> {
         let queries = self.all();
@@ -30,8 +37,10 @@ impl Bench<'_> {
         for &workers in &self.workers {
             let models = [
                 Model::Inter,
-                Model::DocpUi,
-                Model::DocpPi,
+                Model::DocpUi { barrier: true },
+                Model::DocpPi { barrier: true },
+                Model::DocpUi { barrier: false },
+                Model::DocpPi { barrier: false },
                 self.fgqp(THROUGHPUT),
                 self.fgqp(LATENCY),
             ];
@@ -69,13 +78,18 @@ impl Bench<'_> {
                         "latency_gain_over_inter": inter.mean_us() / point.mean_us(),
                     })
                 };
-                point.print("models", ratios)?;
+                self.print("models", point, ratios)?;
             }
         }
         Ok(())
     }
 
-    /// What each threshold costs in throughput and gains in latency.
+    /// What each threshold costs in throughput and gains in latency, in two experiments.
+    ///
+    /// `delta-closed-loop` is the paper's figure 4c: all queries are there, the next one is taken when
+    /// the threshold allows it, and a query's latency is its processing time, from when it is taken to
+    /// its answer. `delta-light-load` is ours: queries arrive seldom, so that hardly two are under way
+    /// and the threshold can make little difference.
     pub(super) fn delta(&self) -> anyhow::Result<()> {
         let (queries, workers) = (self.all(), self.most_workers());
         let one = Way { model: Model::Inter, workers: 1 };
@@ -91,18 +105,24 @@ impl Bench<'_> {
         }
         let points = self.points(&wanted, &queries)?;
         for &way in &ways {
-            let [Some(all), Some(light), Some(of_all), Some(of_one)] = [
+            let [Some(all), Some(light), Some(of_all), Some(alone), Some(of_one)] = [
                 find(&points, way, true),
                 find(&points, way, false),
                 find(&points, inter, true),
+                find(&points, one, true),
                 find(&points, one, false),
             ] else {
                 continue;
             };
             let degradation = (1.0 - all.throughput() / of_all.throughput()) * 100.0;
-            all.print("delta", json!({ "throughput_degradation_percent": degradation }))?;
+            let gain = alone.processing_us() / all.processing_us();
+            let ratios = json!({
+                "throughput_degradation_percent": degradation,
+                "processing_gain_over_inter_1": gain,
+            });
+            self.print("delta-closed-loop", all, ratios)?;
             let gain = of_one.mean_us() / light.mean_us();
-            light.print("delta", json!({ "latency_gain_over_inter_1": gain }))?;
+            self.print("delta-light-load", light, json!({ "latency_gain_over_inter_1": gain }))?;
         }
         Ok(())
     }
@@ -113,12 +133,12 @@ impl Bench<'_> {
             let capacity = self.capacity(workers, queries)?;
             let mut wanted = Vec::new();
             for load in LOADS {
-                for model in [Model::Inter, Model::DocpUi, self.fgqp(LATENCY)] {
+                for model in [Model::Inter, Model::DocpUi { barrier: true }, self.fgqp(LATENCY)] {
                     wanted.push((Way { model, workers }, load * capacity));
                 }
             }
             for point in &self.points(&wanted, queries)? {
-                point.print(figure, json!({ "load": point.rate / capacity }))?;
+                self.print(figure, point, json!({ "load": point.rate / capacity }))?;
             }
         }
         Ok(())
@@ -141,13 +161,13 @@ impl Bench<'_> {
             let light = self.args.light * 1e6 / self.mean_us(&queries);
             let mut wanted = Vec::new();
             for rate in [f64::INFINITY, light] {
-                for model in [Model::Inter, Model::DocpUi, self.fgqp(LATENCY)] {
+                for model in [Model::Inter, Model::DocpUi { barrier: true }, self.fgqp(LATENCY)] {
                     wanted.push((Way { model, workers }, rate));
                 }
             }
             for point in &self.points(&wanted, &queries)? {
                 let more = json!({ "length": length, "distinct_queries": queries.len() });
-                point.print("length", more)?;
+                self.print("length", point, more)?;
             }
             if length == 4 || length == 6 {
                 self.load(&format!("load-of-{length}"), &queries)?;
@@ -166,7 +186,7 @@ impl Bench<'_> {
         let block_len = self.block_len();
         for postings in [64, 128, 256, 512].into_iter().filter(|n| n % block_len == 0) {
             let skip = postings / block_len;
-            let cutting = Cutting { skip, ..Cutting::default() };
+            let cutting = Cutting { skip, ..self.cutting() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);
             ways.push(Way { model: self.fgqp_cut(LATENCY, cutting), workers });
         }
@@ -179,7 +199,7 @@ impl Bench<'_> {
             wanted.extend(ways.iter().map(|&way| (way, rate)));
         }
         for point in &self.points(&wanted, &queries)? {
-            point.print("skips", json!({}))?;
+            self.print("skips", point, json!({}))?;
         }
         Ok(())
     }
@@ -191,26 +211,27 @@ impl Bench<'_> {
     fn cost_of_tasks(&self) -> anyhow::Result<()> {
         let (mut cut_queries, mut whole, mut cutting, mut working, mut estimated) =
             (0u64, 0.0, 0.0, 0.0, 0.0);
-        let settings = *self.shared.settings();
-        let mut searcher = Searcher::new(self.shared.clone());
+        let usual = self.args.ranking.wanted();
+        let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
         for (query, ..) in &self.queries {
+            let wanted = query.wanted(&usual);
             let mut least = [f64::INFINITY; 3];
             let mut estimate = None;
             for _ in 0..self.args.passes.get() {
                 let mut lap = lap();
-                searcher.search(&query.text)?;
+                searcher.search(&self.snapshot, &wanted, &query.text)?;
                 least[0] = least[0].min(lap());
-                let mode = if settings.mode == Mode::AndOr { Mode::And } else { settings.mode };
-                let begun = searcher.begin(&query.text, mode, &Cutting::default())?;
+                let plan = Arc::new(planner.plan(&self.snapshot, wanted, &query.text)?);
+                let begun = searcher.begin(&plan, Stage::first(wanted.mode), &self.cutting())?;
                 let Begun::Cut(cut) = begun else { break };
                 estimate = Some(cut.cost_ns());
                 least[1] = least[1].min(lap());
-                let pool = Pool::new(LATENCY, self.most_workers(), settings);
+                let pool = Pool::new(LATENCY, self.most_workers());
                 pool.open((), cut);
                 while let (Some(Work::Tasks(open, tasks)), _) = pool.take(0, true) {
                     let start = Instant::now();
                     searcher.work(&open.cut, tasks.clone(), open.floor())?;
-                    open.done((tasks, start.elapsed()), searcher.hits(), &settings);
+                    open.done((tasks, start.elapsed()), searcher.hits());
                 }
                 least[2] = least[2].min(lap());
             }
@@ -224,7 +245,7 @@ impl Bench<'_> {
         }
         let line = json!({
             "figure": "tasks",
-            "mode": format!("{:?}", settings.mode),
+            "mode": usual.mode.name(),
             "workers": self.most_workers(),
             "queries": self.queries.len(),
             "queries_cut": cut_queries,
@@ -263,22 +284,28 @@ struct Tasks {
 
 impl Tasks {
     fn of(bench: &Bench<'_>, cutting: Cutting) -> anyhow::Result<Self> {
-        let mut searcher = Searcher::new(bench.shared.clone());
+        let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
         let (skip, block_len) = (cutting.skip, bench.block_len());
         let mut sums = Tasks { skip, block_len, ..Tasks::default() };
-        for (query, us, terms) in &bench.queries {
+        for (query, _, terms) in &bench.queries {
             if *terms < 2 {
                 continue;
             }
-            let start = Instant::now();
-            let begun = searcher.begin(&query.text, Mode::And, &cutting)?;
-            let seconds = start.elapsed().as_secs_f64();
+            // What is cut is an AND query, so that is what its time is compared with.
+            let wanted = query.wanted(&bench.args.ranking.wanted());
+            let wanted = Wanted { mode: Mode::And, ..wanted };
+            let mut lap = lap();
+            searcher.search(&bench.snapshot, &wanted, &query.text)?;
+            let whole = lap();
+            let plan = Arc::new(planner.plan(&bench.snapshot, wanted, &query.text)?);
+            let begun = searcher.begin(&plan, Stage::All, &cutting)?;
+            let seconds = lap();
             let Begun::Cut(cut) = begun else { continue };
             sums.queries += 1;
             sums.tasks += cut.tasks() as u64;
             sums.seconds += seconds;
-            sums.seconds_of_queries += us / 1e6;
-            let lists = cut.terms() as f64;
+            sums.seconds_of_queries += whole;
+            let lists = plan.terms().len() as f64;
             let skips_of = |blocks: u32| f64::from(blocks.div_ceil(cutting.skip as u32));
             for task in 0..cut.tasks() {
                 let blocks = cut.blocks(task);

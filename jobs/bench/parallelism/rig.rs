@@ -2,31 +2,33 @@
 //! with its workers, fed by this thread, with answers that go nowhere.
 
 use anyhow::Context;
-use millrace::dataflow::batch::Received;
-use millrace::dataflow::control::{self, Control};
-use millrace::dataflow::query::{QueryJob, Shard, assemble};
-use millrace::query::output::{Form, Query};
-use millrace::query::searcher::Shared;
+use millrace::dataflow::control::Control;
+use millrace::dataflow::service::{Asker, Hooks, QueryOptions, QueryService, Sink};
+use millrace::query::engine::Model;
+use millrace::query::lines::Query;
+use millrace::query::output::Form;
+use millrace::query::snapshot::Snapshot;
+use millrace::query::wanted::Wanted;
 use std::io;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::query::{Model, wake};
-
 /// Queries that wait for the dataflow at most, and so queries of a run.
 pub(super) const MOST_QUERIES: usize = 1 << 20;
+
+/// The number of a query, when it was answered, and how long that took since a worker took it.
+type Stamp = (u64, Instant, Duration);
 
 /// A query job that runs.
 pub(super) struct Rig {
     pub(super) model: Model,
     pub(super) workers: usize,
-    job: Arc<QueryJob>,
     control: Arc<Control>,
-    sender: Option<SyncSender<Received>>,
+    asker: Option<Asker>,
     running: Option<JoinHandle<anyhow::Result<()>>>,
-    answers: Arc<Mutex<Vec<(u64, Instant)>>>,
+    answers: Arc<Mutex<Vec<Stamp>>>,
     /// Queries sent in all runs.
     sent: u64,
 }
@@ -37,6 +39,9 @@ pub(super) struct Run {
     pub(super) queries_per_s: f64,
     /// Of each query, from arrival to answer, in microseconds.
     pub(super) latencies: Vec<f64>,
+    /// Of each query, from when a worker took it to its answer, in microseconds: without the time
+    /// that it waited.
+    pub(super) processing: Vec<f64>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,40 +51,31 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Rig {
     /// Starts a job and waits until every worker has begun.
     pub(super) fn start(
-        shared: &Arc<Shared>,
+        (snapshot, wanted): (&Arc<Snapshot>, Wanted),
         model: Model,
         workers: usize,
         queries: &[Query],
     ) -> anyhow::Result<Self> {
-        let (sender, receiver) = sync_channel(MOST_QUERIES);
-        let control = Arc::new(Control::default());
         let answers = Arc::new(Mutex::new(Vec::new()));
         let stamps = answers.clone();
-        let job = Arc::new(QueryJob {
-            parallelism: model.of(workers, shared.settings()),
-            shared: shared.clone(),
-            form: Form::Trec,
-            batch: 64,
+        let on_answer = move |number, took| lock(&stamps).push((number, Instant::now(), took));
+        let options = QueryOptions {
+            wanted,
+            model,
+            workers: NonZeroUsize::new(workers).context("there is a worker")?,
             delay: Duration::ZERO,
-            workers,
-            shard: Shard::WHOLE,
-            received: Mutex::new(Some(receiver)),
-            waker: Mutex::default(),
-            output: Mutex::new(Some(Box::new(io::sink()))),
-            control: control.clone(),
-            queries: Default::default(),
-            unknown: Default::default(),
-            hits: Default::default(),
-            batches: Default::default(),
-            on_answer: Some(Box::new(move |number| lock(&stamps).push((number, Instant::now())))),
-        });
-        let (shared_job, watched) = (job.clone(), control.clone());
+            room: MOST_QUERIES,
+            hooks: Hooks { on_answer: Some(Box::new(on_answer)), ..Hooks::default() },
+            ..QueryOptions::default()
+        };
+        let (service, asker) = QueryService::new(snapshot.clone(), options);
+        let control = service.control().clone();
         let running = std::thread::Builder::new().name("rig".into()).spawn(move || {
-            control::run(workers, &watched, move |worker| assemble(&shared_job, worker))?;
+            service.run(Sink::text(Form::Trec, io::sink()))?;
             Ok(())
         })?;
-        let (sender, running) = (Some(sender), Some(running));
-        let mut rig = Self { model, workers, job, control, sender, running, answers, sent: 0 };
+        let (asker, running) = (Some(asker), Some(running));
+        let mut rig = Self { model, workers, control, asker, running, answers, sent: 0 };
         let first: Vec<&Query> = queries.iter().cycle().take(64.max(8 * workers)).collect();
         rig.run(&first, std::iter::repeat(0.0))?;
         Ok(rig)
@@ -103,11 +99,10 @@ impl Rig {
                 std::thread::sleep(left);
             }
             arrived.push(Instant::now());
-            let sender = self.sender.as_ref().context("the job has ended")?;
-            if sender.send(Ok(query.clone())).is_err() {
+            let asker = self.asker.as_ref().context("the job has ended")?;
+            if !asker.ask(Ok(Ok(query.clone()))) {
                 break;
             }
-            wake(&self.job);
         }
         self.sent += arrived.len() as u64;
         while lock(&self.answers).len() < arrived.len() {
@@ -117,19 +112,19 @@ impl Rig {
             std::thread::sleep(Duration::from_millis(1));
         }
         let answers = std::mem::take(&mut *lock(&self.answers));
-        let last = answers.iter().map(|&(_, at)| at).max().context("no query was sent")?;
-        let latency = |&(number, at): &(u64, Instant)| {
+        let last = answers.iter().map(|&(_, at, _)| at).max().context("no query was sent")?;
+        let latency = |&(number, at, _): &Stamp| {
             at.duration_since(arrived[(number - first) as usize]).as_secs_f64() * 1e6
         };
         let latencies = answers.iter().map(latency).collect();
+        let processing = answers.iter().map(|(.., took)| took.as_secs_f64() * 1e6).collect();
         let seconds = (last - arrived[0]).as_secs_f64();
-        Ok(Run { queries_per_s: arrived.len() as f64 / seconds, latencies })
+        Ok(Run { queries_per_s: arrived.len() as f64 / seconds, latencies, processing })
     }
 
     /// Ends the job.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
-        self.sender = None;
-        wake(&self.job);
+        self.asker = None;
         match self.running.take().map(JoinHandle::join) {
             Some(Ok(ended)) => ended,
             Some(Err(_)) => anyhow::bail!("the thread of a job has panicked"),

@@ -75,7 +75,7 @@ pub(super) use x86::{Avx2, Avx512};
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
-    use crate::codec::level::{Level, level};
+    use crate::cpu::{Level, level};
     use proptest::prelude::*;
 
     proptest! {

@@ -11,7 +11,7 @@ use super::below::{Portable, Vectors};
 use super::forest::Forest;
 use super::walk::Walk;
 use crate::codec::folded;
-use crate::codec::level::{Level, level};
+use crate::cpu::{Level, level};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
 use crate::dictionary::stream::{TokenGroup, Tokens};

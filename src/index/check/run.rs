@@ -3,10 +3,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::{BODY, Check, lexicon_name, postings_name};
-use crate::index::documents::Documents;
+use super::{BODY, Check};
+use crate::index::deletions::Deletions;
+use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
-use crate::index::format::{LENGTHS, MAX_TERM_BYTES, POSTINGS_SLACK, padding};
+use crate::index::format::{Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file};
 use crate::index::lexicon::LexiconStream;
 use crate::index::manifest::RunEntry;
 use crate::index::run::Run;
@@ -35,24 +36,31 @@ impl Tokens {
 
 impl Check<'_> {
     /// Checks one run.
-    pub(super) fn run(&mut self, entry: &RunEntry, documents: Option<&Documents>) {
+    pub(super) fn run(
+        &mut self,
+        entry: &RunEntry,
+        documents: Option<&RunDocuments>,
+        deletions: Option<&Deletions>,
+    ) {
+        if let (Some(documents), Some(deletions)) = (documents, deletions) {
+            self.deleted_tokens(entry, documents, deletions);
+        }
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
         self.problems.extend(run.check_form(&self.manifest.settings).err());
-        let lexicon = lexicon_name(&entry.name);
+        let lexicon = run_file(&entry.name, Kind::Lexicon);
         let header = run.lexicon().header();
         self.zeros(&lexicon, BODY + header.block_bytes);
         let lists_end = BODY + header.list_bytes;
         let slack = padding(lists_end) + POSTINGS_SLACK;
-        self.zero_bytes(&postings_name(&entry.name), lists_end, slack);
+        let postings = run_file(&entry.name, Kind::Postings);
+        self.zero_bytes(&postings, lists_end, slack);
+        let sums = 4 * list_pages(header.list_bytes);
+        self.zeros(&postings, run.postings_header().sums_start() + sums);
 
-        // Runs follow each other, as the manifest's reader has made sure.
-        let lengths = documents.and_then(|documents| {
-            let first = entry.first_docid as usize;
-            documents.lengths().get(first..first + entry.documents as usize)
-        });
+        let lengths = documents.map(RunDocuments::lengths);
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
         let mut tokens = Tokens { left, overdrawn: None };
-        let all_read = self.lists(&run, lengths, &mut tokens);
+        let all_read = self.lists((entry, &run), lengths, &mut tokens);
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
             && all_read
@@ -62,12 +70,17 @@ impl Check<'_> {
     }
 
     /// Reads all terms and their lists; tells whether that was possible.
-    fn lists(&mut self, run: &Run, lengths: Option<&[u32]>, tokens: &mut Tokens) -> bool {
+    fn lists(
+        &mut self,
+        (entry, run): (&RunEntry, &Run),
+        lengths: Option<&[u32]>,
+        tokens: &mut Tokens,
+    ) -> bool {
         let path = run.lexicon().path();
         let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
             return false;
         };
-        let mut all_read = true;
+        let (mut all_read, mut lists_end) = (true, 0);
         loop {
             let place = terms.position();
             match self.note(terms.advance()) {
@@ -81,12 +94,35 @@ impl Check<'_> {
                 let error = IndexError::damaged(path, place, expected, wrong);
                 self.note(Err::<(), _>(error));
             }
+            let gap = run.list_bytes(lists_end, term.list.offset);
+            if let Some(gap) = self.note(gap)
+                && let Some(at) = gap.iter().position(|byte| *byte != 0)
+            {
+                let at = BODY + lists_end + at as u64;
+                let path = run.postings_path();
+                let error = IndexError::damaged(path, at, "a zero byte of padding", "another");
+                self.note(Err::<(), _>(error));
+            }
+            lists_end = term.list.offset.saturating_add(term.list.bytes);
             let start = BODY + term.list.offset;
-            let read = run.list(term.list).and_then(|list| {
-                list.check(run.documents(), lengths, |docids, tfs| tokens.take(docids, tfs))
+            let (mut deleted, list) = (0, term.list);
+            let read = run.list(list).and_then(|list| {
+                let each = |docids: &[u32], tfs: &[u32]| {
+                    tokens.take(docids, tfs);
+                    if let Some(deletions) = run.deletions() {
+                        deleted += docids.iter().filter(|id| deletions.contains(**id)).count();
+                    }
+                };
+                list.check(run.documents(), lengths, each)
                     .map_err(IndexError::list(run.postings_path(), start))
             });
-            all_read &= self.note(read).is_some();
+            let is_read = self.note(read).is_some();
+            all_read &= is_read;
+            let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
+            if is_read && deleted != noted as usize {
+                let expected = format!("{deleted} postings of the list at {start}");
+                self.damaged(&run_file(&entry.name, Kind::Deletions), BODY, expected, noted);
+            }
             if self.full() {
                 return false;
             }
@@ -95,16 +131,17 @@ impl Check<'_> {
 
     /// Compares the lengths of the run's documents with what the lists have left of them.
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
-        let place = |docid: usize| BODY + 2 * (u64::from(entry.first_docid) + docid as u64);
+        let place = |docid: usize| BODY + 2 * docid as u64;
+        let file = run_file(&entry.name, Kind::Lengths);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);
-            return self.damaged(LENGTHS, place(docid as usize), expected, found);
+            return self.damaged(&file, place(docid as usize), expected, found);
         }
         let wrong = tokens.left.iter().enumerate().find(|(_, left)| **left != 0);
         if let Some((docid, left)) = wrong {
             let expected = format!("{} tokens, as run {} has", lengths[docid] - left, entry.name);
-            self.damaged(LENGTHS, place(docid), expected, lengths[docid]);
+            self.damaged(&file, place(docid), expected, lengths[docid]);
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::format::{Header, Kind};
+use crate::index::format::{Header, Kind, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::testing::{build, collection};
 
@@ -58,7 +58,7 @@ fn a_whole_index_has_no_problems() {
     let report = check(folder.path()).unwrap();
     let bytes = |name: &String| fs::metadata(generation.join(name)).unwrap().len();
     assert_eq!(report.bytes, names(&generation).iter().map(bytes).sum::<u64>());
-    assert_eq!((report.files, report.documents), (9, 140));
+    assert_eq!((report.files, report.documents), (15, 140));
     assert_eq!(report.generation, generation);
     assert_eq!(report.debris, [] as [PathBuf; 0]);
 }
@@ -124,7 +124,7 @@ fn every_cut_is_found() {
 #[test]
 fn it_goes_on_behind_a_problem() {
     let (folder, generation) = tiny();
-    let damaged = ["documents.names", "runs/000000.lexicon", "runs/000001.postings"];
+    let damaged = ["runs/000000.names", "runs/000000.lexicon", "runs/000001.postings"];
     for name in damaged {
         let path = generation.join(name);
         let mut bytes = fs::read(&path).unwrap();
@@ -140,7 +140,7 @@ fn it_goes_on_behind_a_problem() {
 #[test]
 fn files_that_nobody_knows_are_found() {
     let (folder, generation) = tiny();
-    for name in ["documents.more", "runs/000002.lexicon", "runs/000000.lexicon.blocks"] {
+    for name in ["runs/000000.more", "runs/000002.lexicon", "runs/000000.lexicon.blocks"] {
         fs::write(generation.join(name), "").unwrap();
         let problems = texts(&check(folder.path()).unwrap_err());
         assert!(problems[0].contains(name) && problems.len() == 1, "{problems:?}");
@@ -239,14 +239,16 @@ fn a_run_of_another_codec_is_found() {
 #[test]
 fn documents_that_lie_are_found() {
     let (folder, generation) = tiny();
-    let changes: [(&str, u64, u8, &str); 5] = [
-        (NAMES, BODY, 0xff, "a name in UTF-8"),
-        (LOCATIONS, BODY + 12, 1, "an input below 1"),
-        (LENGTHS, 24, 0xff, "found"),
-        (LENGTHS, BODY + 20, 0xff, "tokens"),
-        (ENDS, BODY, 0xff, "an end"),
+    let changes = [
+        (Kind::Names, BODY, 0xff, "a name in UTF-8"),
+        (Kind::Locations, BODY + 12, 3, "an input below 3"),
+        (Kind::Lengths, 24, 0xff, "found"),
+        (Kind::Lengths, BODY + 20, 0xff, "tokens"),
+        (Kind::Ends, BODY, 0xff, "an end"),
+        (Kind::Hashes, 16, 1, "found 1"),
     ];
-    for (name, at, value, expected) in changes {
+    for (kind, at, value, expected) in changes {
+        let name = &run_file("000000", kind);
         let good = fs::read(generation.join(name)).unwrap();
         let mut bytes = good.clone();
         bytes[at as usize] = value;
@@ -256,8 +258,8 @@ fn documents_that_lie_are_found() {
         assert!(found, "{name}: {problems:?}");
         sealed(&generation, name, &good);
     }
-    let bytes = fs::read(generation.join(NAMES)).unwrap();
-    Header::parse(&generation.join(NAMES), Kind::Names, &bytes).unwrap();
+    let path = generation.join(run_file("000000", Kind::Names));
+    Header::parse(&path, Kind::Names, &fs::read(&path).unwrap()).unwrap();
     check(folder.path()).unwrap();
 }
 
@@ -265,17 +267,21 @@ fn documents_that_lie_are_found() {
 fn numbers_of_the_manifest_are_compared() {
     let (folder, generation) = tiny();
     let good = read_manifest(&generation).unwrap();
-    let changes: [fn(&mut Manifest); 5] = [
-        |m| m.statistics.tokens += 1,
+    let changes: [fn(&mut Manifest); 6] = [
+        |m| {
+            (m.statistics.tokens, m.runs[1].tokens) =
+                (m.statistics.tokens + 1, m.runs[1].tokens + 1)
+        },
         |m| m.statistics.terms += 1,
         |m| m.statistics.empty_documents += 1,
         |m| m.runs[0].terms -= 1,
+        |m| m.runs[1].inputs += 1,
         |m| (m.runs[0].documents, m.runs[1].first_docid, m.runs[1].documents) = (131, 131, 9),
     ];
     for change in changes {
         let mut manifest = good.clone();
         change(&mut manifest);
-        manifest.write(&generation).unwrap();
+        fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
         check(folder.path()).unwrap_err();
     }
     good.write(&generation).unwrap();

@@ -1,95 +1,111 @@
-//! How is the documents' table read in place?
+//! How are the documents of a run read in place?
 
 #![forbid(unsafe_code)]
 
 use super::Location;
 use crate::index::error::IndexError;
-use crate::index::format::{
-    ENDS, HEADER_BYTES, Header, Kind, LENGTHS, LOCATIONS, LONG, NAMES, check_length, padding,
-};
-use crate::index::manifest::find_file;
+use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, padding, run_file};
+use crate::index::manifest::{RunEntry, find_file};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::path::Path;
 
-const BODY: u64 = HEADER_BYTES as u64;
+pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// The documents' table, mapped.
+/// The documents of one run, mapped. Docids count from the run's first document, and inputs from the
+/// run's first.
 ///
 /// Memory: 4 bytes a document, beside what is mapped.
 #[derive(Debug)]
-pub struct Documents {
-    lengths: Vec<u32>,
+pub struct RunDocuments {
+    pub(super) lengths: Vec<u32>,
     lengths_file: Map,
     names: Map,
     ends: Map,
     locations: Map,
+    hashes: Map,
     documents: u32,
     tokens: u64,
     name_bytes: u64,
 }
 
-impl Documents {
-    /// Maps the table in the folder of a generation, verifies the checksums of all four files by
-    /// the entries of the manifest that `file` finds, and checks the ends of the names.
+impl RunDocuments {
+    /// Maps the documents of a run in the folder of a generation, verifies the checksums of all five
+    /// files by the entries of the manifest, and checks the ends of the names.
     ///
     /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open(generation: &Path, files: &[FileEntry]) -> Result<Self, IndexError> {
-        let documents = Self::open_unverified(generation)?;
-        for (map, name) in [
-            (&documents.lengths_file, LENGTHS),
-            (&documents.names, NAMES),
-            (&documents.ends, ENDS),
-            (&documents.locations, LOCATIONS),
+    /// `Storage`, `Damaged`, `Newer`, `Older`.
+    pub fn open(
+        generation: &Path,
+        run: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<Self, IndexError> {
+        let documents = Self::open_unverified(generation, run)?;
+        for (map, kind) in [
+            (&documents.lengths_file, Kind::Lengths),
+            (&documents.names, Kind::Names),
+            (&documents.ends, Kind::Ends),
+            (&documents.locations, Kind::Locations),
+            (&documents.hashes, Kind::Hashes),
         ] {
-            let entry = find_file(files, generation, name)?;
+            let entry = find_file(files, generation, &run_file(&run.name, kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
         Ok(documents)
     }
 
-    /// Maps the table and reads no more than the headers and the lengths.
+    /// Maps the documents of a run and reads no more than the headers and the lengths.
     ///
     /// # Errors
-    /// `Storage`, `Damaged`, `Newer`.
-    pub fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
-        let open = |name, kind, used| {
-            let map = Map::open(&generation.join(name))?;
+    /// `Storage`, `Damaged`, `Newer`, `Older`.
+    pub fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+        let open = |kind, used| {
+            let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
             let header = Header::parse(map.path(), kind, map.bytes())?;
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))
         };
-        let (lengths, [count, tokens, long, ..]) = open(LENGTHS, Kind::Lengths, 3)?;
-        let (names, [names_count, name_bytes, ..]) = open(NAMES, Kind::Names, 2)?;
-        let (ends, [ends_count, ends_bytes, ..]) = open(ENDS, Kind::Ends, 2)?;
-        let (locations, [locations_count, ..]) = open(LOCATIONS, Kind::Locations, 1)?;
-        let documents = u32::try_from(count).map_err(|_| {
-            IndexError::damaged(lengths.path(), 16, "at most 2^32 - 1 documents", count)
-        })?;
+        let (lengths, [count, tokens, long, ..]) = open(Kind::Lengths, 3)?;
+        let (names, [names_count, name_bytes, ..]) = open(Kind::Names, 2)?;
+        let (ends, [ends_count, ends_bytes, ..]) = open(Kind::Ends, 2)?;
+        let (locations, [locations_count, ..]) = open(Kind::Locations, 1)?;
+        let (hashes, [hashes_count, ..]) = open(Kind::Hashes, 1)?;
         for (map, at, expected, found) in [
+            (&lengths, 16, run.documents.into(), count),
+            (&lengths, 24, run.tokens, tokens),
             (&names, 16, count, names_count),
             (&ends, 16, count, ends_count),
             (&ends, 24, name_bytes, ends_bytes),
             (&locations, 16, count, locations_count),
+            (&hashes, 16, count, hashes_count),
         ] {
             if expected != found {
                 return Err(IndexError::damaged(map.path(), at, expected, found));
             }
         }
-        for (map, size, more) in [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0)] {
+        for (map, size, more) in
+            [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0), (&hashes, 8, 0)]
+        {
             let bytes = BODY + size * count + padding(size * count);
             let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
             check_length(map.path(), map.bytes().len() as u64, expected)?;
         }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
-        let lengths_file = lengths;
+        let (documents, lengths_file) = (run.documents, lengths);
         let lengths = read_lengths(&lengths_file, documents, long)?;
-        let table =
-            Self { lengths, lengths_file, names, ends, locations, documents, tokens, name_bytes };
-        Ok(table)
+        Ok(Self {
+            lengths,
+            lengths_file,
+            names,
+            ends,
+            locations,
+            hashes,
+            documents,
+            tokens,
+            name_bytes,
+        })
     }
 
     /// Checks that the ends of the names never fall and stay among the names.
@@ -134,12 +150,6 @@ impl Documents {
         &self.lengths
     }
 
-    /// Returns the tokens of a document.
-    #[inline]
-    pub fn length(&self, docid: u32) -> Option<u32> {
-        self.lengths().get(docid as usize).copied()
-    }
-
     /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
     pub fn name(&self, docid: u32) -> Option<&[u8]> {
         let (ends, docid) = (self.ends(), docid as usize);
@@ -149,14 +159,14 @@ impl Documents {
         self.name_section().get(start..end)
     }
 
-    /// Returns where a document lies in the input.
-    pub fn location(&self, docid: u32) -> Option<Location> {
-        self.locations().get(docid as usize).copied()
-    }
-
     /// Returns where every document lies, by docid.
     pub fn locations(&self) -> &[Location] {
         self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
+    }
+
+    /// Returns the hash of the content of every document, by docid.
+    pub fn hashes(&self) -> &[u64] {
+        self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
     /// Returns the first document of this name. Looks at every document until it is found.

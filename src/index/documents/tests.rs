@@ -1,44 +1,73 @@
 use super::*;
 use crate::index::error::IndexError;
-use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES};
-use crate::index::storage::FileEntry;
+use crate::index::format::{Kind, run_file};
+use crate::index::manifest::{Manifest, RunEntry};
+use crate::index::storage::{Durability, FileEntry};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
 
-type Document = (String, u32, Location);
+/// Name, length, location, and hash of the content.
+type Document = (String, u32, Location, u64);
 
-fn write(folder: &Path, documents: &[Document]) -> Vec<FileEntry> {
-    let mut writer = DocumentsWriter::create(folder).unwrap();
-    for (name, length, location) in documents {
-        writer.push(name.as_bytes(), *length, *location).unwrap();
+fn create(folder: &Path, number: u32, first_input: u32) -> DocumentsWriter {
+    let _ = fs::create_dir(folder.join("runs"));
+    DocumentsWriter::create(folder, number, Durability::Scratch, first_input).unwrap()
+}
+
+/// Writes the documents of a run, whose first has docid `first_docid`.
+fn write(
+    folder: &Path,
+    number: u32,
+    first_docid: u32,
+    documents: &[Document],
+) -> (RunEntry, Vec<FileEntry>) {
+    let first_input = documents.iter().map(|d| d.2.input).min().unwrap_or(0);
+    let mut writer = create(folder, number, first_input);
+    for (name, length, location, hash) in documents {
+        writer.push(name.as_bytes(), *length, *location, *hash).unwrap();
     }
     assert_eq!(writer.documents() as usize, documents.len());
-    writer.finish().unwrap()
+    let (mut files, documents) = (Vec::new(), documents.len() as u32);
+    let name = crate::index::format::run_name(number);
+    let mut run = RunEntry { name, first_docid, documents, ..RunEntry::default() };
+    writer.finish().unwrap().complete(folder, &mut run, &mut files).unwrap();
+    (run, files)
 }
 
 fn documents() -> impl Strategy<Value = Vec<Document>> {
-    let location = (any::<u64>(), any::<u32>(), any::<u32>())
+    let location = (any::<u64>(), any::<u32>(), 0..u32::MAX)
         .prop_map(|(offset, bytes, input)| Location { offset, bytes, input });
     let tokens = prop_oneof![any::<u32>(), 0..9u32, 65_530..65_540u32];
-    prop::collection::vec(("[a-zé-]{0,9}", tokens, location), 0..40)
+    prop::collection::vec(("[a-zé-]{0,9}", tokens, location, any::<u64>()), 0..40)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn law_what_was_pushed_is_read(documents in documents()) {
+    fn law_what_was_pushed_is_read(documents in documents(), cuts in (0..40usize, 0..40usize)) {
         let folder = tempfile::tempdir().unwrap();
-        let entries = write(folder.path(), &documents);
-        let table = Documents::open(folder.path(), &entries).unwrap();
+        let folder = folder.path();
+        let mut ends = [cuts.0, cuts.1, documents.len()].map(|end| end.min(documents.len()));
+        ends.sort_unstable();
+        let (mut manifest, mut start) = (Manifest::default(), 0);
+        for (number, end) in (0..).zip(ends) {
+            let (run, files) = write(folder, number, start as u32, &documents[start..end]);
+            manifest.runs.push(run);
+            manifest.files.extend(files);
+            start = end;
+        }
+        let table = Documents::open(folder, &manifest).unwrap();
         prop_assert_eq!(table.len() as usize, documents.len());
-        prop_assert_eq!(table.tokens(), documents.iter().map(|d| u64::from(d.1)).sum::<u64>());
+        let tokens: u64 = manifest.runs.iter().map(|run| run.tokens).sum();
+        prop_assert_eq!(tokens, documents.iter().map(|d| u64::from(d.1)).sum::<u64>());
         let lengths: Vec<u32> = documents.iter().map(|d| d.1).collect();
         prop_assert_eq!(table.lengths(), lengths);
-        for (docid, (name, length, location)) in (0..).zip(&documents) {
+        for (docid, (name, length, location, hash)) in (0..).zip(&documents) {
             prop_assert_eq!(table.name(docid), Some(name.as_bytes()));
             prop_assert_eq!(table.length(docid), Some(*length));
             prop_assert_eq!(table.location(docid), Some(*location));
+            prop_assert_eq!(table.hash(docid), Some(*hash));
             let first = documents.iter().position(|d| d.0 == *name).map(|i| i as u32);
             prop_assert_eq!(table.find_name(name.as_bytes()), first);
         }
@@ -47,6 +76,7 @@ proptest! {
             prop_assert_eq!(table.name(docid), None);
             prop_assert_eq!(table.length(docid), None);
             prop_assert_eq!(table.location(docid), None);
+            prop_assert_eq!(table.hash(docid), None);
         }
         prop_assert_eq!(table.find_name(b"not there"), None);
     }
@@ -55,9 +85,12 @@ proptest! {
 #[test]
 fn a_name_that_is_not_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = DocumentsWriter::create(folder.path()).unwrap();
-    let error = writer.push(b"\xff", 1, Location::default()).unwrap_err();
-    assert!(matches!(error, IndexError::Refused { .. }), "{error}");
+    let mut writer = create(folder.path(), 0, 7);
+    let place = Location { input: 7, ..Location::default() };
+    for (name, place) in [(&b"\xff"[..], place), (b"name", Location { input: 6, ..place })] {
+        let error = writer.push(name, 1, place, 0).unwrap_err();
+        assert!(matches!(error, IndexError::Refused { .. }), "{error}");
+    }
     assert_eq!((writer.documents(), writer.tokens()), (0, 0));
 }
 
@@ -65,11 +98,11 @@ fn a_name_that_is_not_text_is_refused() {
 fn every_flipped_bit_and_every_cut_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let location = Location { offset: 1, bytes: 2, input: 3 };
-    let documents =
-        [("a".into(), 1, location), ("".into(), 70_000, location), ("xyz".into(), 3, location)];
-    let entries = write(folder.path(), &documents);
-    for name in [LENGTHS, NAMES, ENDS, LOCATIONS] {
-        let path = folder.path().join(name);
+    let document = |name: &str, length| (name.to_string(), length, location, 99);
+    let documents = [document("a", 1), document("", 70_000), document("xyz", 3)];
+    let (run, entries) = write(folder.path(), 0, 0, &documents);
+    for kind in Kind::OF_DOCUMENTS {
+        let path = folder.path().join(run_file(&run.name, kind));
         let good = fs::read(&path).unwrap();
         let rewrite = |bytes: &[u8]| {
             fs::remove_file(&path).unwrap();
@@ -79,40 +112,39 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
             let mut bytes = good.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             rewrite(&bytes);
-            Documents::open(folder.path(), &entries).unwrap_err();
+            RunDocuments::open(folder.path(), &run, &entries).unwrap_err();
             // Without checksums there may be no error, but no panic either.
-            if let Ok(table) = Documents::open_unverified(folder.path()) {
+            if let Ok(table) = RunDocuments::open_unverified(folder.path(), &run) {
                 let _ = table.check_ends();
                 for docid in 0..4 {
-                    let _ = (table.name(docid), table.length(docid), table.location(docid));
+                    let _ = table.name(docid);
                 }
                 let _ = table.find_name(b"zzz");
             }
         }
         for length in 0..good.len() {
             rewrite(&good[..length]);
-            Documents::open(folder.path(), &entries).unwrap_err();
-            Documents::open_unverified(folder.path()).unwrap_err();
+            RunDocuments::open(folder.path(), &run, &entries).unwrap_err();
+            RunDocuments::open_unverified(folder.path(), &run).unwrap_err();
         }
         rewrite(&good);
     }
-    Documents::open(folder.path(), &entries).unwrap();
+    RunDocuments::open(folder.path(), &run, &entries).unwrap();
 }
 
 #[test]
 fn ends_that_fall_or_leave_the_names_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let documents: Vec<Document> =
-        ["ab", "c", "d"].map(|name| (name.into(), 1, Location::default())).into();
-    write(folder.path(), &documents);
-    let path = folder.path().join(ENDS);
+    let documents = ["ab", "c", "d"].map(|name| (name.into(), 1, Location::default(), 0));
+    let (run, _) = write(folder.path(), 0, 0, &documents);
+    let path = folder.path().join(run_file(&run.name, Kind::Ends));
     let good = fs::read(&path).unwrap();
     for (entry, end) in [(0, 4u64), (0, u64::MAX), (1, 1), (2, 3), (2, 5)] {
         let mut bytes = good.clone();
         bytes[64 + 8 * entry..72 + 8 * entry].copy_from_slice(&end.to_le_bytes());
         fs::remove_file(&path).unwrap();
         fs::write(&path, bytes).unwrap();
-        let table = Documents::open_unverified(folder.path()).unwrap();
+        let table = RunDocuments::open_unverified(folder.path(), &run).unwrap();
         table.check_ends().unwrap_err();
         for docid in 0..3 {
             let _ = table.name(docid);

@@ -5,7 +5,7 @@
 use super::{CodedTerm, LexiconHeader, TermEntry, no_term};
 use crate::codec::prefetch::prefetch_bytes;
 use crate::index::error::IndexError;
-use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES};
+use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, list_start};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ pub struct TermPlace {
     /// Where the block begins and ends among the blocks.
     place: u64,
     end: u64,
-    /// Where the first of its lists begins.
+    /// Where the list before the first of its lists ends.
     first_list: u64,
 }
 
@@ -156,7 +156,7 @@ impl Lexicon {
         suffix: &[u8],
     ) -> Result<Option<TermEntry>, IndexError> {
         let bytes = self.block(place, end)?;
-        let (mut length, mut offset, mut at) = (0, first_list, 0);
+        let (mut length, mut lists_end, mut at) = (0, first_list, 0);
         // The term before is less than the one sought, and begins with so many bytes of it.
         let mut common = 0;
         while at < bytes.len() {
@@ -181,6 +181,11 @@ impl Lexicon {
                     coded.rest.get(more).cmp(&sought.get(more))
                 }
             };
+            let offset = list_start(lists_end, coded.df, self.header.block_len);
+            let end = offset.and_then(|offset| offset.checked_add(coded.list_bytes));
+            let (Some(offset), Some(end)) = (offset, end) else {
+                return Err(no_term(self.path(), start));
+            };
             match order {
                 Ordering::Less => {}
                 Ordering::Equal => {
@@ -189,8 +194,7 @@ impl Lexicon {
                 }
                 Ordering::Greater => return Ok(None),
             }
-            offset =
-                offset.checked_add(coded.list_bytes).ok_or_else(|| no_term(self.path(), start))?;
+            lists_end = end;
         }
         Ok(None)
     }

@@ -4,7 +4,9 @@
 
 use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
 use crate::index::error::IndexError;
-use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES};
+use crate::index::format::{
+    DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
+};
 use crate::index::window::Window;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
@@ -122,7 +124,7 @@ impl LexiconStream {
         Ok(stream)
     }
 
-    /// Returns where the lists of each collection begin, counted from the first list, and where
+    /// Returns where the lists before those of each collection end, counted from the first list, and where
     /// those of the last end.
     ///
     /// # Errors
@@ -200,7 +202,8 @@ impl LexiconStream {
         }
         self.suffix.truncate(coded.shared);
         self.suffix.extend_from_slice(coded.rest);
-        let offset = self.list.offset.checked_add(self.list.bytes);
+        let before = self.list.offset.checked_add(self.list.bytes);
+        let offset = before.and_then(|end| list_start(end, coded.df, self.header.block_len));
         let list_end = offset.and_then(|offset| offset.checked_add(coded.list_bytes));
         let (Some(offset), Some(_)) = (offset, list_end) else {
             return Err(no_term(self.blocks.path(), start));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::format::list_start;
 use crate::index::storage::{Durability, FileEntry};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ fn write(folder: &Path, terms: &Terms) -> FileEntry {
 fn expected(terms: &Terms) -> Vec<(u16, Vec<u8>, TermEntry)> {
     let mut offset = 0;
     let with_offset = terms.iter().map(|((collection, suffix), (df, bytes))| {
+        offset = list_start(offset, *df, 128).unwrap();
         let entry = TermEntry { df: *df, offset, bytes: *bytes };
         offset += bytes;
         (*collection, suffix.clone(), entry)

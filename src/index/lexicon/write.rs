@@ -4,7 +4,10 @@
 
 use crate::codec::vbyte;
 use crate::index::error::IndexError;
-use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, LEXICON_BLOCK, MAX_TERM_BYTES};
+use crate::index::format::{
+    DIRECTORY_ENTRIES, Header, Kind, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
+};
+use crate::index::list::BLOCK;
 use crate::index::storage::{Durability, FileEntry, Spill, StorageFile};
 use std::path::Path;
 
@@ -30,6 +33,8 @@ pub struct LexiconWriter {
     terms: u64,
     postings: u64,
     list_bytes: u64,
+    /// Postings of a block.
+    block_len: u32,
     /// The term that is being laid out.
     coded: Vec<u8>,
 }
@@ -57,11 +62,20 @@ impl LexiconWriter {
             terms: 0,
             postings: 0,
             list_bytes: 0,
+            block_len: BLOCK as u32,
             coded: Vec::with_capacity(super::MAX_CODED_BYTES),
         })
     }
 
-    /// Adds a term, whose list of `df` postings in `bytes` bytes follows that of the term before.
+    /// Says how many postings a block of a list has; if nothing is said, 128. No term has come yet.
+    pub fn with_blocks_of(mut self, block_len: usize) -> Self {
+        // At most 512.
+        self.block_len = block_len as u32;
+        self
+    }
+
+    /// Adds a term, whose list of `df` postings in `bytes` bytes follows that of the term before,
+    /// behind padding if it has a full block.
     /// Terms come in rising order of collection, then of the suffix's bytes.
     ///
     /// # Errors
@@ -109,7 +123,11 @@ impl LexiconWriter {
         self.in_block += 1;
         self.terms += 1;
         self.postings += u64::from(df);
-        self.list_bytes += bytes;
+        let start = list_start(self.list_bytes, df, self.block_len);
+        let Some(end) = start.and_then(|start| start.checked_add(bytes)) else {
+            return Err(IndexError::refused(self.file.path(), "lists have at most 2^64 - 1 bytes"));
+        };
+        self.list_bytes = end;
         Ok(())
     }
 
@@ -158,6 +176,7 @@ impl LexiconWriter {
         self.file.finish(Header {
             kind: Kind::Lexicon,
             values: [self.terms, blocks, block_bytes, self.postings, self.list_bytes],
+            last: self.block_len,
         })
     }
 }

@@ -9,11 +9,7 @@
 
 use super::segment::SEGMENT_POSTINGS;
 use super::{BLOCK, MAX_BLOCK};
-use crate::codec::bp128::Bp128;
-use crate::codec::newpfd::NewPfd;
-use crate::codec::pfor::Pfor;
-use crate::codec::rice::Rice;
-use crate::codec::vbyte::VByte;
+pub use crate::codec::ListCodec;
 use crate::codec::{Codec, Opened};
 use std::fmt;
 
@@ -22,54 +18,6 @@ pub(super) const HEAD_BYTES: usize = 2;
 
 /// Nothing is shared by the blocks of a codec without segments.
 pub(super) static NOTHING: Opened = Opened::NOTHING;
-
-/// A codec that the lists of an index may have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ListCodec {
-    /// [`bp128`](crate::codec::bp128).
-    #[default]
-    Bp128,
-    /// [`newpfd`](crate::codec::newpfd).
-    NewPfd,
-    /// [`vbyte`](crate::codec::vbyte).
-    VByte,
-    /// [`rice`](crate::codec::rice).
-    Rice,
-    /// [`pfor`](crate::codec::pfor), with one level.
-    Pfor,
-}
-
-impl ListCodec {
-    /// All of them, by number.
-    pub const ALL: [Self; 5] = [Self::Bp128, Self::NewPfd, Self::VByte, Self::Rice, Self::Pfor];
-
-    /// The codec with this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|codec| codec.name() == name)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        self.codec().name()
-    }
-
-    /// The numbers of postings that its blocks may have, the least first.
-    pub fn block_lens(self) -> Vec<usize> {
-        let mut lens = self.codec().block_lens().to_vec();
-        lens.sort_unstable();
-        lens
-    }
-
-    fn codec(self) -> &'static dyn Codec {
-        match self {
-            ListCodec::Bp128 => &Bp128,
-            ListCodec::NewPfd => &NewPfd,
-            ListCodec::VByte => &VByte,
-            ListCodec::Rice => &Rice,
-            ListCodec::Pfor => &Pfor::DEFAULT,
-        }
-    }
-}
 
 /// A codec, and how many postings its blocks have: 64, 128 or 512, as far as the codec has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -69,6 +69,13 @@ impl<'a> Sealed<'a> {
             let path = path.to_path_buf();
             return Err(IndexError::Newer { path, found, supported: VERSION });
         }
+        if let Ok(AnyVersion { format: found, .. }) = any
+            && found < u64::from(VERSION)
+            && is_sealed(bytes)
+        {
+            let path = path.to_path_buf();
+            return Err(IndexError::Older { path, found, supported: VERSION });
+        }
         let length = tail(0).len();
         let Some((start, end)) = bytes.len().checked_sub(length).map(|at| bytes.split_at(at))
         else {
@@ -99,6 +106,13 @@ impl<'a> Sealed<'a> {
             IndexError::damaged(self.path, offset, "a manifest", error)
         })
     }
+}
+
+/// Tells whether the checksum at the end is right, so that the manifest of an earlier format is told
+/// from a damaged one.
+fn is_sealed(bytes: &[u8]) -> bool {
+    let start = bytes.len().checked_sub(tail(0).len());
+    start.is_some_and(|start| bytes[start..] == *tail(crc32fast::hash(&bytes[..start])).as_bytes())
 }
 
 /// Turns line and column, both from 1, into an offset.

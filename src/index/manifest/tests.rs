@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES};
+use crate::index::format::{Kind, run_file};
 use std::fs;
 
 fn example() -> Manifest {
@@ -9,18 +9,13 @@ fn example() -> Manifest {
         documents,
         terms,
         postings,
+        tokens: 2 * postings,
+        first_input: 0,
+        inputs: 1,
+        deleted: None,
     };
-    let names = [
-        LENGTHS,
-        NAMES,
-        ENDS,
-        LOCATIONS,
-        "runs/000000.lexicon",
-        "runs/000000.postings",
-        "runs/000001.lexicon",
-        "runs/000001.postings",
-    ];
-    let file = |name: &&str| FileEntry { name: (*name).into(), bytes: 64, crc32: 0xabc };
+    let names = ["000000", "000001"].map(|run| Kind::OF_RUN.map(|kind| run_file(run, kind)));
+    let file = |name: &String| FileEntry { name: name.clone(), bytes: 64, crc32: 0xabc };
     Manifest {
         format: VERSION,
         generation: 7,
@@ -30,13 +25,13 @@ fn example() -> Manifest {
             documents: 5,
             terms: 4,
             postings: 9,
-            tokens: 11,
+            tokens: 18,
             skipped: [("too long".to_string(), 1)].into(),
             ..Statistics::default()
         },
         runs: vec![run("000000", 0, 3, 4, 5), run("000001", 3, 2, 3, 4)],
         inputs: vec![InputEntry { path: "a\nb".into(), ..InputEntry::default() }],
-        files: names.iter().map(file).collect(),
+        files: names.iter().flatten().map(file).collect(),
         ..Manifest::default()
     }
 }
@@ -81,8 +76,16 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
 
 #[test]
 fn foreign_and_newer_files_have_their_messages() {
-    let newer = decode("{\"format\": 3, \"generation\": 1, \"new\": []}").unwrap_err();
-    assert!(newer.to_string().contains("version 3 is newer than 2"), "{newer}");
+    let newer = decode("{\"format\": 4, \"generation\": 1, \"new\": []}").unwrap_err();
+    assert!(newer.to_string().contains("version 4 is newer than 3"), "{newer}");
+    let start = "{\n  \"format\": 2,\n  \"generation\": 1,\n  \"old\": [],\n  ";
+    let older = format!("{start}{}", tail(crc32fast::hash(start.as_bytes())));
+    let error = decode(&older).unwrap_err();
+    assert!(matches!(error, IndexError::Older { found: 2, .. }), "{error}");
+    let message = "m: format version 2 is older than 3, the only one that this program reads: \
+                   build the index again";
+    assert_eq!(error.to_string(), message);
+    assert!(matches!(decode(&older.replace("old", "odd")), Err(IndexError::Damaged { .. })));
     let foreign = decode("{\"name\": \"something else\", \"and\": \"so on\"}\n\n\n").unwrap_err();
     assert!(foreign.to_string().contains("expected \\\"checksum\\\": "), "{foreign}");
     let empty = decode("").unwrap_err();
@@ -104,7 +107,7 @@ fn unknown_members_are_named_with_their_place() {
 #[test]
 fn parts_that_do_not_agree_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
-    let changes: [fn(&mut Manifest); 14] = [
+    let changes: [fn(&mut Manifest); 17] = [
         |m| m.settings.codec = "rot13".into(),
         |m| m.settings.block_size = 256,
         |m| m.format = 0,
@@ -117,6 +120,9 @@ fn parts_that_do_not_agree_are_neither_written_nor_read() {
         |m| m.statistics.terms = 3,
         |m| m.statistics.terms = 8,
         |m| m.runs[0].postings = u64::MAX,
+        |m| m.runs[0].tokens = 1,
+        |m| m.runs[0].inputs = 2,
+        |m| m.runs[1].first_input = u32::MAX,
         |m| drop(m.files.pop()),
         |m| m.files[0].name = "/etc/passwd".into(),
     ];

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LENGTHS, LONG, padding};
+use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
@@ -15,7 +15,7 @@ const PAGE: usize = 1 << 12;
 /// The least memory that pages may be given: there is always one.
 const LEAST_BYTES: u64 = 8 * PAGE as u64;
 
-/// The codes of the documents' lengths (`score::bounds`) of one generation.
+/// The codes of the documents' lengths (`score::bounds`) of one run.
 ///
 /// Memory: a byte for each document, or what it was given; a window of a page; and 8 bytes for each
 /// document of 65,535 tokens or more.
@@ -32,13 +32,12 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Opens the lengths of a generation; about `memory_bytes` are used, if there are so many
-    /// documents.
-    pub(super) fn open(generation: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
-        let path = generation.join(LENGTHS);
-        let mut window = Window::open(&path, 2 * PAGE)?;
+    /// Opens the lengths of a run, in the file at `path`; about `memory_bytes` are used, if there are
+    /// so many documents.
+    pub(super) fn open(path: &Path, memory_bytes: u64) -> Result<Self, IndexError> {
+        let mut window = Window::open(path, 2 * PAGE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
-        let header = Header::parse(&path, Kind::Lengths, window.read(0, first)?)?;
+        let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of other length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
@@ -128,19 +127,22 @@ impl Lengths {
 mod tests {
     use super::*;
     use crate::index::documents::{DocumentsWriter, Location};
+    use crate::index::storage::Durability;
 
     #[test]
     fn lengths_are_read_with_any_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let mut table = DocumentsWriter::create(folder.path()).unwrap();
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
         let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> (docid % 32);
         let documents = 12 * PAGE as u32 + 7;
         for docid in 0..documents {
-            table.push(b"", length(docid), Location::default()).unwrap();
+            table.push(b"", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
         for (memory_bytes, places) in [(0, 8), (10 * PAGE as u64, 8), (1 << 30, 13)] {
-            let mut lengths = Lengths::open(folder.path(), memory_bytes).unwrap();
+            let mut lengths =
+                Lengths::open(&folder.path().join("runs/000000.lengths"), memory_bytes).unwrap();
             let mut codes = [0; MAX_BLOCK];
             for step in [1usize, 1000, PAGE + 1] {
                 for base in [0, 5, PAGE as u32] {
@@ -156,7 +158,7 @@ mod tests {
             assert_eq!(lengths.memory_bytes(), places * PAGE as u64);
             assert!(lengths.codes.len() as u64 <= places * PAGE as u64);
             let error = lengths.read(u64::from(documents) + PAGE as u64, &[0], &mut codes);
-            assert!(error.unwrap_err().to_string().contains("documents.lengths"));
+            assert!(error.unwrap_err().to_string().contains("000000.lengths"));
         }
     }
 }

@@ -6,14 +6,14 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
-use super::source::ListSource;
+use super::source::{Base, ListSource};
 use super::terms::TermMerge;
 use super::{
     Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
     RUN_OVERHEAD_BYTES,
 };
 use crate::index::error::IndexError;
-use crate::index::format::{lexicon_name, postings_name};
+use crate::index::format::{Kind, run_file};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::ListEncoder;
 use crate::index::manifest::RunEntry;
@@ -36,8 +36,8 @@ const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 
 /// Runs that become one.
 pub(super) struct Joint<'a> {
-    /// The generation with the lengths of the documents.
-    pub(super) from: &'a Path,
+    /// The lengths of the documents of all runs that are merged in the end, in a file.
+    pub(super) lengths: &'a Path,
     pub(super) inputs: &'a [Input],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
@@ -72,22 +72,7 @@ impl Joint<'_> {
     /// Merges the runs; removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
-        let mut documents = 0u32;
-        for Input { generation, run, .. } in self.inputs {
-            let joined = documents.checked_add(run.documents);
-            let end = joined.and_then(|documents| first_docid.checked_add(documents));
-            let (Some(joined), Some(_)) = (joined, end) else {
-                return Err(IndexError::refused(
-                    generation,
-                    "runs have at most 2^32 - 1 documents",
-                ));
-            };
-            if run.first_docid != first_docid + documents {
-                let reason = format!("run {} does not follow the run before it", run.name);
-                return Err(IndexError::refused(generation, reason));
-            }
-            documents = joined;
-        }
+        let documents = self.inputs.iter().map(Input::documents).sum();
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
         writer = writer.coded_as(self.merging.form);
         let runs = self.inputs.len().max(1) as u64;
@@ -95,7 +80,7 @@ impl Joint<'_> {
         match self.merging.threads.min(usize::try_from(affordable).unwrap_or(usize::MAX)) {
             0 | 1 => {
                 let memory = self.memory_bytes;
-                let mut lengths = Lengths::open(self.from, memory / LENGTHS_SHARE)?;
+                let mut lengths = Lengths::open(self.lengths, memory / LENGTHS_SHARE)?;
                 let memory = memory.saturating_sub(lengths.memory_bytes());
                 let all = 0..TRIE_COLLECTIONS as u16;
                 self.merge_part(all, memory, &mut lengths, |chunk| write(&mut writer, &chunk))?;
@@ -103,10 +88,10 @@ impl Joint<'_> {
             threads => self.merge_parts(threads, &mut writer)?,
         }
         let merged = writer.finish(first_docid, documents)?;
-        for Input { generation, run, remove } in self.inputs {
+        for Input { generation, run, remove, .. } in self.inputs {
             if *remove {
-                storage::remove_file(&generation.join(lexicon_name(&run.name)))?;
-                storage::remove_file(&generation.join(postings_name(&run.name)))?;
+                storage::remove_file(&generation.join(run_file(&run.name, Kind::Lexicon)))?;
+                storage::remove_file(&generation.join(run_file(&run.name, Kind::Postings)))?;
             }
         }
         Ok(merged)
@@ -122,8 +107,8 @@ impl Joint<'_> {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let _on_panic = OnPanic(&queue);
-                    let result =
-                        Lengths::open(self.from, memory / LENGTHS_SHARE).and_then(|mut lengths| {
+                    let result = Lengths::open(self.lengths, memory / LENGTHS_SHARE).and_then(
+                        |mut lengths| {
                             let windows = memory.saturating_sub(lengths.memory_bytes());
                             while let Some(part) = queue.claim() {
                                 let collections = parts[part].clone();
@@ -135,7 +120,8 @@ impl Joint<'_> {
                                 queue.end(part, &seen);
                             }
                             Ok(())
-                        });
+                        },
+                    );
                     if let Err(error) = result {
                         queue.fail(error);
                     }
@@ -154,7 +140,7 @@ impl Joint<'_> {
     fn cut(&self, parts: usize) -> Result<Vec<Range<u16>>, IndexError> {
         let mut weights = vec![0u64; TRIE_COLLECTIONS];
         for Input { generation, run, .. } in self.inputs {
-            let path = generation.join(lexicon_name(&run.name));
+            let path = generation.join(run_file(&run.name, Kind::Lexicon));
             let starts = LexiconStream::open(&path, 0)?.collection_starts()?;
             for (weight, start) in weights.iter_mut().zip(starts.windows(2)) {
                 *weight = weight.saturating_add(start[1].saturating_sub(start[0]));
@@ -186,14 +172,14 @@ impl Joint<'_> {
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
-        let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
+        let first = self.inputs.first().map_or(0, |input| input.base);
         let (mut streams, mut lists) = (Vec::new(), Vec::new());
-        for Input { generation, run, .. } in self.inputs {
+        for Input { generation, run, deletions, base, .. } in self.inputs {
             let lexicon_window = (share / LEXICON_SHARE) as usize;
             let postings_window = (share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES) as usize;
-            let path = generation.join(lexicon_name(&run.name));
+            let path = generation.join(run_file(&run.name, Kind::Lexicon));
             let stream = LexiconStream::open_part(&path, lexicon_window, collections.clone())?;
-            let base = (first_docid, run.first_docid - first_docid);
+            let base = Base::new(first, base - first, deletions.clone());
             lists.push(ListSource::open(generation, run, &stream, base, postings_window)?);
             streams.push(stream);
         }
@@ -216,6 +202,10 @@ impl Joint<'_> {
                 })?;
                 terms.advance()?;
             }
+            // All of its documents may have been left out.
+            if encoder.df() == 0 {
+                continue;
+            }
             let (df, bytes) = encoder.finish();
             let (collection, suffix) = terms.taken();
             let end = encoder.payload().len();
@@ -237,7 +227,7 @@ impl Joint<'_> {
             for (offset, expected, found) in [(16, terms, run.terms), (40, postings, run.postings)]
             {
                 if expected != found {
-                    let path = generation.join(lexicon_name(&run.name));
+                    let path = generation.join(run_file(&run.name, Kind::Lexicon));
                     return Err(IndexError::damaged(&path, offset, expected, found));
                 }
             }
@@ -250,13 +240,13 @@ impl Joint<'_> {
 fn write(writer: &mut RunWriter, chunk: &Chunk) -> Result<(), IndexError> {
     let (mut at, mut suffixes) = (0, &chunk.suffixes[..]);
     for list in &chunk.ended {
-        writer.list_bytes(&chunk.payload[at..list.end])?;
+        let bytes = &chunk.payload[at..list.end];
         at = list.end;
         let (suffix, rest) = suffixes.split_at(usize::from(list.suffix_bytes));
         suffixes = rest;
-        writer.end_list(list.collection, suffix, list.df, list.bytes)?;
+        writer.end_list(list.collection, suffix, list.df, list.bytes, bytes)?;
     }
-    writer.list_bytes(&chunk.payload[at..])
+    writer.list_part(&chunk.payload[at..])
 }
 
 /// Chunks on their way from the threads to the writer.

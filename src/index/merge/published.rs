@@ -1,17 +1,16 @@
-//! How are the runs of a published index merged? Into a new generation, which shares the documents'
-//! files with the old one.
+//! How are the runs of a published index merged? Into one run of a new generation.
 
 #![forbid(unsafe_code)]
 
 use super::{Merging, merge_runs};
 use crate::index::error::IndexError;
-use crate::index::format::{ENDS, LENGTHS, LOCATIONS, NAMES, check_length};
+use crate::index::format::{Kind, check_length};
 use crate::index::generation::read_manifest;
 use crate::index::list::{Form, ListCodec};
-use crate::index::manifest::{Manifest, find_file};
+use crate::index::manifest::Manifest;
 use crate::index::map::check_crc;
 use crate::index::publish::{IndexLock, current};
-use crate::index::storage::{self, Stop};
+use crate::index::storage::Stop;
 use crate::index::window::checksum;
 use std::path::Path;
 
@@ -21,7 +20,8 @@ const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// There is one run at most, coded as it should be: nothing was to do.
+    /// There is one run at most, coded as it should be and without deleted documents: nothing was to
+    /// do.
     Nothing,
     /// The runs were merged.
     Runs {
@@ -74,7 +74,8 @@ pub fn merge_index(
     let old = read_manifest(&from)?;
     let form = recode.form(old.settings.form().unwrap_or_default())?;
     let is_coded_so = old.settings.form() == Some(form);
-    if old.runs.len() <= 1 && is_coded_so || old.runs.is_empty() {
+    let is_whole = old.runs.iter().all(|run| run.deleted.is_none());
+    if old.runs.len() <= 1 && is_coded_so && is_whole || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
     let (threads, stop) = (workers.max(1) as usize, stop.clone());
@@ -95,6 +96,11 @@ fn merge_generation(
     merging: &Merging,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
+        let unknown = [Kind::Scores, Kind::Positions].map(Kind::extension);
+        if let Some(kind) = unknown.iter().find(|kind| file.name.ends_with(**kind)) {
+            let reason = format!("this program cannot merge the {kind} of runs");
+            return Err(IndexError::refused(&from.join(&file.name), reason));
+        }
         let path = from.join(&file.name);
         let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
         check_length(&path, bytes, Some(file.bytes))?;
@@ -102,13 +108,8 @@ fn merge_generation(
     }
 
     let (number, to) = lock.next_generation()?;
-    let mut files = Vec::new();
-    for name in [LENGTHS, NAMES, ENDS, LOCATIONS] {
-        storage::link_or_copy(&from.join(name), &to.join(name))?;
-        files.push(find_file(&old.files, from, name)?.clone());
-    }
-    let (run, more) = merge_runs(from, &old.runs, &to, 0, merging)?;
-    files.extend(more);
+    let (run, mut files) = merge_runs(from, &old.runs, &to, 0, merging)?;
+    files.sort_by(|a, b| a.name.cmp(&b.name));
     let mut manifest = Manifest {
         generation: number,
         created: Manifest::now(),

@@ -3,8 +3,9 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
+use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, POSTINGS_SLACK, postings_name};
+use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
@@ -14,6 +15,7 @@ use crate::index::manifest::RunEntry;
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::index::window::Window;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of the windows on the arrays of a long list.
 const ARRAY_WINDOW_BYTES: usize = 4 << 10;
@@ -37,17 +39,15 @@ pub(super) struct ListSource {
 }
 
 impl ListSource {
-    /// Opens the postings of a run. `first` is the docid of the merged run's first document, and
-    /// `documents` are how many that has before those of this run.
+    /// Opens the postings of a run, whose documents stand as `base` says.
     pub(super) fn open(
         generation: &Path,
         run: &RunEntry,
         lexicon: &LexiconStream,
-        (first, documents): (u32, u32),
+        base: Base,
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
-        let base = Base { first, documents, codes: [0; MAX_BLOCK] };
-        let path = generation.join(postings_name(&run.name));
+        let path = generation.join(run_file(&run.name, Kind::Postings));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = Window::open(&path, window_bytes)?;
         let length = payload.length();
@@ -251,16 +251,27 @@ impl OpenSegment {
 
 /// Where the documents of a run stand.
 #[derive(Debug)]
-struct Base {
-    /// Docid of the first document of the merged run.
+pub(super) struct Base {
+    /// Place of the first document of the merged run among the lengths.
     first: u32,
     /// Documents of the merged run before those of this run.
     documents: u32,
-    /// Room for the codes of lengths.
+    /// Documents of this run that are left out.
+    deletions: Option<Arc<Deletions>>,
+    /// Room for the codes of lengths, and for the postings of other documents.
     codes: [u8; MAX_BLOCK],
+    docids: [u32; MAX_BLOCK],
+    tfs: [u32; MAX_BLOCK],
 }
 
 impl Base {
+    /// `first` is the place of the merged run's first document among the lengths, and `documents` are
+    /// how many that has before those of this run.
+    pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
+        let (docids, tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }
+    }
+
     #[inline]
     fn push(
         &mut self,
@@ -269,6 +280,15 @@ impl Base {
         lengths: &mut Lengths,
         encoder: &mut ListEncoder,
     ) -> Result<(), IndexError> {
+        let (mut docids, mut tfs) = (docids, tfs);
+        if let Some(deletions) = &self.deletions {
+            let mut count = 0;
+            for (&docid, &tf) in docids.iter().zip(tfs).filter(|of| !deletions.contains(*of.0)) {
+                (self.docids[count], self.tfs[count]) = (docid - deletions.before(docid), tf);
+                count += 1;
+            }
+            (docids, tfs) = (&self.docids[..count], &self.tfs[..count]);
+        }
         let first = u64::from(self.first) + u64::from(self.documents);
         lengths.read(first, docids, &mut self.codes)?;
         // Sums are below the documents of all runs together, which fit a u32.

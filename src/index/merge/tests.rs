@@ -1,5 +1,5 @@
 use super::lengths::Lengths;
-use super::source::ListSource;
+use super::source::{Base, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location};
@@ -8,7 +8,7 @@ use crate::index::lexicon::{LexiconStream, LexiconWriter};
 use crate::index::list::{Form, ListEncoder};
 use crate::index::publish::current;
 use crate::index::run::RunWriter;
-use crate::index::testing::{Noise, build, collection, write_documents, write_run, write_runs};
+use crate::index::testing::{Noise, build, collection, write_run, write_runs};
 use crate::score::bounds::code_below;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -60,7 +60,6 @@ proptest! {
         let collection = collection(seed, documents, vocabulary);
         let (one, many) = (generation(), generation());
         let (expected, _) = write_run(one.path(), 0, 0, &collection);
-        write_documents(many.path(), &collection);
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
         let distinct: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
@@ -151,23 +150,23 @@ proptest! {
         };
         let (_, bytes, payload) = write(0);
         let (_, _, expected) = write(base);
-        writer.list_bytes(&payload).unwrap();
-        writer.end_list(0, b"x", df, bytes).unwrap();
+        writer.end_list(0, b"x", df, bytes, &payload).unwrap();
         let (run, _) = writer.finish(0, docid).unwrap();
         // Documents before those of the merged run, those of runs before, and those of this run.
-        let mut table = DocumentsWriter::create(folder.path()).unwrap();
+        let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
         for _ in 0..7 + base {
-            table.push(b"", 1, Location::default()).unwrap();
+            table.push(b"", 1, Location::default(), 0).unwrap();
         }
         for docid in 0..docid {
-            table.push(b"", length(docid), Location::default()).unwrap();
+            table.push(b"", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        let mut lengths = Lengths::open(folder.path(), 0).unwrap();
+        let path = folder.path().join(run_file(&run.name, Kind::Lengths));
+        let mut lengths = Lengths::open(&path, 0).unwrap();
 
-        let path = folder.path().join(lexicon_name(&run.name));
+        let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
-        let mut source = ListSource::open(folder.path(), &run, &lexicon, (7, base), 0).unwrap();
+        let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
         source.append(lexicon.term().list, &mut lengths, &mut encoder, |payload| {
@@ -184,14 +183,15 @@ proptest! {
 fn runs_must_follow_each_other() {
     let folder = generation();
     let collection = collection(1, 30, 50);
-    write_documents(folder.path(), &collection);
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
+    let before = files(folder.path());
     runs.swap(0, 1);
     let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
     let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
+    assert!(files(folder.path()) == before, "nothing was written or removed");
     assert!(error.to_string().contains("2^32"), "{error}");
 }
 
@@ -202,7 +202,6 @@ fn damaged_runs_give_errors_and_no_panic() {
     for terms in &mut documents {
         terms.insert("common".into(), 100_000);
     }
-    write_documents(from.path(), &documents);
     let (runs, _) = write_runs(from.path(), &documents, &[300]);
     let mut errors = [0; 2];
     for name in ["runs/000000.lexicon", "runs/000001.postings"] {
@@ -270,7 +269,7 @@ fn damage_is_not_merged() {
     let folder = tempfile::tempdir().unwrap();
     build(folder.path(), &collection(6, 100, 50), &[50]);
     let live = current(folder.path()).unwrap().unwrap();
-    for name in ["documents.names", "runs/000000.lexicon", "runs/000001.postings"] {
+    for name in ["runs/000000.names", "runs/000000.lexicon", "runs/000001.postings"] {
         let path = live.join(name);
         let good = fs::read(&path).unwrap();
         let mut bytes = good.clone();

@@ -2,10 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, lexicon_name, postings_name};
+use crate::index::format::{HEADER_BYTES, Kind, run_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{Layout, ListView};
 use crate::index::manifest::{RunEntry, Settings, find_file};
@@ -22,13 +24,16 @@ pub struct Run {
     lexicon: Lexicon,
     postings: Map,
     header: PostingsHeader,
+    pages: Pages,
     first_docid: u32,
     documents: u32,
+    deletions: Option<Deletions>,
 }
 
 impl Run {
-    /// Maps the run `entry` in the folder of a generation. Verifies the checksum of the lexicon, and
-    /// with `verify` that of the postings too, by the manifest's `files`.
+    /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of the
+    /// lexicon and of the deletions, and with `verify` that of the postings too, by the manifest's
+    /// `files`.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
@@ -38,32 +43,44 @@ impl Run {
         files: &[FileEntry],
         verify: bool,
     ) -> Result<Self, IndexError> {
-        let lexicon =
-            Lexicon::open(generation, find_file(files, generation, &lexicon_name(&entry.name))?)?;
-        let run = Self::assemble(generation, entry, lexicon)?;
+        let lexicon = Lexicon::open(
+            generation,
+            find_file(files, generation, &run_file(&entry.name, Kind::Lexicon))?,
+        )?;
+        let mut run = Self::assemble(generation, entry, lexicon)?;
+        if entry.deleted.is_some() {
+            let name = run_file(&entry.name, Kind::Deletions);
+            let file = find_file(files, generation, &name)?;
+            run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
+        }
         if verify {
-            let file = find_file(files, generation, &postings_name(&entry.name))?;
+            let file = find_file(files, generation, &run_file(&entry.name, Kind::Postings))?;
             run.postings.verify(file.bytes, file.crc32)?;
         }
         Ok(run)
     }
 
-    /// Maps a run and reads no more than its headers.
+    /// Maps the lists of a run and reads no more than headers and deletions.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
     pub fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
-        let path = generation.join(lexicon_name(&entry.name));
-        Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
+        let path = generation.join(run_file(&entry.name, Kind::Lexicon));
+        let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
+        let open = |_| Deletions::open(generation, entry, None);
+        run.deletions = entry.deleted.map(open).transpose()?;
+        Ok(run)
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
-        let postings = Map::open(&generation.join(postings_name(&entry.name)))?;
+        let postings = Map::open(&generation.join(run_file(&entry.name, Kind::Postings)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
         let (first_docid, documents) = (entry.first_docid, entry.documents);
-        Ok(Self { lexicon, postings, header, first_docid, documents })
+        let pages = Pages::new(&header);
+        let deletions = None;
+        Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
     }
 
     /// Makes sure that the lists are coded as the manifest says.
@@ -107,7 +124,8 @@ impl Run {
         }
     }
 
-    /// Returns the list that an entry of the lexicon describes.
+    /// Returns the list that an entry of the lexicon describes. The first time that a list is asked
+    /// for, the checksums of the pages in which it lies are verified.
     ///
     /// # Errors
     /// `Damaged`, `List`.
@@ -124,9 +142,18 @@ impl Run {
             let expected = format!("a list of at most {} postings", self.documents);
             return Err(IndexError::damaged(self.postings_path(), start, expected, term.df));
         }
+        // A list of no bytes is refused below.
+        if term.bytes > 0 {
+            self.pages.verify(&self.postings, &self.header, (start, term.bytes))?;
+        }
         // All that follows belongs to the view, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))
             .map_err(IndexError::list(self.postings_path(), start))
+    }
+
+    /// Returns the bytes between two places, counted from the first list.
+    pub(crate) fn list_bytes(&self, from: u64, to: u64) -> Result<&[u8], IndexError> {
+        self.postings.slice(HEADER_BYTES as u64 + from, to.saturating_sub(from))
     }
 
     /// Returns the docid of the run's first document; docids of its lists count from there.
@@ -139,6 +166,22 @@ impl Run {
     #[inline]
     pub fn documents(&self) -> u32 {
         self.documents
+    }
+
+    /// Returns which documents the generation leaves out, if there are any.
+    #[inline]
+    pub fn deletions(&self) -> Option<&Deletions> {
+        self.deletions.as_ref()
+    }
+
+    /// Returns how many documents of the generation have a term: the postings of its list without
+    /// those of deleted documents.
+    #[inline]
+    pub fn live_df(&self, term: &TermEntry) -> u32 {
+        match &self.deletions {
+            None => term.df,
+            Some(deletions) => term.df.saturating_sub(deletions.of_list(term)),
+        }
     }
 
     /// Returns the run's lexicon.

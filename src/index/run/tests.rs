@@ -1,4 +1,6 @@
 use super::*;
+use crate::index::documents::DocumentsWriter;
+use crate::index::error::IndexError;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use std::fs;
@@ -12,13 +14,15 @@ fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
             encoder.push(docid, 1 + docid % 3, 5);
         }
         let (df, bytes) = encoder.finish();
-        // In two parts, as a merge writes long lists.
+        // In parts, as a merge writes long lists.
         let payload = encoder.payload();
-        let (head, tail) = payload.split_at(payload.len() / 2);
-        writer.list_bytes(head).unwrap();
-        writer.list_bytes(tail).unwrap();
+        let parts = if df >= 128 { payload.len() / 2 } else { 0 };
+        let (head, tail) = payload.split_at(parts);
+        let (a, b) = head.split_at(head.len() / 2);
+        writer.list_part(a).unwrap();
+        writer.list_part(b).unwrap();
+        writer.end_list(collection, suffix.as_bytes(), df, bytes, tail).unwrap();
         payload.clear();
-        writer.end_list(collection, suffix.as_bytes(), df, bytes).unwrap();
     }
     writer.finish(40, 300).unwrap()
 }
@@ -48,37 +52,73 @@ fn lists_must_be_as_long_as_said() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
     let mut writer = RunWriter::create(folder.path(), 0).unwrap();
-    writer.list_bytes(&[0]).unwrap();
-    writer.end_list(0, b"a", 1, 2).unwrap_err();
+    writer.end_list(0, b"a", 1, 2, &[0]).unwrap_err();
     writer.finish(0, 1).unwrap_err();
+    let mut writer = RunWriter::create(folder.path(), 1).unwrap();
+    writer.list_part(&[0]).unwrap();
+    let error = writer.end_list(0, b"a", 127, 2, &[0]).unwrap_err().to_string();
+    assert!(error.contains("in parts"), "{error}");
+}
+
+/// What is in the lists of the run of [`write`], as far as they can be read.
+fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
+    let mut found = Vec::new();
+    for (collection, suffix) in [(0u16, "x"), (11, ""), (11, "b")] {
+        let list = run.find(collection, suffix.as_bytes())?.expect("the lexicon has it");
+        let wrong = |error| IndexError::list(run.postings_path(), 0)(error);
+        let columns = &mut Columns::default();
+        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        for i in 0..list.full_blocks() {
+            list.decode_block(i, run.documents(), columns, &mut docids).map_err(wrong)?;
+            list.decode_tfs(i, columns, &mut tfs).map_err(wrong)?;
+            found.extend(docids.into_iter().zip(tfs));
+        }
+        let count = list.decode_tail(run.documents(), &mut docids, &mut tfs).map_err(wrong)?;
+        found.extend(docids.into_iter().zip(tfs).take(count));
+    }
+    Ok(found)
 }
 
 #[test]
-fn every_flipped_bit_is_found_with_verify_and_none_panics() {
+fn lists_with_a_full_block_begin_on_sixteen_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let (entry, files) = write(folder.path());
+    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    let offset =
+        |c, suffix: &str| run.lexicon().find(c, suffix.as_bytes()).unwrap().unwrap().offset;
+    let (x, one, b) = (offset(0, "x"), offset(11, ""), offset(11, "b"));
+    assert!(x == 0 && b % 16 == 0 && b > one + 1, "{x} {one} {b}");
+    let list = run.find(11, b"b").unwrap().unwrap();
+    let block = list.bytes_of(&list.block(0).unwrap());
+    assert_eq!(block.as_ptr() as usize % 16, 0);
+}
+
+#[test]
+fn a_flipped_bit_is_an_error_or_makes_no_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let (entry, files) = write(folder.path());
+    let good = read(&Run::open(folder.path(), &entry, &files, true).unwrap()).unwrap();
     let path = folder.path().join("runs/000003.postings");
-    let good = fs::read(&path).unwrap();
-    let mut silent = 0;
-    for bit in 0..8 * good.len() {
-        let mut bytes = good.clone();
+    let bytes = fs::read(&path).unwrap();
+    let mut harmless = 0;
+    for bit in 0..8 * bytes.len() {
+        let mut bytes = bytes.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         fs::remove_file(&path).unwrap();
         fs::write(&path, &bytes).unwrap();
         Run::open(folder.path(), &entry, &files, true).unwrap_err();
         let Ok(run) = Run::open(folder.path(), &entry, &files, false) else { continue };
-        for (collection, suffix) in [(0u16, "x"), (11, ""), (11, "b")] {
-            let Ok(list) = run.find(collection, suffix.as_bytes()) else { continue };
-            let (list, mut block) = (list.unwrap(), [0; BLOCK]);
-            for i in 0..list.full_blocks() {
-                let columns = &mut Columns::default();
-                let _ = list.decode_block(i, run.documents(), columns, &mut block);
-            }
-            let _ = list.decode_tail(run.documents(), &mut block, &mut [0; BLOCK]);
-            silent += 1;
+        if let Ok(found) = read(&run) {
+            assert!(found == good, "bit {bit}");
+            harmless += 1;
         }
+        // What was found damaged stays so.
+        assert!(read(&run).is_ok_and(|found| found == good) || read(&run).is_err());
     }
-    assert!(silent > 0, "only the headers were damaged");
+    assert!((8 * 64..8 * 80).contains(&harmless), "{harmless} bits of slack and padding");
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    let (path, good) = (path, bytes);
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, &good[..length]).unwrap();
@@ -92,7 +132,11 @@ fn a_run_of_nothing_can_be_read() {
     fs::create_dir(folder.path().join("runs")).unwrap();
     let scratch = Durability::Scratch;
     let writer = RunWriter::create_with(folder.path(), 0, scratch).unwrap();
-    let (entry, files) = writer.finish(0, 0).unwrap();
+    let (mut entry, mut files) = writer.finish(0, 0).unwrap();
+    sync_run(folder.path(), &entry).unwrap_err();
+    let documents = DocumentsWriter::create(folder.path(), 0, scratch, 7).unwrap();
+    let documents = documents.finish().unwrap();
+    documents.complete(folder.path(), &mut entry, &mut files).unwrap();
     sync_run(folder.path(), &entry).unwrap();
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{Header, Kind, POSTINGS_SLACK, lexicon_name, postings_name, run_name};
+use crate::index::format::{Header, Kind, POSTINGS_SLACK, list_start, run_file, run_name};
 use crate::index::lexicon::LexiconWriter;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
@@ -18,8 +18,9 @@ pub struct RunWriter {
     number: u32,
     lexicon: LexiconWriter,
     postings: StorageFile,
-    /// Where the current list begins among the lists.
+    /// Where the current list begins among the lists, if one has begun and not ended.
     list_start: u64,
+    in_list: bool,
     form: Form,
 }
 
@@ -43,31 +44,49 @@ impl RunWriter {
         durability: Durability,
     ) -> Result<Self, IndexError> {
         let name = run_name(number);
-        let lexicon = LexiconWriter::create(generation, &lexicon_name(&name), durability)?;
-        let postings = StorageFile::create(generation, &postings_name(&name), durability)?;
-        Ok(Self { number, lexicon, postings, list_start: 0, form: Form::BP128 })
+        let lexicon =
+            LexiconWriter::create(generation, &run_file(&name, Kind::Lexicon), durability)?;
+        let postings = run_file(&name, Kind::Postings);
+        let postings = StorageFile::create(generation, &postings, durability)?.with_sums();
+        let (list_start, in_list, form) = (0, false, Form::BP128);
+        Ok(Self { number, lexicon, postings, list_start, in_list, form })
     }
 
     /// Says that the lists are coded so; if nothing is said, with bp128 in blocks of 128.
     pub fn coded_as(mut self, form: Form) -> Self {
+        self.lexicon = self.lexicon.with_blocks_of(form.block_len());
         self.form = form;
         self
     }
 
-    /// Appends bytes to the current list, which may come in any number of parts.
+    /// Appends a part of a list that goes on behind it: only lists with a full block come in parts,
+    /// and parts are of full blocks.
     ///
     /// # Errors
     /// `Storage`.
     #[inline]
-    pub fn list_bytes(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+    pub fn list_part(&mut self, bytes: &[u8]) -> Result<(), IndexError> {
+        if !self.in_list && !bytes.is_empty() {
+            self.begin_list(u32::MAX)?;
+        }
         self.postings.write(bytes)
     }
 
-    /// Ends the current list: says which term it belongs to, and how many postings and bytes it has.
+    /// Begins a list of `df` postings, or of more than a block.
+    fn begin_list(&mut self, df: u32) -> Result<(), IndexError> {
+        let end = self.postings.body_bytes();
+        // A file that long cannot have been written.
+        self.list_start = list_start(end, df, self.form.block_len() as u32).unwrap_or(end);
+        self.in_list = true;
+        self.postings.fill(self.list_start)
+    }
+
+    /// Ends a list with the bytes that are left of it: says which term it belongs to, and how many
+    /// postings and bytes it has in all.
     ///
     /// # Errors
-    /// `Refused` if other than `bytes` bytes came, and for what
-    /// [`LexiconWriter::term`] refuses; `Storage`.
+    /// `Refused` if other than `bytes` bytes came, or parts of a list without a full block, and for
+    /// what [`LexiconWriter::term`] refuses; `Storage`.
     #[inline]
     pub fn end_list(
         &mut self,
@@ -75,20 +94,29 @@ impl RunWriter {
         suffix: &[u8],
         df: u32,
         bytes: u64,
+        rest: &[u8],
     ) -> Result<(), IndexError> {
-        let end = self.postings.body_bytes();
-        if end - self.list_start != bytes {
-            let came = end - self.list_start;
+        if !self.in_list {
+            self.begin_list(df)?;
+        } else if (df as usize) < self.form.block_len() {
+            let reason = "a list without a full block came in parts";
+            return Err(IndexError::refused(self.postings.path(), reason));
+        }
+        self.postings.write(rest)?;
+        let came = self.postings.body_bytes() - self.list_start;
+        if came != bytes {
             let reason = format!("a list of {bytes} bytes came as {came} bytes");
             return Err(IndexError::refused(self.postings.path(), reason));
         }
         self.lexicon.term(collection, suffix, df, bytes)?;
-        self.list_start = end;
+        self.in_list = false;
         Ok(())
     }
 
     /// Writes what is left and syncs both files, if they have to last. The run covers `documents`
-    /// documents from `first_docid` on. Returns its entry and those of its files.
+    /// documents from `first_docid` on. Returns its entry, which
+    /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes, and those of its
+    /// files.
     ///
     /// # Errors
     /// `Refused` if a list has not ended; `Storage`.
@@ -98,19 +126,26 @@ impl RunWriter {
         documents: u32,
     ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let list_bytes = self.postings.body_bytes();
-        if list_bytes != self.list_start {
+        if self.in_list {
             return Err(IndexError::refused(self.postings.path(), "the last list has not ended"));
         }
         let (terms, postings) = (self.lexicon.terms(), self.lexicon.postings());
+        let sums = self.postings.end_sums()?;
         self.postings.pad()?;
         self.postings.write(&[0; POSTINGS_SLACK as usize])?;
+        sums.map_or(Ok(()), |sums| sums.pour(&mut self.postings))?;
+        self.postings.pad()?;
         let [codec, block_len] = self.form.numbers();
         let header = Header {
             kind: Kind::Postings,
             values: [terms, postings, list_bytes, codec, block_len],
+            last: 0,
         };
         let files = vec![self.lexicon.finish()?, self.postings.finish(header)?];
         let name = run_name(self.number);
-        Ok((RunEntry { name, first_docid, documents, terms, postings }, files))
+        Ok((
+            RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() },
+            files,
+        ))
     }
 }

@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(folder.path().join("spill").exists(), expected.len() > limit);
             let mut to = StorageFile::create(folder.path(), "to", Durability::Scratch).unwrap();
             spill.pour(&mut to).unwrap();
-            to.finish(Header { kind: Kind::Ends, values: [0; 5] }).unwrap();
+            to.finish(Header { kind: Kind::Ends, values: [0; 5], last: 0 }).unwrap();
             assert!(!folder.path().join("spill").exists());
             assert_eq!(std::fs::read(folder.path().join("to")).unwrap()[64..], expected);
         }

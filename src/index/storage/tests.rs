@@ -2,7 +2,7 @@ use super::*;
 use crate::index::format::Kind;
 
 fn header() -> Header {
-    Header { kind: Kind::Names, values: [1, 2, 3, 0, 0] }
+    Header { kind: Kind::Names, values: [1, 2, 3, 0, 0], last: 0 }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::codec::level::level;
+use crate::cpu::level;
 use crate::query::top_k::Hit;
 use crate::score::bm25::Bm25;
 

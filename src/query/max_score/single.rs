@@ -44,7 +44,7 @@ pub(super) fn search(
     };
     // Each block has a document at least, and most have one that is near its bound.
     let first = top.k().min(mosts.len() / 4);
-    if first > 0 && top.threshold() == f32::NEG_INFINITY {
+    if first > 0 && top.threshold() <= 0.0 {
         best.clear();
         best.extend(0..mosts.len() as u32);
         best.select_nth_unstable_by(first, |&a, &b| {

@@ -14,12 +14,13 @@
 //! are skipped by score.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::{Mode, QueryTerm, Searcher, Settings, Shared, recycle};
+use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
-use crate::index::lexicon::TermEntry;
 use crate::index::list::ListView;
-use crate::query::top_k::{Hit, TopK};
+use crate::query::plan::Plan;
+use crate::query::wanted::Stage;
 
 /// How queries are cut.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,21 +52,16 @@ const POSTING_NS: f64 = 1.5;
 /// What a task of an OR query should take.
 const OR_TASK_NS: f64 = 15_000.0;
 
-/// A query that was cut, for any number of searchers of the same index.
+/// A stage of a query that was cut, for any number of searchers.
 #[derive(Debug)]
 pub struct Cut {
-    /// `And` or `Or`.
-    mode: Mode,
-    strings: String,
-    terms: Vec<QueryTerm>,
-    weights: Vec<f32>,
-    /// The terms' lists, run by run.
-    lists: Vec<Option<TermEntry>>,
+    plan: Arc<Plan>,
+    stage: Stage,
     /// Of each run with tasks, its number and the number of the first task behind it.
     runs: Vec<(usize, usize)>,
     /// Of each task, the docids that its hits are among, counted from the run's first.
     docids: Vec<Range<u32>>,
-    /// Of each task of an AND query, the blocks of each term's list.
+    /// Of each task that looks for all terms, the blocks of each term's list.
     blocks: Vec<Range<u32>>,
     cost_ns: f64,
 }
@@ -81,14 +77,14 @@ impl Cut {
         self.cost_ns
     }
 
-    /// Which documents the tasks look for: `And` or `Or`.
-    pub fn mode(&self) -> Mode {
-        self.mode
+    /// The query.
+    pub fn plan(&self) -> &Arc<Plan> {
+        &self.plan
     }
 
-    /// Distinct terms of the query.
-    pub fn terms(&self) -> usize {
-        self.terms.len()
+    /// What the tasks look for.
+    pub fn stage(&self) -> Stage {
+        self.stage
     }
 
     /// The blocks of each term's list that a task of an AND query looks at.
@@ -97,13 +93,8 @@ impl Cut {
     ///
     /// If there is no such task, or this is an OR query.
     pub fn blocks(&self, task: usize) -> &[Range<u32>] {
-        &self.blocks[task * self.terms.len()..][..self.terms.len()]
-    }
-
-    /// The list of each term in the first run.
-    #[cfg(test)]
-    pub(super) fn lists(&self) -> impl Iterator<Item = TermEntry> {
-        self.lists.iter().take(self.terms.len()).flatten().copied()
+        let terms = self.plan.terms().len();
+        &self.blocks[task * terms..][..terms]
     }
 
     /// The end of the tasks that may be done together with this one.
@@ -121,59 +112,36 @@ impl Cut {
 #[derive(Debug)]
 pub enum Begun {
     /// It was answered: [`Searcher::hits`] has the hits.
-    Answered {
-        /// Whether any of its terms is in the index.
-        known: bool,
-    },
-    /// It was cut. AND+OR was cut for AND; if the tasks find fewer than k documents,
-    /// [`Searcher::begin`] has to be asked for OR.
+    Answered,
+    /// A stage of it was cut. When all tasks are done, [`Stage::next`] says whether another has to be
+    /// begun.
     Cut(Cut),
 }
 
 impl Searcher {
-    /// Answers a query if that is soon done, and cuts it into tasks if not.
+    /// Answers a query from `stage` on if that is soon done, and cuts it into tasks if not.
     ///
     /// # Errors
     /// When the index is damaged.
     pub fn begin(
         &mut self,
-        text: &str,
-        mode: Mode,
+        plan: &Arc<Plan>,
+        stage: Stage,
         cutting: &Cutting,
     ) -> Result<Begun, IndexError> {
-        let (shared, share) = (self.shared.clone(), self.share.clone());
-        let lists = self.look_up(&shared, &share, text)?;
-        let begun = self.begin_with(&shared, &lists, mode, cutting);
-        self.lists = recycle(lists);
-        begun
-    }
-
-    fn begin_with<'a>(
-        &mut self,
-        shared: &'a Shared,
-        lists: &[Option<ListView<'a>>],
-        mode: Mode,
-        cutting: &Cutting,
-    ) -> Result<Begun, IndexError> {
-        let known = self.is_known();
-        let first = if mode == Mode::Or { Mode::Or } else { Mode::And };
-        let all_known = self.dfs.iter().all(|&df| df > 0);
-        if known
-            && (all_known || first == Mode::Or)
-            && let Some(cut) = self.cut(shared, lists, first, cutting)?
-        {
-            return Ok(Begun::Cut(cut));
-        }
-        self.answer(shared, lists, first)?;
-        if mode == Mode::AndOr && self.hits.len() < shared.settings.k {
-            return self.begin_with(shared, lists, Mode::Or, cutting);
-        }
-        Ok(Begun::Answered { known })
-    }
-
-    /// The hits of the query that was answered last, or of the tasks that were done last.
-    pub fn hits(&self) -> &[Hit] {
-        &self.hits
+        self.with_lists(plan, |searcher, share, lists| {
+            let mut stage = Some(stage);
+            while let Some(now) = stage {
+                if plan.may_find(now)
+                    && let Some(cut) = cut(plan, lists, now, cutting)
+                {
+                    return Ok(Begun::Cut(cut));
+                }
+                searcher.find(plan, share, lists, now)?;
+                stage = now.next(plan.wanted(), searcher.hits.len());
+            }
+            Ok(Begun::Answered)
+        })
     }
 
     /// Does some tasks, which are neighbours and of one run. Hits with scores below `floor` are left
@@ -187,19 +155,18 @@ impl Searcher {
     ///
     /// If there are no such tasks, or they are of several runs.
     pub fn work(&mut self, cut: &Cut, tasks: Range<usize>, floor: f32) -> Result<(), IndexError> {
-        let (shared, share) = (self.shared.clone(), self.share.clone());
+        let (plan, share) = (&*cut.plan, self.share_of(&cut.plan));
         let (number, end) = cut.run_of(tasks.start);
         assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
-        let run = &shared.generation.runs()[number];
+        let run = &plan.snapshot().generation().runs()[number];
         let docids = cut.docids[tasks.start].start..cut.docids[tasks.end - 1].end;
-        let entries = &cut.lists[number * cut.terms.len()..][..cut.terms.len()];
         let mut lists = recycle(std::mem::take(&mut self.lists));
-        for (i, entry) in entries.iter().enumerate() {
+        for (i, entry) in plan.lists_of(number).iter().enumerate() {
             // Blocks are counted in the share's part of the list.
             let list = entry.map(|entry| share.list(run, number, entry)).transpose()?;
             let part = match list.flatten() {
                 None => None,
-                Some(list) if cut.mode == Mode::Or => list.within(docids.clone()),
+                Some(list) if cut.stage == Stage::Any => list.within(docids.clone()),
                 Some(list) => {
                     let (first, last) =
                         (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
@@ -209,63 +176,52 @@ impl Searcher {
             lists.push(part);
         }
         let first = run.first_docid();
-        self.top.reset(shared.settings.k);
+        plan.snapshot().begin(&mut self.top, plan.wanted().k);
         self.top.raise(floor);
         let wanted = share.docids();
         let start = first.saturating_add(docids.start).max(wanted.start);
         self.top.only(start..first.saturating_add(docids.end).min(wanted.end));
-        let searched = self.search_run(&shared, (number, run), (&cut.weights, &lists), cut.mode);
+        let searched = self.search_run(plan, &share, (number, run), &lists, cut.stage);
         self.lists = recycle(lists);
-        if let Err(source) = searched {
-            return Err(super::blame(run, super::split_terms(&cut.strings, &cut.terms), source));
-        }
+        searched.map_err(|source| blame(run, plan.split_terms(), source))?;
         self.top.take(&mut self.hits);
         Ok(())
     }
+}
 
-    /// Cuts the analysed query, unless it is soon answered.
-    fn cut(
-        &mut self,
-        shared: &Shared,
-        lists: &[Option<ListView<'_>>],
-        mode: Mode,
-        cutting: &Cutting,
-    ) -> Result<Option<Cut>, IndexError> {
-        let terms = self.terms.len();
-        let cost_of = if mode == Mode::And { and_cost } else { or_cost };
-        let cost_ns = lists.chunks(terms).map(cost_of).sum();
-        if cost_ns < cutting.least_ns {
-            return Ok(None);
-        }
-        self.weigh();
-        let mut cut = Cut {
-            mode,
-            strings: self.strings.clone(),
-            terms: self.terms.clone(),
-            weights: self.weights.clone(),
-            lists: Vec::with_capacity(lists.len()),
-            runs: Vec::new(),
-            docids: Vec::new(),
-            blocks: Vec::new(),
-            cost_ns,
-        };
-        for (number, (run, lists)) in
-            shared.generation.runs().iter().zip(lists.chunks(terms)).enumerate()
-        {
-            for (collection, suffix) in self.split_terms() {
-                cut.lists.push(run.lexicon().find(collection, suffix)?);
-            }
-            if mode == Mode::And {
-                cut.by_skips(lists, cutting.skip.max(1));
-            } else {
-                cut.by_docids(lists, run.documents());
-            }
-            if cut.docids.len() > cut.runs.last().map_or(0, |&(_, end)| end) {
-                cut.runs.push((number, cut.docids.len()));
-            }
-        }
-        Ok((!cut.docids.is_empty()).then_some(cut))
+/// Cuts a stage of a query, unless it is soon done.
+fn cut(
+    plan: &Arc<Plan>,
+    lists: &[Option<ListView<'_>>],
+    stage: Stage,
+    cutting: &Cutting,
+) -> Option<Cut> {
+    let terms = plan.terms().len();
+    let cost_of = if stage == Stage::All { and_cost } else { or_cost };
+    let cost_ns = lists.chunks(terms).map(cost_of).sum();
+    if cost_ns < cutting.least_ns {
+        return None;
     }
+    let mut cut = Cut {
+        plan: plan.clone(),
+        stage,
+        runs: Vec::new(),
+        docids: Vec::new(),
+        blocks: Vec::new(),
+        cost_ns,
+    };
+    let runs = plan.snapshot().generation().runs().iter();
+    for (number, (run, lists)) in runs.zip(lists.chunks(terms)).enumerate() {
+        if stage == Stage::All {
+            cut.by_skips(lists, cutting.skip.max(1));
+        } else {
+            cut.by_docids(lists, run.documents());
+        }
+        if cut.docids.len() > cut.runs.last().map_or(0, |&(_, end)| end) {
+            cut.runs.push((number, cut.docids.len()));
+        }
+    }
+    (!cut.docids.is_empty()).then_some(cut)
 }
 
 impl Cut {
@@ -336,31 +292,4 @@ fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
 /// About how long an OR query takes in one run, in nanoseconds.
 fn or_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     lists.iter().flatten().map(|list| f64::from(list.df()) * POSTING_NS).sum()
-}
-
-/// The hits of tasks of one query, put together.
-#[derive(Debug)]
-pub struct Combined {
-    top: TopK,
-}
-
-impl Combined {
-    /// Nothing yet.
-    pub fn new(settings: &Settings) -> Self {
-        let mut top = TopK::new();
-        top.reset(settings.k);
-        Self { top }
-    }
-
-    /// Adds the hits of some tasks. Returns the score of the k-th so far; minus infinity if there are
-    /// fewer, plus infinity if k is 0.
-    pub fn add(&mut self, hits: &[Hit]) -> f32 {
-        hits.iter().for_each(|hit| self.top.offer(hit.docid, hit.score));
-        self.top.least()
-    }
-
-    /// Takes the best k.
-    pub fn take(&mut self, hits: &mut Vec<Hit>) {
-        self.top.take(hits);
-    }
 }

@@ -3,9 +3,14 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::index::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::pool::{Done, Pool, Work};
 use crate::query::share::Copied;
+use crate::query::snapshot::{self, Scoring};
+use crate::query::top_k::Combined;
+use crate::query::wanted::Mode;
+use std::ops::Range;
 use std::time::Duration;
 
 const ALGORITHMS: [Algorithm; 6] = [
@@ -52,33 +57,43 @@ impl Fixture {
         Self { folder, documents }
     }
 
-    fn shared(&self, mode: Mode, algorithm: Algorithm, k: usize) -> Arc<Shared> {
-        self.shared_within(mode, algorithm, k, super::ALL)
+    fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot_within(snapshot::ALL)
     }
 
     /// Only these documents are searched.
-    fn shared_within(
-        &self,
-        mode: Mode,
-        algorithm: Algorithm,
-        k: usize,
-        docids: Range<u32>,
-    ) -> Arc<Shared> {
+    fn snapshot_within(&self, docids: Range<u32>) -> Arc<Snapshot> {
         let generation = Generation::open(self.folder.path(), false).unwrap();
-        let settings = Settings { k, mode, algorithm, bm25: Bm25::default(), idf: IdfKind::Lucene };
-        let documents = generation.documents().len();
-        let whole = Whole { documents, tokens: generation.manifest().statistics.tokens };
-        Shared::of_shard(generation, settings, whole, docids).unwrap()
+        Snapshot::of_range(generation, Scoring::default(), docids).unwrap()
+    }
+}
+
+/// The plan of a text.
+fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
+    Arc::new(Planner::default().plan(snapshot, *wanted, text).unwrap())
+}
+
+const AND: Wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Auto };
+
+/// Cuts a query of a snapshot.
+fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<Cut> {
+    match Searcher::new().begin(&plan(snapshot, &AND, text), Stage::All, cutting).unwrap() {
+        Begun::Cut(cut) => Some(cut),
+        Begun::Answered => None,
     }
 }
 
 /// Does all tasks of a query, in an order and in portions that `order` gives.
-fn by_tasks(searcher: &mut Searcher, text: &str, cutting: &Cutting, order: &[usize]) -> Vec<Hit> {
-    let settings = *searcher.shared().settings();
-    let mut mode = settings.mode;
+fn by_tasks(
+    searcher: &mut Searcher,
+    plan: &Arc<Plan>,
+    cutting: &Cutting,
+    order: &[usize],
+) -> Vec<Hit> {
+    let mut stage = Stage::first(plan.wanted().mode);
     loop {
-        let cut = match searcher.begin(text, mode, cutting).unwrap() {
-            Begun::Answered { .. } => return searcher.hits().to_vec(),
+        let cut = match searcher.begin(plan, stage, cutting).unwrap() {
+            Begun::Answered => return searcher.hits().to_vec(),
             Begun::Cut(cut) => cut,
         };
         let (mut portions, mut first) = (Vec::new(), 0);
@@ -88,7 +103,7 @@ fn by_tasks(searcher: &mut Searcher, text: &str, cutting: &Cutting, order: &[usi
             portions.push(first..end);
             first = end;
         }
-        let mut combined = Combined::new(&settings);
+        let mut combined = Combined::new(plan.wanted().k);
         let mut floor = f32::NEG_INFINITY;
         let mut taken = 0;
         while !portions.is_empty() {
@@ -97,33 +112,42 @@ fn by_tasks(searcher: &mut Searcher, text: &str, cutting: &Cutting, order: &[usi
             searcher.work(&cut, portions.swap_remove(next), floor).unwrap();
             floor = combined.add(searcher.hits());
         }
-        let mut hits = Vec::new();
-        combined.take(&mut hits);
-        if settings.mode != Mode::AndOr || cut.mode() == Mode::Or || hits.len() >= settings.k {
-            return hits;
+        let hits = combined.take();
+        match cut.stage().next(plan.wanted(), hits.len()) {
+            None => return hits,
+            Some(next) => stage = next,
         }
-        mode = Mode::Or;
     }
+}
+
+/// What several searchers find together, each in its share.
+fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
+    let mut stage = Some(Stage::first(plan.wanted().mode));
+    let mut hits = Vec::new();
+    while let Some(now) = stage {
+        let mut combined = Combined::new(plan.wanted().k);
+        for searcher in &mut *searchers {
+            combined.add(searcher.answer_stage(plan, now).unwrap());
+        }
+        hits = combined.take();
+        stage = now.next(plan.wanted(), hits.len());
+    }
+    hits
 }
 
 #[test]
 fn tasks_are_those_of_the_papers_algorithm() {
     let fixture = Fixture::new(3, 4000, &[]);
-    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
-    let shared = searcher.shared().clone();
-    let run = &shared.generation().runs()[0];
+    let snapshot = fixture.snapshot();
+    let run = &snapshot.generation().runs()[0];
     let mut cuts = 0;
     for skip in [1, 2, 4] {
         for number in 0..40 {
             let text = format!("{} {}", term(number), term(7));
-            let Begun::Cut(cut) =
-                searcher.begin(&text, Mode::And, &Cutting { skip, ..ALL }).unwrap()
-            else {
-                continue;
-            };
-            let lists: Vec<ListView<'_>> =
-                cut.lists().map(|list| run.list(list).unwrap()).collect();
-            if cut.terms() < 2 || lists[0].df() == lists[1].df() {
+            let Some(cut) = cut_of(&snapshot, &text, &Cutting { skip, ..ALL }) else { continue };
+            let entries = cut.plan().lists_of(0).iter().flatten();
+            let lists: Vec<ListView<'_>> = entries.map(|&list| run.list(list).unwrap()).collect();
+            if cut.plan().terms().len() < 2 || lists[0].df() == lists[1].df() {
                 continue;
             }
             cuts += 1;
@@ -153,16 +177,12 @@ fn tasks_are_those_of_the_papers_algorithm() {
 #[test]
 fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     let fixture = Fixture::new(3, 9000, &[4000]);
-    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
-    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
-    let mut cut = || match searcher.begin(&term(7), Mode::And, &ALL).unwrap() {
-        Begun::Cut(cut) => cut,
-        begun => panic!("{begun:?}"),
-    };
+    let snapshot = fixture.snapshot();
+    let cut = || cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
     let tasks = cut().tasks();
     assert!(tasks > 20, "{tasks} tasks");
     for delta in [0, 5, 1000] {
-        let pool: Pool<u32> = Pool::new(delta, 3, settings);
+        let pool: Pool<u32> = Pool::new(delta, 3);
         assert!(pool.push([0]).is_empty());
         // Nobody sleeps yet.
         assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
@@ -185,7 +205,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
                     assert_eq!((open.query, range.start), (0, next));
                     assert!(range.end <= open.cut.end_of_run(next));
                     next = range.end;
-                    let done = open.done((range, Duration::from_micros(10)), &[], &settings);
+                    let done = open.done((range, Duration::from_micros(10)), &[]);
                     assert_eq!(done == Done::Answered(vec![]), next == tasks);
                 }
             }
@@ -197,15 +217,12 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
 #[test]
 fn a_pool_gives_greater_parts_when_more_queries_are_open() {
     let fixture = Fixture::new(3, 9000, &[4000]);
-    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
-    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
+    let snapshot = fixture.snapshot();
     // The first part of a query is a whole run, taken by an estimate.
-    let mut parts = |open: u32| {
-        let pool: Pool<u32> = Pool::new(usize::MAX, 2, settings);
+    let parts = |open: u32| {
+        let pool: Pool<u32> = Pool::new(usize::MAX, 2);
         for query in 0..open {
-            let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
-                panic!("not cut")
-            };
+            let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
             pool.open(query, cut);
         }
         let (mut tasks, mut parts, mut took) = (0, 0, 0);
@@ -214,11 +231,7 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
                 (tasks, parts, took) = (open.cut.tasks(), parts + 1, took + range.len());
             }
             // A task takes long enough to be taken alone.
-            open.done(
-                (range.clone(), Duration::from_millis(1) * range.len() as u32),
-                &[],
-                &settings,
-            );
+            open.done((range.clone(), Duration::from_millis(1) * range.len() as u32), &[]);
         }
         assert_eq!(took, tasks);
         parts
@@ -230,18 +243,15 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
 #[test]
 fn a_pool_learns_how_many_tasks_are_worth_taking() {
     let fixture = Fixture::new(3, 9000, &[4000]);
-    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
-    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
-    let mut last_part = |task: Duration| {
-        let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
-            panic!("not cut")
-        };
-        let (pool, mut parts) = (Pool::new(5, 4, settings), Vec::new());
+    let snapshot = fixture.snapshot();
+    let last_part = |task: Duration| {
+        let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
+        let (pool, mut parts) = (Pool::new(5, 4), Vec::new());
         pool.open(0, cut);
         while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
             parts.push(range.len());
             let took = task * range.len() as u32;
-            open.done((range, took), &[], &settings);
+            open.done((range, took), &[]);
         }
         parts[parts.len() - 2]
     };
@@ -252,9 +262,8 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
 #[test]
 fn a_pool_wakes_workers_early_where_queries_are_cut() {
     let fixture = Fixture::new(3, 9000, &[9000]);
-    let settings = *fixture.shared(Mode::And, Algorithm::Auto, 10).settings();
-    let mut searcher = Searcher::new(fixture.shared(Mode::And, Algorithm::Auto, 10));
-    let pool: Pool<u32> = Pool::new(5, 3, settings);
+    let snapshot = fixture.snapshot();
+    let pool: Pool<u32> = Pool::new(5, 3);
     let rest = |pool: &Pool<u32>| {
         while pool.take(0, false).0.is_some() {}
         // Who waits for work is not woken, who sleeps is.
@@ -264,9 +273,7 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     rest(&pool);
     assert!(pool.push([0]).is_empty());
     assert!(matches!(pool.take(0, false), (Some(Work::Begin(0, 0)), _)));
-    let Begun::Cut(cut) = searcher.begin(&term(7), Mode::And, &ALL).unwrap() else {
-        panic!("not cut")
-    };
+    let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
     assert_eq!(pool.open(0, cut), [2]);
     rest(&pool);
     assert_eq!(pool.push([1]), [2]);
@@ -279,15 +286,16 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
 fn only_blocks_that_overlap_a_range_of_docids_are_read() {
     let fixture = Fixture::new(5, 30_000, &[12_000]);
     let blocks = |docids: Range<u32>| -> Vec<usize> {
-        let shared = fixture.shared_within(Mode::Or, Algorithm::Auto, 10, docids);
-        let mut searcher = Searcher::new(shared.clone());
-        let share = searcher.share.clone();
-        let lists = searcher.look_up(&shared, &share, &term(7)).unwrap();
-        lists.iter().map(|list| list.map_or(0, |list| list.blocks())).collect()
+        let plan = plan(&fixture.snapshot_within(docids), &Wanted::default(), &term(7));
+        Searcher::new()
+            .with_lists(&plan, |_, _, lists| {
+                Ok(lists.iter().map(|list| list.map_or(0, |list| list.blocks())).collect())
+            })
+            .unwrap()
     };
     // The term is in two of three documents.
-    assert_eq!(blocks(super::ALL), blocks(0..30_000));
-    assert!(blocks(super::ALL)[0] > 60 && blocks(super::ALL)[1] > 90);
+    assert_eq!(blocks(snapshot::ALL), blocks(0..30_000));
+    assert!(blocks(snapshot::ALL)[0] > 60 && blocks(snapshot::ALL)[1] > 90);
     assert_eq!(blocks(11_000..12_000)[1], 0);
     assert_eq!(blocks(12_000..13_000)[0], 0);
     let narrow = blocks(20_000..20_100);
@@ -308,12 +316,17 @@ fn queries_of_a_second_pass_allocate_nothing() {
             terms.collect::<Vec<_>>().join(" ")
         })
         .collect();
+    let snapshot = fixture.snapshot();
     for algorithm in [Algorithm::Auto].into_iter().chain(ALGORITHMS) {
         for mode in [Mode::Or, Mode::And, Mode::AndOr] {
             for k in [1, 10, 1000] {
-                let mut searcher = Searcher::new(fixture.shared(mode, algorithm, k));
-                let mut pass =
-                    || texts.iter().map(|text| searcher.search(text).unwrap().0.len()).sum();
+                let wanted = Wanted { k, mode, algorithm };
+                let mut searcher = Searcher::new();
+                let mut pass = || {
+                    let hits =
+                        |text: &String| searcher.search(&snapshot, &wanted, text).unwrap().0.len();
+                    texts.iter().map(hits).sum()
+                };
                 let found: usize = pass();
                 let mut again = 0;
                 let allocations = allocation_counter::measure(|| again = pass());
@@ -358,8 +371,10 @@ proptest! {
         let at = |bound: prop::sample::Index| bound.index(documents as usize + 2) as u32;
         let docids = at(bounds.0).min(at(bounds.1))..at(bounds.0).max(at(bounds.1));
         let left = |mode: Mode, text: &str| -> Vec<(u32, u32)> {
-            let shared = fixture.shared(mode, Algorithm::Exhaustive, documents as usize);
-            let mut hits = bits(Searcher::new(shared).search(text).unwrap().0);
+            let (k, algorithm) = (documents as usize, Algorithm::Exhaustive);
+            let wanted = Wanted { k, mode, algorithm };
+            let mut searcher = Searcher::new();
+            let mut hits = bits(searcher.search(&fixture.snapshot(), &wanted, text).unwrap().0);
             hits.retain(|(docid, _)| docids.contains(docid));
             hits
         };
@@ -375,17 +390,18 @@ proptest! {
                         _ => &all,
                     };
                     let expected = &expected[..expected.len().min(k)];
-                    let shared = fixture.shared_within(mode, algorithm, k, docids.clone());
-                    let mut searcher = Searcher::new(shared.clone());
-                    let found = bits(searcher.search(&text).unwrap().0);
+                    let snapshot = fixture.snapshot_within(docids.clone());
+                    let wanted = Wanted { k, mode, algorithm };
+                    let plan = plan(&snapshot, &wanted, &text);
+                    let mut searcher = Searcher::new();
+                    let found = bits(searcher.search(&snapshot, &wanted, &text).unwrap().0);
                     prop_assert_eq!(&found, expected, "{:?} {:?} {} {:?}", algorithm, mode, k, docids);
-                    let tasks = bits(&by_tasks(&mut searcher, &text, &ALL, &order));
+                    let tasks = bits(&by_tasks(&mut searcher, &plan, &ALL, &order));
                     prop_assert_eq!(&tasks, expected, "tasks: {:?} {:?} {}", algorithm, mode, k);
                     let share = |number| {
-                        let share = Share::Range(shared.share(number, 3));
-                        Searcher::of_share(shared.clone(), share).search_share(&text).unwrap()
+                        Searcher::of_share(Share::Range(snapshot.docids_of_share(number, 3)))
                     };
-                    let merged = Partial::merge(&[share(0), share(1), share(2)], shared.settings());
+                    let merged = by_shares(&mut [0, 1, 2].map(share), &plan);
                     prop_assert_eq!(&bits(&merged), expected, "shares: {:?} {:?} {}", algorithm, mode, k);
                 }
             }
@@ -407,35 +423,35 @@ proptest! {
         ends.sort_unstable();
         ends.dedup();
         let fixture = Fixture::new(seed, documents, &ends);
+        let snapshot = fixture.snapshot();
         for algorithm in ALGORITHMS {
             for mode in [Mode::Or, Mode::And, Mode::AndOr] {
                 for k in [1, 10, 1000] {
-                    let shared = fixture.shared(mode, algorithm, k);
-                    let mut whole = Searcher::new(shared.clone());
+                    let wanted = Wanted { k, mode, algorithm };
+                    let mut whole = Searcher::new();
                     let ranges: Vec<_> = (0..shares)
                         .map(|number| Share::range(fixture.documents, number, shares))
                         .collect();
                     let mut in_place: Vec<Searcher> = ranges
                         .iter()
-                        .map(|range| Searcher::of_share(shared.clone(), Share::Range(range.clone())))
+                        .map(|range| Searcher::of_share(Share::Range(range.clone())))
                         .collect();
                     let copy = |range| {
-                        let copied = Copied::new(shared.generation(), range).unwrap();
-                        Searcher::of_share(shared.clone(), Share::Copy(Arc::new(copied)))
+                        let copied = Copied::new(snapshot.generation(), range).unwrap();
+                        Searcher::of_share(Share::Copy(Arc::new(copied)))
                     };
                     let mut copied: Vec<Searcher> = ranges.iter().map(copy).collect();
                     for query in &queries {
                         let words: Vec<String> = query.iter().map(|&number| term(number)).collect();
                         let text = words.join(" ");
-                        let expected = bits(whole.search(&text).unwrap().0);
+                        let expected = bits(whole.search(&snapshot, &wanted, &text).unwrap().0);
+                        let plan = plan(&snapshot, &wanted, &text);
                         for searchers in [&mut in_place, &mut copied] {
-                            let parts: Vec<Partial> =
-                                searchers.iter_mut().map(|s| s.search_share(&text).unwrap()).collect();
-                            let merged = Partial::merge(&parts, shared.settings());
+                            let merged = by_shares(searchers, &plan);
                             prop_assert_eq!(bits(&merged), expected.clone(), "{:?} {:?} {}", algorithm, mode, k);
                         }
                         let cutting = Cutting { skip, ..ALL };
-                        let tasks = by_tasks(&mut whole, &text, &cutting, &order);
+                        let tasks = by_tasks(&mut whole, &plan, &cutting, &order);
                         prop_assert_eq!(bits(&tasks), expected.clone(), "tasks: {:?} {:?} {}", algorithm, mode, k);
                     }
                 }

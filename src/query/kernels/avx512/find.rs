@@ -3,7 +3,8 @@
 use std::arch::asm;
 use std::arch::x86_64::*;
 use std::hint::{black_box, select_unpredictable};
-use std::sync::LazyLock;
+
+use crate::cpu::INTERSECTS;
 
 use super::super::{BLOCK, Block, Matches, NO_DOCID, Room, Shares, portable};
 use super::{first_lanes, iota, load, store};
@@ -14,10 +15,6 @@ const FEW: usize = 12;
 
 /// If the last candidate is this many blocks away, most blocks between are skipped.
 const NEAR: usize = 256;
-
-/// Whether one instruction finds what two vectors have in common.
-static INTERSECTS: LazyLock<bool> =
-    LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
 
 /// As `portable::first_block`.
 #[inline]
@@ -294,7 +291,7 @@ pub(in super::super) fn check_intersections(a: &[u32; 16], b: &[u32; 16]) {
         (0..16).fold(0, |lanes, i| lanes | u16::from(among.contains(&of[i])) << i)
     };
     let expected = (lanes(a, b), lanes(b, a));
-    if crate::codec::level::level() >= crate::codec::level::Level::Avx512 {
+    if crate::cpu::level() >= crate::cpu::Level::Avx512 {
         // SAFETY: the machine has AVX-512.
         let found = unsafe { compare_all(load(a, 0), load(b, 0)) };
         assert_eq!(found, expected);

@@ -1,5 +1,10 @@
-//! Which vector instructions does this machine have? Asked once; every fast path asks here.
+//! Which vector instructions does this machine have? Asked once; every fast path of every module asks
+//! here, and nowhere else is the processor asked.
 
+#![forbid(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What the fast paths may use. A greater level includes the smaller ones.
@@ -14,6 +19,23 @@ pub(crate) enum Level {
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
+
+impl Level {
+    /// All levels of this machine, the greatest last.
+    pub(crate) fn all() -> impl Iterator<Item = Level> {
+        #[cfg(target_arch = "x86_64")]
+        let all = [Level::Portable, Level::Avx2, Level::Avx512];
+        #[cfg(not(target_arch = "x86_64"))]
+        let all = [Level::Portable];
+        all.into_iter().filter(|&each| each <= level())
+    }
+}
+
+/// Whether one instruction finds what two vectors have in common, which few machines have that have
+/// [`Level::Avx512`].
+#[cfg(target_arch = "x86_64")]
+pub(crate) static INTERSECTS: LazyLock<bool> =
+    LazyLock::new(|| is_x86_feature_detected!("avx512vp2intersect"));
 
 const UNKNOWN: u8 = u8::MAX;
 

@@ -1,0 +1,134 @@
+//! How is an answer laid out? By the worker that has it, so that only the order is left to the one that
+//! writes.
+
+use super::answer::Outcome;
+use super::batch::Numbered;
+use super::control::Cause;
+use super::desk::{Asked, Taken};
+use super::query::Context;
+use crate::query::engine::Answer;
+use crate::query::lines::{Query, Refused};
+use crate::query::output::Form;
+use crate::query::top_k::Hit;
+use std::borrow::Cow;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// What answers become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Lines of text.
+    Text(Form),
+    /// [`QueryAnswer`]s.
+    Values,
+}
+
+/// The answer to a query, as a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryAnswer {
+    /// The query.
+    pub query: Query,
+    /// The best documents, best first.
+    pub hits: Vec<Found>,
+    /// Whether any of its terms is in the index.
+    pub known: bool,
+    /// From when a worker took the query to when its answer was there.
+    pub took: Duration,
+}
+
+/// A document of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// Its docid in the whole index, and its score.
+    pub hit: Hit,
+}
+
+/// An answer on its way to the worker that writes.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// Place of the query in its batch.
+    pub(super) place: u32,
+    /// What goes out.
+    pub(super) out: Out,
+}
+
+/// What goes out for a query.
+#[derive(Debug)]
+pub(super) enum Out {
+    /// Lines of output; none for a query without hits in some forms.
+    Text(String),
+    /// A value.
+    Value(Box<Result<QueryAnswer, Refused>>),
+}
+
+/// Lays the answer of the engine out, of a process that has all of the index.
+pub(super) fn answer(
+    context: &Context,
+    taken: Taken<()>,
+    answer: Option<Answer>,
+) -> Result<Outcome<(), Answered>, Cause> {
+    let Some(Asked::Text(numbered)) = taken.asked else {
+        return Err("a query came without its text".into());
+    };
+    let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
+    let snapshot = numbered.snapshot.clone();
+    let documents = snapshot.generation().documents();
+    let name = |at: usize| {
+        let hit: &Hit = &answer.hits[at];
+        String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default())
+    };
+    let took = taken.began.elapsed();
+    Ok(Outcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
+}
+
+impl Context {
+    /// Lays an answer out and counts it. `name` gives the name of the hit at a place.
+    pub(super) fn lay_out<'a>(
+        &self,
+        numbered: Numbered,
+        (hits, known): (&[Hit], bool),
+        took: Duration,
+        name: impl Fn(usize) -> Cow<'a, str>,
+    ) -> Answered {
+        let Numbered { place, number, query, .. } = numbered;
+        let out = match (query, self.layout) {
+            (Err(refused), _) => return self.refused(place, refused),
+            (Ok(query), Layout::Text(form)) => {
+                let mut text = String::new();
+                form.write(&query, hits, took, name, &mut text);
+                Out::Text(text)
+            }
+            (Ok(query), Layout::Values) => {
+                let found = |(at, &hit)| Found { name: name(at).into_owned(), hit };
+                let hits = hits.iter().enumerate().map(found).collect();
+                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, took })))
+            }
+        };
+        self.tally.queries.fetch_add(1, Ordering::Relaxed);
+        self.tally.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
+        self.tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
+        if let Some(on_answer) = &self.hooks.on_answer {
+            on_answer(number, took);
+        }
+        Answered { place, out }
+    }
+
+    /// Lays out what is said of a line that is no query.
+    pub(super) fn lay_out_refused(&self, numbered: Numbered) -> Answered {
+        self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
+    }
+
+    fn refused(&self, place: u32, refused: Refused) -> Answered {
+        let out = match self.layout {
+            Layout::Values => Out::Value(Box::new(Err(refused))),
+            Layout::Text(form) => {
+                let mut text = String::new();
+                form.write_refused(&refused, &mut text);
+                Out::Text(text)
+            }
+        };
+        Answered { place, out }
+    }
+}

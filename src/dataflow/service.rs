@@ -1,0 +1,234 @@
+//! How is a stream of queries answered, from the first to the last? Options in, queries in, answers
+//! out, and a report at the end; nothing here knows a command line.
+//!
+//! ```no_run
+//! use millrace::dataflow::service::{QueryOptions, QueryService, Sink};
+//! use millrace::query::lines::Lines;
+//! use millrace::query::output::Form;
+//! use millrace::query::snapshot::{Scoring, Snapshot};
+//!
+//! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
+//! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
+//! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
+//! let report = service.run(Sink::text(Form::Trec, std::io::stdout()))?;
+//! println!("{} queries, {} hits", report.queries, report.hits);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub use super::batch::{Asker, Received};
+pub use super::collect::Sink;
+pub use super::lay_out::{Found, QueryAnswer};
+pub use super::query::Hooks;
+pub use super::shard::Shard;
+
+use super::batch::Feed;
+use super::collect::Writer;
+use super::control::{self, Control, JobError, Share};
+use super::desk::Desk;
+use super::look::Planned;
+use super::query::{Context, Tally, Wiring, assemble};
+use crate::query::engine::{Engines, Model, Wakers};
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
+use std::net::TcpStream;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How queries are answered.
+pub struct QueryOptions {
+    /// What queries ask for that do not say it.
+    pub wanted: Wanted,
+    /// How they are spread over the workers.
+    pub model: Model,
+    /// Worker threads.
+    pub workers: NonZeroUsize,
+    /// Queries that are answered together at most.
+    pub batch: NonZeroUsize,
+    /// How long a batch waits for more queries.
+    pub delay: Duration,
+    /// Queries that may wait before who asks has to.
+    pub room: usize,
+    /// Who is told of what happens meanwhile.
+    pub hooks: Hooks,
+}
+
+impl Default for QueryOptions {
+    /// The best ten documents with any term, whole queries, a worker for each core.
+    fn default() -> Self {
+        Self {
+            wanted: Wanted::default(),
+            model: Model::default(),
+            workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            batch: const { NonZeroUsize::new(64).expect("it is not 0") },
+            delay: Duration::from_millis(5),
+            room: 1 << 14,
+            hooks: Hooks::default(),
+        }
+    }
+}
+
+/// What a query job came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueryReport {
+    /// The part of the index that this process searched.
+    pub shard: Shard,
+    /// Worker threads of this process.
+    pub workers: usize,
+    /// Queries answered.
+    pub queries: u64,
+    /// Lines that were no queries.
+    pub refused: u64,
+    /// Queries of which no term is in the index.
+    pub unknown: u64,
+    /// Hits found.
+    pub hits: u64,
+    /// Batches written.
+    pub batches: u64,
+    /// From when the workers were started to when they ended.
+    pub took: Duration,
+    /// Working times of all operators.
+    pub shares: Vec<Share>,
+}
+
+/// Moves a service over to another version of its index.
+#[derive(Clone)]
+pub struct Mover(Arc<Mutex<Arc<Snapshot>>>);
+
+impl Mover {
+    /// From the next batch on queries are answered from `snapshot`; those under way still are from
+    /// what they began with. For a service of one process.
+    pub fn move_to(&self, snapshot: Arc<Snapshot>) {
+        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = snapshot;
+    }
+}
+
+/// Answers queries.
+pub struct QueryService {
+    options: QueryOptions,
+    shard: Shard,
+    snapshot: Arc<Mutex<Arc<Snapshot>>>,
+    feed: Arc<Feed>,
+    engines: Box<dyn Engines>,
+    wakers: Arc<Wakers>,
+    control: Arc<Control>,
+}
+
+impl QueryService {
+    /// A service that answers from an index that is whole, and what puts queries to it.
+    pub fn new(snapshot: Arc<Snapshot>, options: QueryOptions) -> (Self, Asker) {
+        Self::of_shard(snapshot, Shard::WHOLE, options)
+    }
+
+    /// A service that answers from a shard, together with those of other processes. Queries are put
+    /// to that of process 0 alone.
+    pub fn of_shard(snapshot: Arc<Snapshot>, shard: Shard, options: QueryOptions) -> (Self, Asker) {
+        let model = options.model;
+        Self::with_engines(snapshot, shard, options, |wakers| model.engines(wakers))
+    }
+
+    /// A service with engines of any kind, whatever model the options name.
+    pub fn with_engines(
+        snapshot: Arc<Snapshot>,
+        shard: Shard,
+        options: QueryOptions,
+        engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
+    ) -> (Self, Asker) {
+        let (asker, feed) = Asker::new(options.room);
+        let wakers = Wakers::new(options.workers.get());
+        let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
+        let control = Arc::new(Control::default());
+        (Self { options, shard, snapshot, feed, engines, wakers, control }, asker)
+    }
+
+    /// Takes a control that others hold already, in the place of its own.
+    pub fn with_control(self, control: Arc<Control>) -> Self {
+        Self { control, ..self }
+    }
+
+    /// What ends the service early.
+    pub fn control(&self) -> &Arc<Control> {
+        &self.control
+    }
+
+    /// What moves the service over to another version of its index.
+    pub fn mover(&self) -> Mover {
+        Mover(self.snapshot.clone())
+    }
+
+    /// Answers queries until the [`Asker`] is dropped and all that it asked are answered.
+    ///
+    /// # Errors
+    /// When the index is damaged, queries cannot be read or answers not be written, and when the
+    /// [`Control`] ends the service.
+    pub fn run(self, sink: Sink) -> Result<QueryReport, JobError> {
+        self.run_by(sink, |workers, control, build| control::run(workers, control, build))
+    }
+
+    /// Answers queries together with the services of other processes, to which `sockets` lead, by
+    /// their numbers.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when another process fails.
+    pub fn run_with_others(
+        self,
+        sink: Sink,
+        sockets: Vec<Option<TcpStream>>,
+    ) -> Result<QueryReport, JobError> {
+        let process = self.shard.process;
+        self.run_by(sink, |workers, control, build| {
+            control::run_with_others(workers, process, sockets, control, build)
+        })
+    }
+
+    fn run_by(
+        self,
+        sink: Sink,
+        run: impl FnOnce(usize, &Arc<Control>, Build) -> Result<(), JobError>,
+    ) -> Result<QueryReport, JobError> {
+        let start = Instant::now();
+        let Self { options, shard, snapshot, feed, engines, wakers, control } = self;
+        let QueryOptions { wanted, workers, batch, delay, hooks, .. } = options;
+        let (workers, layout) = (workers.get(), sink.layout());
+        let context = Arc::new(Context {
+            wanted,
+            batch: batch.get(),
+            delay,
+            workers,
+            shard,
+            snapshot,
+            layout,
+            hooks,
+            tally: Tally::default(),
+            control: control.clone(),
+        });
+        let wiring = Arc::new(Wiring {
+            feed,
+            writer: Writer::new(sink),
+            engines,
+            whole: Arc::new(Desk::new(wakers.clone())),
+            shards: Arc::new(Desk::new(wakers.clone())),
+            wakers,
+            planned: Planned::default(),
+        });
+        let shared = context.clone();
+        run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        let Tally { queries, refused, unknown, hits, batches } = &context.tally;
+        Ok(QueryReport {
+            shard,
+            workers,
+            queries: load(queries),
+            refused: load(refused),
+            unknown: load(unknown),
+            hits: load(hits),
+            batches: load(batches),
+            took: start.elapsed(),
+            shares: control.shares(),
+        })
+    }
+}
+
+/// Builds the dataflow of a worker.
+type Build = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;

@@ -1,0 +1,96 @@
+//! Tells the process that writes what this shard has found.
+//!
+//! - In: the shard's hits with their names, on the first worker. Out: the same, as what may cross
+//!   processes.
+//! - Memory: none. Work per activation: all that has come.
+//!
+//! AND+OR is decided where all hits are: a shard that has k hits with all terms sends those, for then
+//! there are k; another sends both kinds. So an engine of a shard is asked for AND, and then for OR if
+//! that found fewer than k.
+
+use super::answer::Outcome;
+use super::asked::{Found, NamedHit};
+use super::control::Cause;
+use super::crossing::Crossing;
+use super::desk::{Asked, Taken};
+use super::query::Context;
+use crate::dictionary::group::Local;
+use crate::query::engine::Answer;
+use crate::query::plan::Plan;
+use crate::query::top_k::Hit;
+use crate::query::wanted::{Mode, Stage, Wanted};
+use std::sync::atomic::Ordering;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// A query of a shard as its engine is asked: each of its stages for itself.
+pub(super) fn split(plan: &mut Plan) -> Option<Plan> {
+    let wanted = *plan.wanted();
+    (wanted.mode == Mode::AndOr).then(|| {
+        let whole = plan.clone();
+        plan.want(Wanted { mode: Mode::And, ..wanted });
+        whole
+    })
+}
+
+/// Makes of the answer of the engine what is told, or asks it for the next stage.
+pub(super) fn answer(
+    context: &Context,
+    taken: Taken<Option<Vec<NamedHit>>>,
+    answer: Option<Answer>,
+) -> Result<Outcome<Option<Vec<NamedHit>>, Found>, Cause> {
+    let Answer { number, hits, known } = answer.ok_or("a shard was asked what is no query")?;
+    let Taken { batch, asked, before, began } = taken;
+    let named = name(context, &hits);
+    let (hits, any) = match (before, asked) {
+        (Some(hits), _) => (hits, named),
+        (None, Some(Asked::Planned(_, mut plan)))
+            if Stage::first(plan.wanted().mode).next(plan.wanted(), hits.len()).is_some() =>
+        {
+            let wanted = *plan.wanted();
+            plan.want(Wanted { mode: Mode::Or, ..wanted });
+            let taken = Taken { batch, asked: None, before: Some(named), began };
+            return Ok(Outcome::Again(Box::new((taken, plan))));
+        }
+        (None, _) => (named, Vec::new()),
+    };
+    if context.shard.process > 0 {
+        context.tally.queries.fetch_add(1, Ordering::Relaxed);
+        context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
+    }
+    Ok(Outcome::Out(Found { number, known, hits, any }))
+}
+
+/// Gives hits of the shard their names and their docids in the whole index.
+fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
+    let snapshot = context.snapshot();
+    let documents = snapshot.generation().documents();
+    let named = hits.iter().map(|hit| {
+        let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+        // The manifest of the whole index has fewer documents than docids.
+        let docid = context.shard.first_docid.saturating_add(hit.docid);
+        NamedHit { hit: Hit { docid, score: hit.score }, name: name.into_owned() }
+    });
+    named.collect()
+}
+
+/// See the [module](self).
+pub(super) trait Tell<'scope> {
+    /// Lets records cross processes.
+    fn tell(self) -> Stream<'scope, u64, Crossing<Found>>;
+}
+
+impl<'scope> Tell<'scope> for StreamVec<'scope, u64, Local<Found>> {
+    fn tell(self) -> Stream<'scope, u64, Crossing<Found>> {
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Tell", |_, _| {
+            |input, output| {
+                input.for_each(|cap, data| {
+                    let mut session = output.session(&cap);
+                    data.drain(..).for_each(|Local(found)| session.give(found));
+                });
+            }
+        })
+    }
+}

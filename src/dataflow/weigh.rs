@@ -1,0 +1,91 @@
+//! Weighs the plans of this shard by the numbers of all.
+//!
+//! - In: counts from every shard, exchanged to the first worker of each process. Out, there: plans
+//!   that are ready for an engine, at the batch's time, in no order.
+//! - Memory: the counts that are not all there; batches under way are bounded.
+//! - Work per activation: all that has come, a few additions and logarithms for each query.
+
+use super::asked::Counted;
+use super::control::{Cause, Guard};
+use super::crossing::Crossing;
+use super::desk::Asked;
+use super::query::{Context, Wiring};
+use crate::dictionary::group::Local;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::ExchangeCore;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::{Stream, StreamVec};
+
+/// See the [module](self).
+pub(super) trait Weigh<'scope> {
+    /// Weighs plans by the numbers of all shards.
+    fn weigh(
+        self,
+        context: &Arc<Context>,
+        wiring: &Arc<Wiring>,
+    ) -> StreamVec<'scope, u64, Local<Asked>>;
+}
+
+/// A query whose counts come in.
+#[derive(Default)]
+struct Open {
+    /// Shards whose counts are added.
+    shards: usize,
+    dfs: Vec<u64>,
+}
+
+impl Open {
+    /// Adds the counts of a shard.
+    fn add(&mut self, counted: Counted) -> Result<(), Cause> {
+        if self.shards == 0 {
+            self.dfs = counted.dfs;
+        } else if self.dfs.len() == counted.dfs.len() {
+            self.dfs.iter_mut().zip(counted.dfs).for_each(|(sum, df)| *sum += df);
+        } else {
+            return Err("two shards find different terms in a query".into());
+        }
+        self.shards += 1;
+        Ok(())
+    }
+}
+
+impl<'scope> Weigh<'scope> for Stream<'scope, u64, Crossing<Counted>> {
+    fn weigh(
+        self,
+        context: &Arc<Context>,
+        wiring: &Arc<Wiring>,
+    ) -> StreamVec<'scope, u64, Local<Asked>> {
+        let (context, wiring) = (context.clone(), wiring.clone());
+        let guard = Guard::new(&context.control, "Weigh", self.scope().index());
+        let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
+            counted.as_ref().map_or(0, |counted| counted.worker.into())
+        });
+        self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {
+            let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+            move |input, output| {
+                input.for_each(|cap, data| {
+                    guard.work(|| {
+                        for counted in data.0.drain(..) {
+                            let counted = counted?;
+                            let number = counted.number;
+                            let query = open.entry(number).or_default();
+                            query.add(counted)?;
+                            if query.shards == context.shard.processes
+                                && let Some(Open { dfs, .. }) = open.remove(&number)
+                            {
+                                let plan = wiring.planned.take(number);
+                                let mut plan = plan.ok_or("counts came without their query")?;
+                                let most = u64::from(plan.snapshot().whole().documents);
+                                plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));
+                                output.session(&cap).give(Local(Asked::Planned(number, plan)));
+                            }
+                        }
+                        Ok(())
+                    });
+                });
+            }
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! Which documents does a generation have? Those of its runs, one run behind the other.
+
+#![forbid(unsafe_code)]
+
+use super::{Location, RunDocuments};
+use crate::index::error::IndexError;
+use crate::index::generation::read_manifest;
+use crate::index::manifest::{Manifest, RunEntry};
+use std::path::Path;
+
+/// The documents of all runs of a generation, mapped. The run of a docid is found by binary search.
+///
+/// Memory: 4 bytes a document, or 8 if there are several runs, beside what is mapped.
+#[derive(Debug)]
+pub struct Documents {
+    runs: Vec<Placed>,
+    /// The tokens of all documents, if there is more than one run.
+    lengths: Vec<u32>,
+    documents: u32,
+}
+
+/// The documents of a run, and where they stand.
+#[derive(Debug)]
+struct Placed {
+    first_docid: u32,
+    first_input: u32,
+    documents: RunDocuments,
+}
+
+impl Documents {
+    /// Maps the documents of a generation, in the folder `generation`, and verifies them by their
+    /// checksums.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`, `Older`.
+    pub fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
+        Self::open_with(manifest, |run| RunDocuments::open(generation, run, &manifest.files))
+    }
+
+    /// Maps the documents of the generation in a folder and reads no more of their files than headers
+    /// and lengths. The generation need not be published.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`, `Older`.
+    pub fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
+        let manifest = read_manifest(generation)?;
+        Self::open_with(&manifest, |run| RunDocuments::open_unverified(generation, run))
+    }
+
+    fn open_with(
+        manifest: &Manifest,
+        open: impl Fn(&RunEntry) -> Result<RunDocuments, IndexError>,
+    ) -> Result<Self, IndexError> {
+        let mut runs = Vec::with_capacity(manifest.runs.len());
+        for run in &manifest.runs {
+            let RunEntry { first_docid, first_input, .. } = *run;
+            runs.push(Placed { first_docid, first_input, documents: open(run)? });
+        }
+        let lengths = match &runs[..] {
+            [] | [_] => Vec::new(),
+            runs => runs.iter().flat_map(|run| run.documents.lengths()).copied().collect(),
+        };
+        // The manifest's reader has compared the runs, one behind the other, with the docids.
+        let documents = manifest.runs.iter().map(|run| run.documents).sum();
+        Ok(Self { runs, lengths, documents })
+    }
+
+    /// Returns how many documents there are, deleted ones too: docids are below this.
+    pub fn len(&self) -> u32 {
+        self.documents
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.documents == 0
+    }
+
+    /// Returns the documents of each run.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = &RunDocuments> {
+        self.runs.iter().map(|run| &run.documents)
+    }
+
+    /// The run of a document, and its docid there.
+    fn place(&self, docid: u32) -> Option<(&Placed, u32)> {
+        if docid >= self.documents {
+            return None;
+        }
+        // Runs without documents begin where the next one does.
+        let after = self.runs.partition_point(|run| run.first_docid <= docid);
+        let run = &self.runs[after.checked_sub(1)?];
+        Some((run, docid - run.first_docid))
+    }
+
+    /// Returns the tokens of every document, by docid.
+    #[inline]
+    pub fn lengths(&self) -> &[u32] {
+        match &self.runs[..] {
+            [run] => run.documents.lengths(),
+            _ => &self.lengths,
+        }
+    }
+
+    /// Returns the tokens of a document.
+    #[inline]
+    pub fn length(&self, docid: u32) -> Option<u32> {
+        self.lengths().get(docid as usize).copied()
+    }
+
+    /// Returns the name of a document, UTF-8 unless the file was damaged after it was opened.
+    pub fn name(&self, docid: u32) -> Option<&[u8]> {
+        let (run, docid) = self.place(docid)?;
+        run.documents.name(docid)
+    }
+
+    /// Returns where a document lies: the input is one of the manifest's.
+    pub fn location(&self, docid: u32) -> Option<Location> {
+        let (run, docid) = self.place(docid)?;
+        let location = *run.documents.locations().get(docid as usize)?;
+        Some(Location { input: location.input.saturating_add(run.first_input), ..location })
+    }
+
+    /// Returns the hash of a document's content.
+    pub fn hash(&self, docid: u32) -> Option<u64> {
+        let (run, docid) = self.place(docid)?;
+        run.documents.hashes().get(docid as usize).copied()
+    }
+
+    /// Returns the first document of this name. Looks at every document until it is found.
+    pub fn find_name(&self, name: &[u8]) -> Option<u32> {
+        let found = |run: &Placed| Some(run.first_docid + run.documents.find_name(name)?);
+        self.runs.iter().find_map(found)
+    }
+}

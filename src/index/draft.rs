@@ -1,0 +1,226 @@
+//! How is a generation put together of runs that are there already and of new ones? A [`Draft`] links
+//! the files of old runs, takes new ones, notes which documents are left out, and is published like
+//! every other generation.
+
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use crate::dictionary::names::Names;
+use crate::index::deletions::write_deletions;
+use crate::index::documents::RunDocuments;
+use crate::index::error::IndexError;
+use crate::index::format::{Kind, VERSION, run_file, run_name};
+use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics, find_file};
+use crate::index::merge::count_distinct_terms;
+use crate::index::publish::IndexLock;
+use crate::index::run::Run;
+use crate::index::storage::{self, FileEntry};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The part of the memory that hashes of names may take: one of so many.
+const NAMES_SHARE: u64 = 4;
+
+/// What a draft does not know of its generation.
+#[derive(Clone, Debug, Default)]
+pub struct Description {
+    /// The command line of the job, and its workers.
+    pub command: String,
+    /// See `command`.
+    pub workers: u32,
+    /// What made terms and lists: of all runs alike.
+    pub settings: Settings,
+    /// Records of the input that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// A generation that is not published yet. Docids follow the runs in the order in which they come.
+///
+/// When a draft is not published, what it has written is debris, which
+/// [`IndexLock::abandon`] removes.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    lock: &'a IndexLock,
+    number: u32,
+    folder: PathBuf,
+    runs: Vec<RunEntry>,
+    files: Vec<FileEntry>,
+    inputs: Vec<InputEntry>,
+    /// Generations whose inputs are among these, and where they begin.
+    sources: Vec<(PathBuf, u32)>,
+}
+
+impl<'a> Draft<'a> {
+    /// Makes the folder of the next generation.
+    ///
+    /// # Errors
+    /// As [`IndexLock::next_generation`].
+    pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
+        let (number, folder) = lock.next_generation()?;
+        let (runs, files, inputs, sources) = Default::default();
+        Ok(Self { lock, number, folder, runs, files, inputs, sources })
+    }
+
+    /// The folder of the generation, in which new runs are written.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The number of the run that comes next; a new run is written under it.
+    pub fn next_run(&self) -> u32 {
+        self.runs.len() as u32
+    }
+
+    /// The runs so far.
+    pub fn runs(&self) -> &[RunEntry] {
+        &self.runs
+    }
+
+    /// Adds inputs that new runs lie in. Returns the number of the first.
+    pub fn add_inputs(&mut self, inputs: impl IntoIterator<Item = InputEntry>) -> u32 {
+        let first = self.inputs.len() as u32;
+        self.inputs.extend(inputs);
+        first
+    }
+
+    /// Takes over run `run` of the published generation in the folder `from`, whose manifest is given,
+    /// with the documents that it leaves out: its files get second names here, or are copied where the
+    /// file system has none, with the checksums that they have. All inputs of that generation become
+    /// inputs of this one. Returns the place of the run.
+    ///
+    /// # Errors
+    /// `Damaged` if the manifest has no such run or file; `Storage`.
+    pub fn link(
+        &mut self,
+        from: &Path,
+        manifest: &Manifest,
+        run: usize,
+    ) -> Result<usize, IndexError> {
+        let Some(old) = manifest.runs.get(run) else {
+            let (expected, found) = (format!("run {run}"), format!("{} runs", manifest.runs.len()));
+            let path = from.join(crate::index::format::MANIFEST);
+            return Err(IndexError::damaged(&path, 0, expected, found));
+        };
+        let name = run_name(self.next_run());
+        for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
+            let (old_name, name) = (run_file(&old.name, kind), run_file(&name, kind));
+            let entry = find_file(&manifest.files, from, &old_name);
+            if entry.is_err() && Kind::OPTIONAL.contains(&kind) {
+                continue;
+            }
+            let entry = FileEntry { name, ..entry?.clone() };
+            storage::link_or_copy(&from.join(old_name), &self.folder.join(&entry.name))?;
+            self.files.push(entry);
+        }
+        let known = self.sources.iter().find(|(source, _)| source == from).map(|(_, at)| *at);
+        let first = known.unwrap_or_else(|| {
+            let first = self.add_inputs(manifest.inputs.iter().cloned());
+            self.sources.push((from.to_path_buf(), first));
+            first
+        });
+        let first_input = first + old.first_input;
+        self.runs.push(RunEntry { name, first_input, ..old.clone() });
+        Ok(self.runs.len() - 1)
+    }
+
+    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run), with
+    /// its documents, and its files, which are synced. Returns the place of the run.
+    ///
+    /// # Errors
+    /// `Refused` if it has another number.
+    pub fn add(&mut self, run: RunEntry, files: Vec<FileEntry>) -> Result<usize, IndexError> {
+        let expected = run_name(self.next_run());
+        if run.name != expected {
+            let reason = format!("run {} comes where {expected} does", run.name);
+            return Err(IndexError::refused(&self.folder, reason));
+        }
+        self.runs.push(run);
+        self.files.extend(files);
+        Ok(self.runs.len() - 1)
+    }
+
+    /// Leaves out documents of the run at a place, beside those that are left out already; docids count
+    /// from the run's first document.
+    ///
+    /// # Errors
+    /// As [`write_deletions`]; `Refused` if there is no such run.
+    pub fn delete(&mut self, run: usize, docids: &[u32]) -> Result<(), IndexError> {
+        let Some(entry) = self.runs.get_mut(run) else {
+            return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
+        };
+        let mut docids = docids.to_vec();
+        if entry.deleted.is_some() {
+            docids.extend(super::deletions::Deletions::open(&self.folder, entry, None)?.docids());
+        }
+        write_deletions(&self.folder, entry, &mut self.files, &docids)
+    }
+
+    /// Counts what there is, writes the manifest and makes the generation the live one. Returns the
+    /// manifest.
+    ///
+    /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document of
+    /// the largest.
+    ///
+    /// # Errors
+    /// `Refused` if there are more documents than docids, or lists that are coded otherwise than the
+    /// settings say; as [`IndexLock::publish`].
+    pub fn publish(
+        mut self,
+        description: Description,
+        memory_bytes: u64,
+    ) -> Result<Manifest, IndexError> {
+        let mut statistics = Statistics { skipped: description.skipped, ..Statistics::default() };
+        let mut names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
+        let kept = |folder: &Path| {
+            let folder = folder.to_path_buf();
+            move |source| IndexError::Storage {
+                operation: "keep hashes of names",
+                path: folder,
+                source,
+            }
+        };
+        let mut next = 0u32;
+        for run in &mut self.runs {
+            run.first_docid = next;
+            next = next.checked_add(run.documents).filter(|next| *next < u32::MAX).ok_or_else(
+                || IndexError::refused(&self.folder, "there are more documents than docids"),
+            )?;
+            let opened = Run::open_unverified(&self.folder, run)?;
+            opened.check_form(&description.settings)?;
+            let documents = RunDocuments::open_unverified(&self.folder, run)?;
+            for (docid, &length) in (0..).zip(documents.lengths()) {
+                if opened.deletions().is_some_and(|deletions| deletions.contains(docid)) {
+                    continue;
+                }
+                statistics.documents += 1;
+                statistics.tokens += u64::from(length);
+                statistics.empty_documents += u64::from(length == 0);
+                let name = documents.name(docid).unwrap_or_default();
+                names.push(name, run.first_docid + docid).map_err(kept(&self.folder))?;
+            }
+            let deleted = run.deleted.unwrap_or_default().postings;
+            statistics.postings += run.postings.saturating_sub(deleted);
+        }
+        statistics.duplicate_names = names.finish().map_err(kept(&self.folder))?.count;
+        let runs: Vec<_> = self.runs.iter().map(|run| (&*self.folder, run)).collect();
+        statistics.terms = count_distinct_terms(&runs, memory_bytes)?;
+        self.files.sort_by(|a, b| a.name.cmp(&b.name));
+        let manifest = Manifest {
+            format: VERSION,
+            generation: self.number,
+            created: Manifest::now(),
+            command: description.command,
+            workers: description.workers,
+            settings: description.settings,
+            statistics,
+            runs: self.runs,
+            inputs: self.inputs,
+            files: self.files,
+        };
+        manifest.write(&self.folder)?;
+        self.lock.publish(self.number)?;
+        Ok(manifest)
+    }
+}

@@ -1,0 +1,53 @@
+//! Answers queries whole, each on the worker that took it: `inter` (`tatikonda11`, algorithm 1). A
+//! worker takes the next query when it has answered the one before, so that the queries go to
+//! whichever core becomes free.
+
+use super::{Answer, EngineError, Engines, Pace, QueryEngine};
+use crate::query::plan::Plan;
+use crate::query::searcher::Searcher;
+use crate::query::snapshot::Snapshot;
+use std::sync::Arc;
+
+/// Answers one query after the other.
+#[derive(Default)]
+pub struct Whole {
+    searcher: Searcher,
+    query: Option<(u64, Plan)>,
+    answer: Option<Answer>,
+}
+
+/// Makes [`Whole`] engines, which share nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeEngines;
+
+impl Engines for WholeEngines {
+    fn engine(
+        &self,
+        _worker: usize,
+        _snapshot: &Arc<Snapshot>,
+    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        Ok(Box::<Whole>::default())
+    }
+}
+
+impl QueryEngine for Whole {
+    fn submit(&mut self, number: u64, plan: Plan) {
+        debug_assert!(self.query.is_none(), "there is room for one query");
+        self.query = Some((number, plan));
+    }
+
+    fn advance(&mut self) -> Result<Pace, EngineError> {
+        let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
+        let hits = self.searcher.answer(&plan)?.to_vec();
+        self.answer = Some(Answer { number, hits, known: plan.known() });
+        Ok(Pace::Idle)
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        answers.extend(self.answer.take());
+    }
+
+    fn room(&self) -> usize {
+        usize::from(self.query.is_none() && self.answer.is_none())
+    }
+}

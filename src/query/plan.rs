@@ -1,0 +1,207 @@
+//! How does the text of a query become something that any engine can answer? A [`Plan`] is an owned
+//! query: its terms with their weights, the list of every term in every run, and what is asked for. It
+//! holds the snapshot that it was made from, and nothing else that it needs.
+
+use super::snapshot::{Scoring, Snapshot};
+use super::wanted::{Stage, Wanted};
+use crate::index::error::IndexError;
+use crate::index::lexicon::{TermEntry, TermPlace};
+use crate::score::bm25::idf;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::sync::Arc;
+
+/// A distinct term of a query.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlanTerm {
+    /// How often the query has it.
+    pub times: u32,
+    /// Documents with it in the whole collection.
+    pub df: u32,
+    /// Its weight (`score::bm25`), 0 or more.
+    pub weight: f32,
+    /// Where its bytes end in the plan's strings.
+    end: usize,
+}
+
+/// A query that is ready for any engine.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    snapshot: Arc<Snapshot>,
+    wanted: Wanted,
+    /// The terms, end to end.
+    strings: String,
+    terms: Vec<PlanTerm>,
+    lists: Vec<Option<TermEntry>>,
+}
+
+impl Plan {
+    /// Makes room for plans of queries of a snapshot: a plan without terms.
+    pub fn empty(snapshot: Arc<Snapshot>) -> Self {
+        let wanted = Wanted::default();
+        Self { snapshot, wanted, strings: String::new(), terms: Vec::new(), lists: Vec::new() }
+    }
+
+    /// What it is answered from.
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.snapshot
+    }
+
+    /// What is asked for.
+    pub fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// Asks for something else with the same terms.
+    pub fn want(&mut self, wanted: Wanted) {
+        self.wanted = wanted;
+    }
+
+    /// The distinct terms, by first appearance: the order in which scores are added up.
+    pub fn terms(&self) -> &[PlanTerm] {
+        &self.terms
+    }
+
+    /// The list of each term in run `run` of the snapshot, in the order of the terms; `None` if no
+    /// document of the run has it.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such run.
+    pub fn lists_of(&self, run: usize) -> &[Option<TermEntry>] {
+        &self.lists[run * self.terms.len()..][..self.terms.len()]
+    }
+
+    /// The lists of all runs, run by run and term by term.
+    pub fn lists(&self) -> &[Option<TermEntry>] {
+        &self.lists
+    }
+
+    /// The bytes of the terms: the trie collection of each and its suffix.
+    pub fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        split_terms(&self.strings, &self.terms)
+    }
+
+    /// Whether any term is in the whole collection.
+    pub fn known(&self) -> bool {
+        self.terms.iter().any(|term| term.df > 0)
+    }
+
+    /// Whether a stage may find anything, by the dfs alone.
+    pub fn may_find(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Any => self.known(),
+            Stage::All => !self.terms.is_empty() && self.terms.iter().all(|term| term.df > 0),
+        }
+    }
+
+    /// Takes other numbers of documents for the terms, and weighs these anew: where the generation is
+    /// a shard, its own dfs are not those of the collection. Terms without a number have df 0.
+    pub fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
+        let Scoring { bm25, idf: kind } = self.snapshot.scoring();
+        let documents = self.snapshot.whole().documents;
+        let dfs = dfs.into_iter().chain(std::iter::repeat(0));
+        for (term, df) in self.terms.iter_mut().zip(dfs) {
+            term.df = df;
+            term.weight = bm25.weight(idf(documents, df, kind), term.times);
+        }
+    }
+
+    /// Finds the distinct terms of a text, by first appearance.
+    fn analyze(&mut self, text: &str) {
+        let Self { snapshot, strings, terms, .. } = self;
+        strings.clear();
+        terms.clear();
+        snapshot.analysis().terms(text.as_bytes(), |term| {
+            let mut start = 0;
+            for old in terms.iter_mut() {
+                if &strings[start..old.end] == term {
+                    old.times += 1;
+                    return;
+                }
+                start = old.end;
+            }
+            strings.push_str(term);
+            terms.push(PlanTerm { times: 1, df: 0, weight: 0.0, end: strings.len() });
+        });
+    }
+}
+
+/// The terms of a query: trie collection and suffix.
+fn split_terms<'a>(
+    strings: &'a str,
+    terms: &'a [PlanTerm],
+) -> impl Iterator<Item = (u16, &'a [u8])> {
+    let mut start = 0;
+    terms.iter().map(move |term| {
+        let term = &strings[std::mem::replace(&mut start, term.end)..term.end];
+        let collection = trie_collection(term);
+        (collection, &term.as_bytes()[implied_prefix_len(collection)..])
+    })
+}
+
+/// Makes plans, one after the other.
+#[derive(Debug, Default)]
+pub struct Planner {
+    /// The block of the lexicon of each term in one run.
+    places: Vec<Option<TermPlace>>,
+}
+
+impl Planner {
+    /// Makes the plan of a query. What is read of an index is found damaged here, apart from
+    /// postings.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn plan(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        wanted: Wanted,
+        text: &str,
+    ) -> Result<Plan, IndexError> {
+        let mut plan = Plan::empty(snapshot.clone());
+        self.plan_anew(&mut plan, wanted, text)?;
+        Ok(plan)
+    }
+
+    /// Makes the plan of another query of the same snapshot, in the room of `plan`. Allocates nothing
+    /// once that has grown.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn plan_anew(
+        &mut self,
+        plan: &mut Plan,
+        wanted: Wanted,
+        text: &str,
+    ) -> Result<(), IndexError> {
+        plan.wanted = wanted;
+        plan.analyze(text);
+        let Plan { snapshot, strings, terms, lists, .. } = plan;
+        let generation = snapshot.generation();
+        // A damaged index may claim more postings than there are documents.
+        let most = generation.documents().len();
+        lists.clear();
+        for run in generation.runs() {
+            // Each step fetches what the next one reads, for all terms before it is read of one.
+            self.places.clear();
+            for (collection, suffix) in split_terms(strings, terms) {
+                self.places.push(run.lexicon().locate(collection, suffix)?);
+            }
+            let before = lists.len();
+            for (place, (_, suffix)) in self.places.iter().zip(split_terms(strings, terms)) {
+                let list = place.map(|place| run.lexicon().scan(place, suffix)).transpose()?;
+                lists.push(list.flatten().inspect(|list| run.prefetch(list)));
+            }
+            for (term, list) in terms.iter_mut().zip(&lists[before..]) {
+                let df = list.map_or(0, |list| run.live_df(&list));
+                term.df = term.df.saturating_add(df).min(most);
+            }
+        }
+        let Scoring { bm25, idf: kind } = snapshot.scoring();
+        let documents = snapshot.whole().documents;
+        for term in terms {
+            term.weight = bm25.weight(idf(documents, term.df, kind), term.times);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! What is a query answered from? One generation, with what every query needs of it: the analysis of
+//! its texts, the statistics of the whole collection, and a norm for each document.
+//!
+//! A snapshot is shared by all workers and travels with the queries: what a query was planned with,
+//! it is answered from, though the index may have moved on meanwhile. It says nothing of what a query
+//! asks for.
+
+use super::share::Share;
+use super::top_k::TopK;
+use crate::index::error::IndexError;
+use crate::index::generation::Generation;
+use crate::score::bm25::{Bm25, IdfKind};
+use crate::score::bounds::BoundNorms;
+use crate::text::analysis::Analysis;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The scoring function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scoring {
+    /// Its parameters.
+    pub bm25: Bm25,
+    /// Its weight of rare terms.
+    pub idf: IdfKind,
+}
+
+/// The collection that scores are about; a generation may be a shard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Documents.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+}
+
+/// The least score above 0: that of every document with a term is greater (`score::bm25`).
+const LEAST_SCORE: f32 = f32::from_bits(1);
+
+/// The docids of all documents.
+pub const ALL: Range<u32> = 0..u32::MAX;
+
+/// A generation that is ready for queries.
+#[derive(Debug)]
+pub struct Snapshot {
+    generation: Generation,
+    whole: Whole,
+    analysis: Analysis,
+    scoring: Scoring,
+    /// The documents that are searched.
+    share: Share,
+    /// The length norm of every document.
+    norms: Vec<f32>,
+    /// What bounds are worth.
+    bounds: BoundNorms,
+}
+
+impl Snapshot {
+    /// Prepares a generation for queries.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn new(generation: Generation, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+        Self::of_range(generation, scoring, ALL)
+    }
+
+    /// Prepares a generation of which documents outside of `docids` are left out of all answers,
+    /// though scores are those of the whole collection.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn of_range(
+        generation: Generation,
+        scoring: Scoring,
+        docids: Range<u32>,
+    ) -> Result<Arc<Self>, IndexError> {
+        let documents = generation.live_documents();
+        let tokens = generation.manifest().statistics.tokens;
+        Self::of_shard(generation, scoring, Whole { documents, tokens }, docids)
+    }
+
+    /// Prepares a generation that holds a shard of a collection, or all of it; documents whose docids
+    /// in the generation are not among `docids` are left out of all answers, though scores are those
+    /// of the whole collection.
+    ///
+    /// Memory: 4 bytes a document.
+    ///
+    /// # Errors
+    /// When its recorded analysis is not known to this program.
+    pub fn of_shard(
+        generation: Generation,
+        scoring: Scoring,
+        whole: Whole,
+        docids: Range<u32>,
+    ) -> Result<Arc<Self>, IndexError> {
+        let analysis = generation.manifest().analysis(generation.path())?;
+        let mean = match whole.documents {
+            0 => 0.0,
+            n => whole.tokens as f64 / f64::from(n),
+        };
+        let mut norms = Vec::new();
+        scoring.bm25.norms(generation.documents().lengths(), mean, &mut norms);
+        // Each of its postings is worth 0, and no other posting is.
+        for docid in generation.deleted() {
+            norms[docid as usize] = f32::INFINITY;
+        }
+        let bounds = BoundNorms::new(&scoring.bm25, mean);
+        let share = if docids == ALL { Share::Whole } else { Share::Range(docids) };
+        Ok(Arc::new(Self { generation, whole, analysis, scoring, share, norms, bounds }))
+    }
+
+    /// Opens the live generation of the index in the folder `index`; see [`Generation::open`].
+    ///
+    /// # Errors
+    /// As [`Generation::open`], and when its recorded analysis is not known to this program.
+    pub fn open(index: &Path, verify: bool, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+        Self::new(Generation::open(index, verify)?, scoring)
+    }
+
+    /// The generation that is searched.
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// The collection that scores are about.
+    pub fn whole(&self) -> Whole {
+        self.whole
+    }
+
+    /// How texts become terms.
+    pub fn analysis(&self) -> &Analysis {
+        &self.analysis
+    }
+
+    /// The scoring function.
+    pub fn scoring(&self) -> Scoring {
+        self.scoring
+    }
+
+    /// The length norm of every document, by docid.
+    pub fn norms(&self) -> &[f32] {
+        &self.norms
+    }
+
+    /// What bounds of blocks are worth.
+    pub fn bounds(&self) -> &BoundNorms {
+        &self.bounds
+    }
+
+    /// Begins a search for the best k. Documents with score 0 are deleted ones, and are left out.
+    pub(super) fn begin(&self, top: &mut TopK, k: usize) {
+        top.reset(k);
+        if self.generation.has_deletions() {
+            top.raise(LEAST_SCORE);
+        }
+    }
+
+    /// All documents that are searched.
+    pub fn share(&self) -> &Share {
+        &self.share
+    }
+
+    /// The docids of share `number` of `shares` of the documents that are searched.
+    pub fn docids_of_share(&self, number: usize, shares: usize) -> Range<u32> {
+        let documents = self.generation.documents().len();
+        let docids = self.share.docids();
+        let end = docids.end.min(documents);
+        let start = docids.start.min(end);
+        let share = Share::range(end - start, number, shares);
+        start + share.start..start + share.end
+    }
+}

@@ -1,0 +1,176 @@
+//! What does a query ask for? How many documents, which, and by which algorithm; and what is looked
+//! for first, and what then.
+
+/// Which documents a query asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Documents with any of its terms.
+    #[default]
+    Or,
+    /// Documents with all of its terms.
+    And,
+    /// As `And`, and if that finds fewer than k, as `Or`.
+    AndOr,
+}
+
+/// How the best documents are found; all find the same. One that is for `Or` alone does not change
+/// how `And` is answered, and the other way round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    /// What is the fastest for the query.
+    #[default]
+    Auto,
+    /// `Or`: every posting is scored.
+    Exhaustive,
+    /// `Or`: lists that cannot lift a document to the threshold are only asked for candidates.
+    MaxScore,
+    /// `Or`: document at a time, by bounds of the lists.
+    Wand,
+    /// `Or`: document at a time, by bounds of the lists and of their blocks.
+    Bmw,
+    /// `And`: blocks of the shortest list are looked for in the others, by skipping.
+    Galloping,
+    /// `And`: document at a time, the list with the fewest postings left first.
+    SmallAdaptive,
+}
+
+impl Mode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Or, Self::And, Self::AndOr];
+
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Or => "or",
+            Self::And => "and",
+            Self::AndOr => "and-or",
+        }
+    }
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Self; 7] = [
+        Self::Auto,
+        Self::Exhaustive,
+        Self::MaxScore,
+        Self::Wand,
+        Self::Bmw,
+        Self::Galloping,
+        Self::SmallAdaptive,
+    ];
+
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exhaustive => "exhaustive",
+            Self::MaxScore => "maxscore",
+            Self::Wand => "wand",
+            Self::Bmw => "bmw",
+            Self::Galloping => "galloping",
+            Self::SmallAdaptive => "small-adaptive",
+        }
+    }
+
+    /// The algorithm of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+}
+
+/// What a query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The most hits.
+    pub k: usize,
+    /// Which documents.
+    pub mode: Mode,
+    /// How they are found.
+    pub algorithm: Algorithm,
+}
+
+impl Default for Wanted {
+    /// The best ten documents with any term, by the fastest algorithm.
+    fn default() -> Self {
+        Self { k: 10, mode: Mode::default(), algorithm: Algorithm::default() }
+    }
+}
+
+/// What is looked for at a time. AND+OR has two stages and the other modes have one; whoever answers
+/// a query, alone or with others, goes through them by [`first`](Self::first) and
+/// [`next`](Self::next).
+///
+/// ```
+/// use millrace::query::wanted::{Mode, Stage, Wanted};
+///
+/// let wanted = Wanted { k: 3, mode: Mode::AndOr, ..Wanted::default() };
+/// let first = Stage::first(wanted.mode);
+/// assert_eq!(first, Stage::All);
+/// assert_eq!(first.next(&wanted, 3), None);
+/// assert_eq!(first.next(&wanted, 2), Some(Stage::Any));
+/// assert_eq!(Stage::Any.next(&wanted, 2), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Documents with all terms.
+    All,
+    /// Documents with any term.
+    Any,
+}
+
+impl Stage {
+    /// The stage that a query begins with.
+    pub fn first(mode: Mode) -> Self {
+        match mode {
+            Mode::Or => Self::Any,
+            Mode::And | Mode::AndOr => Self::All,
+        }
+    }
+
+    /// The stage behind this one, which has found so many documents; `None` if these are the answer.
+    /// What the next stage finds takes their place.
+    pub fn next(self, wanted: &Wanted, found: usize) -> Option<Self> {
+        let more = self == Self::All && wanted.mode == Mode::AndOr && found < wanted.k;
+        more.then_some(Self::Any)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for mode in Mode::ALL {
+            assert_eq!(Mode::named(mode.name()), Some(mode));
+        }
+        for algorithm in Algorithm::ALL {
+            assert_eq!(Algorithm::named(algorithm.name()), Some(algorithm));
+        }
+        assert_eq!((Mode::named("OR"), Algorithm::named("")), (None, None));
+    }
+
+    #[test]
+    fn only_and_or_has_a_second_stage() {
+        for (mode, found, stages) in [
+            (Mode::Or, 0, vec![Stage::Any]),
+            (Mode::And, 0, vec![Stage::All]),
+            (Mode::AndOr, 5, vec![Stage::All]),
+            (Mode::AndOr, 4, vec![Stage::All, Stage::Any]),
+        ] {
+            let wanted = Wanted { k: 5, mode, ..Wanted::default() };
+            let (mut passed, mut stage) = (Vec::new(), Some(Stage::first(mode)));
+            while let Some(now) = stage {
+                passed.push(now);
+                stage = now.next(&wanted, found);
+            }
+            assert_eq!(passed, stages, "{mode:?} {found}");
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Does every model of parallelism answer in several processes as in one?
+
+use super::*;
+
+/// Several processes have every model, and queries that ask for unlike things side by side.
+#[test]
+fn every_model_answers_as_one_process() {
+    let scratch = Scratch::new();
+    let (input, texts) = collection(&scratch);
+    let (whole, index) = (scratch.path("whole"), scratch.path("index"));
+    build(&whole, args![input]);
+    together(&scratch, 2, &args!["build", "--quiet", "--index", index, input]);
+    let mut lines = String::new();
+    for (number, text) in std::fs::read_to_string(texts).unwrap().lines().enumerate() {
+        let (k, mode) = ([10, 3, 0, 500][number % 4], ["and-or", "or", "and"][number % 3]);
+        let query = serde_json::json!({"qid": number, "query": text, "k": k, "mode": mode});
+        lines += &format!("{query}\n");
+    }
+    let queries = scratch.write("mixed", lines);
+    let ask = |index: &Path, more: &[&str]| {
+        let mut ask = args!["query", "--quiet", "--index", index, "--format", "jsonl"].to_vec();
+        ask.extend(args!["--batch", "9", queries]);
+        ask.extend(more.iter().map(OsString::from));
+        ask
+    };
+    let expected = without_times(millrace(ask(&whole, &["-w", "1"])).ok().stdout);
+    assert!(expected.lines().count() > 60);
+    for model in [
+        &["--parallelism", "inter"][..],
+        &["--parallelism", "docp-ui"],
+        &["--parallelism", "docp-ui", "--barrier"],
+        &["--parallelism", "docp-pi"],
+        &["--parallelism", "fgqp"],
+        &["--parallelism", "fgqp", "--cut-us", "0", "--delta", "0", "--spin-us", "0"],
+    ] {
+        for workers in ["1", "3"] {
+            let more = [model, &["-w", workers]].concat();
+            let found = without_times(together(&scratch, 2, &ask(&index, &more)));
+            assert_eq!(expected, found, "{more:?}");
+        }
+    }
+}
+
+/// A line that is no query is process 0's matter alone.
+#[test]
+fn a_line_that_is_no_query_ends_nothing_in_several_processes() {
+    let scratch = Scratch::new();
+    let (input, texts) = collection(&scratch);
+    let index = scratch.path("index");
+    together(&scratch, 2, &args!["build", "--quiet", "--index", index, input]);
+    let texts = std::fs::read_to_string(texts).unwrap();
+    let queries = scratch.write("with", format!("{{wrong\n{texts}"));
+    let hosts = Hosts::new(&scratch, 2);
+    let ask = args!["query", "--quiet", "--index", index, "--format", "jsonl", queries];
+    let outcomes = Running::start((0..2).map(|process| hosts.job(process, &ask))).end();
+    let mut outcomes = outcomes.into_iter();
+    let first = outcomes.next().unwrap().expect_status(1).says("line 1 of the queries");
+    let answers = first.json_lines();
+    assert_eq!(answers.len(), 1 + texts.lines().count());
+    assert!(answers[0]["error"].is_string() && answers[1]["hits"].is_array());
+    outcomes.next().unwrap().expect_status(0);
+}
