@@ -27,7 +27,7 @@ pub(crate) struct Args {
     what: String,
 }
 
-/// Opens an index that is not spread over several processes.
+/// Opens an index that is not spread over several processes and has no deleted documents.
 pub(crate) fn open_whole(index: &Path) -> anyhow::Result<Generation> {
     if let Some(manifest) = ShardedManifest::live(index)? {
         bail!(
@@ -36,7 +36,14 @@ pub(crate) fn open_whole(index: &Path) -> anyhow::Result<Generation> {
             manifest.shards.len()
         );
     }
-    Ok(Generation::open(index, false)?)
+    let generation = Generation::open(index, false)?;
+    if generation.has_deletions() {
+        bail!(
+            "{}: this index has deleted documents, which this job does not know",
+            index.display()
+        );
+    }
+    Ok(generation)
 }
 
 /// Runs the job.
