@@ -4,6 +4,7 @@ mod bounds;
 mod btree;
 mod codecs;
 mod cpu_queries;
+mod gpu_queries;
 mod parallelism;
 mod pipeline;
 
@@ -37,6 +38,8 @@ enum Experiment {
     Codecs(codecs::Args),
     /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
     CpuQueries(cpu_queries::Args),
+    /// Queries a second of a GPU, checked against the CPU's answers, and of the CPU beside it.
+    GpuQueries(gpu_queries::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
     Parallelism(parallelism::Args),
     /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
@@ -65,6 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Btree(args) => btree::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::CpuQueries(args) => cpu_queries::run(args),
+        Experiment::GpuQueries(args) => gpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),
         Experiment::Generate(args) => generate::run(args),

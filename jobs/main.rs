@@ -21,6 +21,7 @@ mod info;
 mod merge;
 mod progress;
 mod query;
+mod query_gpus;
 mod rebuild;
 mod report;
 mod show;

@@ -2,13 +2,15 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::{Usage, report, signals};
+use crate::query_gpus::{Devices, Where};
+use crate::{Usage, query_gpus, report, signals};
 use anyhow::Context;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
+use millrace::gpu::query::service::Counts;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
-use millrace::query::engine::Model;
+use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::lines::Lines;
 use millrace::query::output::Form;
 use millrace::query::searcher::Cutting;
@@ -83,15 +85,14 @@ pub(crate) struct Args {
     pub(crate) ranking: Ranking,
     #[command(flatten)]
     spreading: Spreading,
-    /// Where queries are answered: auto, cpu; this version uses no GPU.
-    #[arg(long, default_value = "auto", value_parser = ["auto", "cpu"])]
-    device: String,
+    #[command(flatten)]
+    place: Where,
     /// trec: qid Q0 name rank score millrace; jsonl: an object a query; tsv: qid, rank, name, docid, score.
     #[arg(long, default_value = "trec", value_parser = parse_form, value_name = "trec|jsonl|tsv")]
     format: Form,
-    /// Queries that are answered together at most.
-    #[arg(long, default_value = "64", value_name = "N")]
-    batch: NonZeroUsize,
+    /// Queries that are taken together at most (64 if left out, with a GPU 1024).
+    #[arg(long, value_name = "N")]
+    batch: Option<NonZeroUsize>,
     /// How long a batch waits for more queries, in milliseconds.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
@@ -233,16 +234,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let model = args.spreading.model()?;
     let control = Arc::new(Control::default());
     let refused = Refusals::default();
+    let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
+    let devices = args.place.devices(args.ranking.k, processes, model == Model::Inter)?;
     let Some(hosts) = hosts else {
         let queries = open_queries(args.queries.as_deref())?;
         let snapshot = args.ranking.open()?;
         let options = args.options(workers, model, &refused);
+        if let Some(devices) = devices {
+            run_on(args, &devices, snapshot, queries, options, &control)?;
+            return refused.end();
+        }
         let (service, asker) = QueryService::new(snapshot, options);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(Lines::new(queries))?;
         let report = service.with_control(control).run(answers(args.format))?;
-        totals(args, &report)?;
+        totals(args, &report, None)?;
         return refused.end();
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
@@ -268,9 +275,47 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let service = service.with_control(control.clone());
         let report = service.run_with_others(answers(args.format), sockets)?;
-        totals(args, &report)
+        totals(args, &report, None)
     })?;
     refused.end()
+}
+
+/// Runs the job on devices.
+fn run_on(
+    args: &Args,
+    devices: &Devices,
+    snapshot: Arc<Snapshot>,
+    queries: Box<dyn Read + Send>,
+    options: QueryOptions,
+    control: &Arc<Control>,
+) -> anyhow::Result<()> {
+    let (mut counts, mut failed) = (None, None);
+    let quiet = args.workers.common.quiet;
+    let (service, asker) =
+        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| match devices
+            .open(&snapshot, wakers, quiet)
+        {
+            Ok(engines) => {
+                counts = Some(engines.counts().clone());
+                Box::new(engines)
+            }
+            Err(error) => {
+                failed = Some(error);
+                model_engines(wakers)
+            }
+        });
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    signals::watch(control, Some(Duration::from_secs(1)))?;
+    asker.ask_in_background(Lines::new(queries))?;
+    let report = service.with_control(control.clone()).run(answers(args.format))?;
+    totals(args, &report, counts.as_deref())
+}
+
+/// Engines that are made and thrown away where devices cannot be opened.
+fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
+    Model::Inter.engines(wakers)
 }
 
 /// Where answers go.
@@ -314,7 +359,10 @@ impl Args {
             wanted: self.ranking.wanted(),
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
-            batch: self.batch,
+            batch: self.batch.unwrap_or(match self.place.is_gpu() {
+                true => const { NonZeroUsize::new(1024).expect("it is not 0") },
+                false => QueryOptions::default().batch,
+            }),
             delay: Duration::from_millis(self.delay_ms),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| refused.add(line))),
@@ -342,7 +390,7 @@ impl Args {
 }
 
 /// Prints and reports what the job came to.
-fn totals(args: &Args, report: &QueryReport) -> anyhow::Result<()> {
+fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Result<()> {
     let seconds = report.took.as_secs_f64();
     let QueryReport { queries, unknown, hits, .. } = *report;
     if !args.workers.common.quiet {
@@ -360,6 +408,9 @@ fn totals(args: &Args, report: &QueryReport) -> anyhow::Result<()> {
         if unknown > 0 {
             line += &format!("; {} queries with no indexed term", show_count(unknown));
         }
+        if let Some(note) = gpu.and_then(query_gpus::note) {
+            line += &format!("; {note}");
+        }
         eprintln!("{line}");
     }
     let totals = json!({
@@ -373,6 +424,7 @@ fn totals(args: &Args, report: &QueryReport) -> anyhow::Result<()> {
         "hits": hits,
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
+        "gpu": gpu.map(query_gpus::report),
     });
     let path = args.workers.common.report.as_deref();
     report::write(path, totals, seconds, report.workers, &report.shares)

@@ -171,7 +171,7 @@ fn wrong_options_are_typed_and_name_no_command_line() {
 }
 
 /// The examples are programs; here they are called.
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../examples/build_with_progress.rs"]
 mod build_with_progress;
 

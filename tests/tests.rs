@@ -17,6 +17,7 @@ mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
+mod gpu_queries;
 mod inspect;
 mod layers;
 mod library;

@@ -76,6 +76,15 @@ pub enum GpuError {
         #[source]
         source: Cuda,
     },
+    /// A thread could not be started.
+    #[error("{device}: cannot start a thread for it")]
+    Thread {
+        /// The device.
+        device: String,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
     /// The host asks for a buffer that a copy still uses: a bug.
     #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
     Busy {

@@ -15,6 +15,7 @@
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
+//! | [`query`] | how a device answers ranked queries |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -29,9 +30,10 @@ pub mod memory;
 pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
+pub mod query;
 pub mod version;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
-    vec![btree::Tuning::default().source()]
+    vec![btree::Tuning::default().source(), query::Tuning::default().source()]
 }

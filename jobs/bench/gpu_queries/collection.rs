@@ -1,0 +1,154 @@
+//! The index on a device, and the queries as its engine takes them.
+
+use crate::query_gpus::usable;
+use anyhow::Context as _;
+use millrace::gpu::cache::ModuleCache;
+use millrace::gpu::device::Device;
+use millrace::gpu::query::device::QueryDevice;
+use millrace::gpu::query::list::{ListMaker, Placed};
+use millrace::gpu::query::load::make_list;
+use millrace::gpu::query::plan::PlacedTerm;
+use millrace::gpu::query::residency::Ranges;
+use millrace::index::lexicon::TermEntry;
+use millrace::query::lines::Query;
+use millrace::query::plan::{Plan, Planner};
+use millrace::query::snapshot::Snapshot;
+use millrace::query::wanted::Wanted;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// A device with the norms of an index.
+pub(super) struct Opened {
+    pub(super) query: QueryDevice,
+    pub(super) snapshot: Arc<Snapshot>,
+}
+
+/// A term of a query: its lists, run by run.
+#[derive(Clone, Debug)]
+pub(super) struct PlannedTerm {
+    entries: Vec<Option<TermEntry>>,
+    df: u32,
+    weight: f32,
+}
+
+/// A query that has terms of the index.
+#[derive(Clone, Debug)]
+pub(super) struct Planned {
+    /// Its number among the queries.
+    pub(super) number: usize,
+    pub(super) terms: Vec<PlannedTerm>,
+}
+
+impl Planned {
+    fn new(number: usize, plan: &Plan) -> Self {
+        let len = plan.terms().len();
+        let terms = plan.terms().iter().enumerate().map(|(t, term)| PlannedTerm {
+            entries: plan.lists().iter().skip(t).step_by(len).copied().collect(),
+            df: term.df,
+            weight: term.weight,
+        });
+        Self { number, terms: terms.collect() }
+    }
+
+    pub(super) fn postings(&self) -> u64 {
+        self.terms.iter().map(|term| u64::from(term.df)).sum()
+    }
+}
+
+/// Opens the first device that can be used, and plans the queries whose distinct terms are as many as
+/// `terms` says and are all in the index.
+pub(super) fn open(
+    snapshot: Arc<Snapshot>,
+    queries: &[Query],
+    (least, most): (usize, usize),
+    arena_bytes: Option<u64>,
+) -> anyhow::Result<(Opened, Vec<Planned>)> {
+    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let device = Device::open(&devices[0], 1)?;
+    let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
+    let (mut planner, mut planned) = (Planner::default(), Vec::new());
+    for (number, query) in queries.iter().enumerate() {
+        let plan = planner.plan(&snapshot, Wanted::default(), &query.text)?;
+        let fits = (least..=most).contains(&plan.terms().len());
+        if fits && plan.terms().iter().all(|term| term.df > 0) {
+            planned.push(Planned::new(number, &plan));
+        }
+    }
+    Ok((Opened { query, snapshot }, planned))
+}
+
+type Key = Vec<Option<u64>>;
+
+fn key(term: &PlannedTerm) -> Key {
+    term.entries.iter().map(|entry| entry.map(|entry| entry.offset)).collect()
+}
+
+/// All lists of the queries, in the arena.
+pub(super) struct OnDevice {
+    places: HashMap<Key, (u64, Placed)>,
+    pub(super) lists: usize,
+    pub(super) postings: u64,
+    pub(super) bytes: u64,
+    pub(super) seconds: f64,
+}
+
+impl OnDevice {
+    /// Makes the lists on all threads and copies them.
+    pub(super) fn load(opened: &Opened, planned: &[Planned]) -> anyhow::Result<Self> {
+        let start = Instant::now();
+        let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
+        for term in planned.iter().flat_map(|query| &query.terms) {
+            lists.entry(key(term)).or_insert(term);
+        }
+        let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
+        lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
+        let arena = opened.query.arena();
+        let ranges = Mutex::new(Ranges::new(arena.bytes()));
+        let next = AtomicUsize::new(0);
+        let worker = || -> anyhow::Result<Vec<(Key, u64, Placed, u64)>> {
+            let (mut maker, mut bytes, mut made) = (ListMaker::default(), Vec::new(), Vec::new());
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((key, term)) = lists.get(at) else { return Ok(made) };
+                bytes.clear();
+                let windows = opened.query.windows();
+                let placed = make_list(
+                    opened.snapshot.generation(),
+                    &term.entries,
+                    windows,
+                    opened.snapshot.norms(),
+                    &mut maker,
+                    &mut bytes,
+                )?;
+                let mut ranges = ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let place = ranges.take(bytes.len() as u64);
+                drop(ranges);
+                let place = place.context("the lists of the queries do not fit --gpu-memory")?;
+                arena.write(place, &bytes)?;
+                made.push((key.clone(), place, placed, bytes.len() as u64));
+            }
+        };
+        let made: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(worker)).collect();
+            threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
+        });
+        let (mut places, mut bytes) = (HashMap::new(), 0);
+        for part in made {
+            for (key, place, placed, len) in part? {
+                bytes += len;
+                places.insert(key, (place, placed));
+            }
+        }
+        let postings = lists.iter().map(|(_, term)| u64::from(term.df)).sum();
+        let seconds = start.elapsed().as_secs_f64();
+        Ok(Self { lists: places.len(), places, postings, bytes, seconds })
+    }
+
+    /// Where the list of a term is.
+    pub(super) fn place(&self, term: &PlannedTerm) -> PlacedTerm {
+        let (place, placed) = self.places[&key(term)];
+        PlacedTerm { place, placed, df: term.df, weight: term.weight }
+    }
+}

@@ -1,0 +1,95 @@
+// Ranked queries: the best documents of many queries at once, with the scores that the CPU gives, to the
+// bit, whatever the order in which anything here runs.
+//
+// A document's score is the f32 sum, in the order of the query's terms, of what each list gives. The sum of
+// *upper bounds* of these, as integers, can be added up in any order. With T the k-th greatest of these
+// sums, k documents have scores that T less a slack stands for, so every document whose sum is smaller than
+// that is out. What is left, the candidates, is scored exactly and sorted by score and docid.
+//
+//   query_sample     some windows of each query, for a first threshold           query_or.cuh
+//   query_or         all windows: candidates, and a rising threshold
+//   query_wide_*     the same with sums of 16 bits, for queries of many terms
+//   query_and        documents with all terms, scored at once                    query_and.cuh
+//   query_rescore    exact scores of candidates
+//   query_select     the best k of each query, sorted                            query_select.cuh
+//   ordered_*        one query, exact and slow, however many candidates          query_ordered.cuh
+//
+// Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and bins
+// [records * 256], zero in the beginning, keys [candidates of all records], hits [hits of all records],
+// norms [documents]; work [1], zero: items that were taken. Exact results do not depend on the geometry.
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+query_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+             u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys, u32* work) {
+    or_windows<8, THREADS>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
+query_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+         u32 records_len, u32 windows, State* states, u32* bins, u64* keys, u32* work) {
+    or_windows<8, THREADS>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
+}
+
+extern "C" __global__ void __launch_bounds__(WIDE_THREADS)
+query_wide_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
+                  u32 first, u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys, u32* work) {
+    or_windows<16, WIDE_THREADS>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
+}
+
+extern "C" __global__ void __launch_bounds__(WIDE_THREADS)
+query_wide_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+              u32 records_len, u32 windows, State* states, u32* bins, u64* keys, u32* work) {
+    or_windows<16, WIDE_THREADS>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
+}
+
+extern "C" __global__ void __launch_bounds__(AND_THREADS)
+query_and(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+          u32 records_len, u32 windows, const float* __restrict__ norms, State* states, u32* bins, u64* keys) {
+    and_windows(arena, terms, records, first, records_len, windows, norms, states, bins, keys);
+}
+
+// `each` blocks for each query: candidates whose sums fall below the last threshold become 0, all others
+// their keys. `bits` are those of the sums.
+extern "C" __global__ void __launch_bounds__(RESCORE_THREADS)
+query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
+              u32 each, u32 windows, u32 bits, const float* __restrict__ norms, const State* __restrict__ states,
+              const u32* __restrict__ bins, u64* keys) {
+    SHARED(RescoreShared, shared);
+    u32 r = first + blockIdx.x / each;
+    const Record& record = records[r];
+    if (is_answered(record, states)) return;
+    rescore(shared, arena, terms, record, windows, bits, norms, states[r], bins + r * BINS, keys + record.keys,
+            blockIdx.x % each, each);
+}
+
+extern "C" __global__ void __launch_bounds__(SELECT_THREADS)
+query_select(const Record* __restrict__ records, u32 first, State* states, const u64* __restrict__ keys, u64* sorted,
+             u64* hits) {
+    u32 r = first + blockIdx.x;
+    const Record& record = records[r];
+    if (is_answered(record, states)) return;
+    SHARED(SelectShared, shared);
+    select_best(shared, record, states[r], keys + record.keys, sorted + record.sorted,
+                hits + record.hits);
+}
+
+// A block for each half of a window.
+extern "C" __global__ void ordered_scores(const u8* __restrict__ arena, const Term* __restrict__ terms,
+                                          const Record* __restrict__ records, u32 r, u32 all_lists, u32 windows,
+                                          const float* __restrict__ norms, u32 documents, u32* scores) {
+    ordered_half(arena, terms, records[r], all_lists, windows, norms, documents, scores);
+}
+
+// Threads that divide 256 or are divided by it; shared memory for the bins.
+extern "C" __global__ void ordered_count(const u32* __restrict__ scores, u32 documents, u32 shift, Digits* digits) {
+    if (digits->all) return;
+    count_digits(scores, documents, shift, *digits);
+}
+
+// One warp.
+extern "C" __global__ void ordered_choose(Digits* digits, u32 k) { choose_digit(*digits, k); }
+
+extern "C" __global__ void ordered_gather(const u32* __restrict__ scores, u32 documents, const Digits* __restrict__ digits,
+                                          const Record* __restrict__ records, u32 r, State* states, u64* keys) {
+    gather_best(scores, documents, *digits, records[r], states[r], keys);
+}

@@ -1,0 +1,206 @@
+// How postings lists lie in the memory of a device, and what a batch of queries says: see query.cu.
+//
+// A list, from its place in the arena; W windows of 2^WINDOW_BITS docids, P postings with padding:
+//   starts     [W + 1] u32    where the postings of each window begin
+//   maxes      [W] u8         the greatest impact of each window
+//   docids     [P] u16        docids, less the first of their window; rising in a window
+//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 of deleted documents and of padding
+//   tfs        [P] u8         term frequencies; 255 stands for that and more
+//   exceptions [X] u32, [X] u32   postings with a tf of 255 or more, rising, and their tfs
+// Each array begins at a multiple of 16 bytes. The postings of a window begin at a multiple of four;
+// padding repeats the docid before it. P is a multiple of 16.
+
+#ifndef WINDOW_BITS
+#define WINDOW_BITS 16
+#endif
+// Threads of a block that adds up windows.
+#ifndef THREADS
+#define THREADS 512
+#endif
+// Blocks of them that are to fit a multiprocessor, which bounds their registers.
+#ifndef BLOCKS_PER_SM
+#define BLOCKS_PER_SM 3
+#endif
+#ifndef WIDE_THREADS
+#define WIDE_THREADS 1024
+#endif
+// Documents that a block finds in a window before it writes them one by one.
+#ifndef FOUND
+#define FOUND 1024
+#endif
+// Keys that are sorted in shared memory.
+#ifndef SORTED
+#define SORTED 8192
+#endif
+// Threads of a block that selects.
+#ifndef SELECT_THREADS
+#define SELECT_THREADS 1024
+#endif
+
+#define WINDOW (1u << WINDOW_BITS)
+#define MOST_TERMS 64
+#define BINS 256
+#define OVERFLOWN 0xffffffffu
+
+// A term of a query; src/gpu/query/plan.rs.
+struct Term {
+    u64 place;         // of its list in the arena, in bytes
+    u32 postings;      // P
+    u32 exceptions;    // X
+    u32 multiplier;    // a posting adds impact * multiplier / 2^16, rounded up, to the sum of its document
+    float weight;
+    u32 shorter;       // the number in the query of the term with the n-th shortest list, n being this one's
+    u32 spare;
+};
+
+// A query.
+struct Record {
+    u64 keys;          // the first of its candidates
+    u64 sorted;        // the first of its places to sort in, where SORTED are not enough
+    u32 first_term;
+    u32 terms;
+    u32 k;
+    u32 slack;         // a document whose sum is this far below that of the k-th may be among the best k
+    u32 from;          // docids that are asked for
+    u32 to;
+    u32 capacity;      // candidates
+    u32 after;         // nothing is done if this record has k hits, or NONE
+    u32 hits;          // the first of its hits
+    float per_unit;    // of AND: score to bin
+    u32 bar;           // sums below are not looked at in a sample
+    u32 floor;         // nor are sums below this at any time
+};
+
+// What is known of a query so far.
+struct State {
+    u32 threshold;     // k documents have sums (of AND: bins) of this or more
+    u32 count;         // candidates, written or not
+    u32 hits;          // in the end, or OVERFLOWN
+    u32 spare;
+};
+
+struct List {
+    const u32* starts;
+    const u8* maxes;
+    const u16* docids;
+    const u8* impacts;
+    const u8* tfs;
+    const u32* exceptions;
+    u32 exceptions_len;
+};
+
+__device__ __forceinline__ u32 sum_of_warp(u32 value) {
+    for (u32 step = 16; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
+    return value;
+}
+
+__device__ __forceinline__ u32 least_of_warp(u32 value) {
+    for (u32 step = 16; step > 0; step /= 2) {
+        u32 other = __shfl_xor_sync(ALL, value, step);
+        value = other < value ? other : value;
+    }
+    return value;
+}
+
+__device__ __forceinline__ u32 padded(u32 bytes) { return (bytes + 15) & ~15u; }
+
+__device__ __forceinline__ List list_of(const u8* arena, const Term& term, u32 windows) {
+    List list;
+    const u8* at = arena + term.place;
+    list.starts = (const u32*)at;
+    at += padded(4 * (windows + 1));
+    list.maxes = at;
+    at += padded(windows);
+    list.docids = (const u16*)at;
+    at += 2 * (u64)term.postings;
+    list.impacts = at;
+    at += term.postings;
+    list.tfs = at;
+    at += term.postings;
+    list.exceptions = (const u32*)at;
+    list.exceptions_len = term.exceptions;
+    return list;
+}
+
+// What one posting adds to a score. Every other way to score replaces this function.
+__device__ __forceinline__ float score_of(float weight, u32 tf, float norm) {
+    float f = (float)tf;
+    return __fdiv_rn(__fmul_rn(weight, f), __fadd_rn(f, norm));
+}
+
+// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is none.
+__device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 docid) {
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (docids[middle] < docid) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The term frequency of posting `at`.
+__device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
+    u32 tf = list.tfs[at];
+    if (tf < 255) return tf;
+    u32 low = 0, high = list.exceptions_len;
+    while (low < high) {
+        u32 middle = (low + high) / 2;
+        if (list.exceptions[middle] < at) low = middle + 1;
+        else high = middle;
+    }
+    return list.exceptions[list.exceptions_len + low];
+}
+
+// The score of a document: terms in the order of the query, each operation rounded on its own.
+__device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
+                                             const float* norms, u32 docid) {
+    u32 window = docid >> WINDOW_BITS, offset = docid & (WINDOW - 1);
+    float norm = norms[docid], sum = 0.0f;
+    for (u32 t = 0; t < record.terms; t++) {
+        const Term& term = terms[record.first_term + t];
+        List list = list_of(arena, term, windows);
+        u32 end = list.starts[window + 1];
+        u32 at = find(list.docids, list.starts[window], end, offset);
+        if (at < end && list.docids[at] == offset) {
+            sum = __fadd_rn(sum, score_of(term.weight, tf_of(list, at), norm));
+        }
+    }
+    return sum;
+}
+
+// Greater for the better document: of equal scores, which are not negative, the smaller docid.
+__device__ __forceinline__ u64 key_of(u32 docid, float score) {
+    return (u64)__float_as_uint(score) << 32 | (u32)~docid;
+}
+
+// The greatest bin such that it and those above have k documents; 0 if all have fewer. By a warp.
+__device__ __forceinline__ u32 kth_bin(const u32* bins, u32 k, u32 lane) {
+    u32 own[8], sum = 0;
+    for (u32 i = 0; i < 8; i++) {
+        own[i] = __ldcg(bins + (BINS - 1 - (8 * lane + i)));
+        sum += own[i];
+    }
+    u32 upto = sum;
+    for (u32 step = 1; step < 32; step *= 2) {
+        u32 other = __shfl_up_sync(ALL, upto, step);
+        if (lane >= step) upto += other;
+    }
+    u32 reached = __ballot_sync(ALL, upto >= k);
+    u32 bin = 0, here = upto - sum;
+    bool open = true;
+    for (u32 i = 0; i < 8; i++) {
+        here += own[i];
+        if (open && here >= k) {
+            bin = BINS - 1 - (8 * lane + i);
+            open = false;
+        }
+    }
+    u32 first = reached == 0 ? 31 : (u32)__ffs((int)reached) - 1;
+    bin = __shfl_sync(ALL, bin, first);
+    return reached == 0 ? 0 : bin;
+}
+
+// A query that has nothing to do since the record before it has enough.
+__device__ __forceinline__ bool is_answered(const Record& record, const State* states) {
+    return record.after != NONE && __ldcg(&states[record.after].count) >= record.k;
+}

@@ -1,0 +1,129 @@
+//! How does a device answer ranked queries? `kernels/query.cu` says how the best documents of many
+//! queries are found at once, with the scores that the CPU gives.
+//!
+//! | module | the question that it answers |
+//! | --- | --- |
+//! | [`batch`] | how queries become a batch, and results answers |
+//! | [`device`] | how a device takes batches and gives results |
+//! | [`engine`] | how workers have their queries answered by devices |
+//! | [`list`] | how a postings list lies in the device's memory |
+//! | [`load`] | how a list of an index becomes one of a device |
+//! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
+//! | [`residency`] | which lists are in that memory, and which have to go |
+//! | [`service`] | who drives a device |
+//! | [`slab`] | which memory queries use |
+//! | [`steps`] | which kernels answer a batch, one after the other |
+//! | [`twin`] | what they find |
+
+pub mod batch;
+pub mod device;
+pub mod engine;
+mod fetch;
+pub mod list;
+pub mod load;
+pub mod plan;
+pub mod residency;
+pub mod service;
+pub mod slab;
+pub mod steps;
+pub mod twin;
+
+use super::nvrtc::Source;
+
+/// Sizes of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Binary logarithm of the documents of a window, at most 16.
+    pub window_bits: u32,
+    /// Threads of a block that adds up sums of 8 bits.
+    pub threads: u32,
+    /// The same of 16 bits.
+    pub wide_threads: u32,
+    /// Blocks of 8 bits on a multiprocessor.
+    pub blocks_per_sm: u32,
+    /// Documents that a block finds in a window before it writes them one by one.
+    pub found: u32,
+    /// Keys that are sorted in shared memory, a power of two.
+    pub sorted: u32,
+    /// Threads of a block that selects.
+    pub select_threads: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self {
+            window_bits: 16,
+            threads: 512,
+            wide_threads: 1024,
+            blocks_per_sm: 3,
+            found: 1024,
+            sorted: 4096,
+            select_threads: 512,
+        }
+    }
+}
+
+/// Shared memory of a window's lists, its bins and all else but the sums and what is found.
+const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
+
+impl Tuning {
+    /// Shared memory of a block that scores candidates.
+    pub const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
+
+    /// The largest windows that a device has room for whose blocks may have so much shared memory.
+    pub fn of_device(shared_bytes: u32) -> Self {
+        let all = [16, 15, 14, 13].map(|window_bits| Self { window_bits, ..Self::default() });
+        let fits = |tuning: &Self| tuning.or_shared_bytes(16) <= shared_bytes;
+        all.into_iter().find(fits).unwrap_or(all[3])
+    }
+
+    /// The source with these sizes.
+    pub fn source(&self) -> Source {
+        let sizes = [
+            ("WINDOW_BITS", self.window_bits),
+            ("THREADS", self.threads),
+            ("WIDE_THREADS", self.wide_threads),
+            ("BLOCKS_PER_SM", self.blocks_per_sm),
+            ("FOUND", self.found),
+            ("SORTED", self.sorted),
+            ("SELECT_THREADS", self.select_threads),
+            ("OR_SHARED_BYTES", self.or_shared_bytes(8)),
+            ("WIDE_SHARED_BYTES", self.or_shared_bytes(16)),
+            ("SELECT_SHARED_BYTES", self.select_shared_bytes()),
+            ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
+            ("AND_SHARED_BYTES", self.and_shared_bytes()),
+            ("RESCORE_SHARED_BYTES", Self::RESCORE_SHARED_BYTES),
+        ];
+        let text = concat!(
+            include_str!("../../kernels/common.cuh"),
+            include_str!("../../kernels/query_list.cuh"),
+            include_str!("../../kernels/query_or.cuh"),
+            include_str!("../../kernels/query_and.cuh"),
+            include_str!("../../kernels/query_select.cuh"),
+            include_str!("../../kernels/query_ordered.cuh"),
+            include_str!("../../kernels/query.cu"),
+        );
+        Source { name: "query", text, sizes: sizes.into() }
+    }
+
+    /// Shared memory of a block that adds up sums of so many bits.
+    pub fn or_shared_bytes(&self, bits: u32) -> u32 {
+        (1 << self.window_bits) / 8 * bits + 4 * self.found + SHARED_BESIDE
+    }
+
+    /// Shared memory of a block of AND.
+    pub fn and_shared_bytes(&self) -> u32 {
+        const PORTION: u32 = 1024;
+        (1 << self.window_bits) / 8 + 4 * PORTION + plan::MOST_TERMS as u32 * 32 + 24
+    }
+
+    /// Shared memory of a block that selects.
+    pub fn select_shared_bytes(&self) -> u32 {
+        8 * self.sorted + 256 * 4 + 16
+    }
+
+    /// Shared memory of a block of the ordered kernel.
+    pub fn ordered_shared_bytes(&self) -> u32 {
+        (1 << self.window_bits) / 2 * 5
+    }
+}

@@ -1,0 +1,222 @@
+//! How do queries become one batch, and the device's results answers?
+//!
+//! Records are grouped as [`Groups`] has them. A query of AND+OR has two, and the one of OR is done only
+//! if the one of AND finds too few.
+
+use super::plan::{
+    Asked, MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryRecord, QueryState, TermRecord, bits,
+    record,
+};
+use super::steps::Groups;
+use super::twin::hit_of;
+use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
+use std::ops::Range;
+
+/// What a batch may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Queries, those of AND+OR counted twice.
+    pub records: usize,
+    /// Terms of all of them.
+    pub terms: usize,
+    /// Candidates.
+    pub keys: u64,
+    /// Hits.
+    pub hits: u64,
+    /// Keys that are sorted in the memory of the device.
+    pub sorted: u64,
+    /// Keys of a query that are sorted in shared memory.
+    pub sorted_shared: u32,
+    /// The least candidates that a query has room for.
+    pub candidates: u32,
+}
+
+impl Room {
+    /// Room for the candidates of a query that asks for so many hits.
+    pub fn capacity(&self, k: u32) -> u32 {
+        // The threshold of a sample lets some times k documents through until it has risen.
+        (32 * k).clamp(self.candidates.max(k), (1 << 19).max(4 * k).max(self.candidates))
+    }
+}
+
+/// A query whose lists are on the device.
+#[derive(Clone, Debug)]
+pub struct BatchQuery {
+    /// Its terms in its order; there is one at least.
+    pub terms: Vec<PlacedTerm>,
+    /// The most hits, 1 to [`MOST_HITS`].
+    pub k: u32,
+    /// Which documents.
+    pub mode: Mode,
+    /// Of these docids.
+    pub docids: Range<u32>,
+}
+
+impl BatchQuery {
+    /// Whether a device can answer such a query. Only the weights decide, and the number of terms.
+    pub fn is_possible(&self) -> bool {
+        let is_k = (1..=MOST_HITS as u32).contains(&self.k);
+        let weights = self.terms.iter().map(|term| term.weight);
+        is_k && super::plan::Scale::new(weights).is_some()
+    }
+
+    fn records(&self) -> usize {
+        if self.mode == Mode::AndOr { 2 } else { 1 }
+    }
+}
+
+/// The answer to a query of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answered {
+    /// Its hits, best first.
+    Hits(Vec<Hit>),
+    /// It had more candidates than room, and has to be asked again in another way.
+    Overflown,
+}
+
+/// Queries that are answered together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Records of the terms.
+    pub terms: Vec<TermRecord>,
+    /// Records of the queries.
+    pub records: Vec<QueryRecord>,
+    /// How they are grouped.
+    pub groups: Groups,
+    /// Hits of all records at most.
+    pub hits: u64,
+    /// Of each query its records of AND and of OR.
+    places: Vec<[Option<u32>; 2]>,
+    queries: Vec<BatchQuery>,
+    used: Used,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    records: usize,
+    terms: usize,
+    keys: u64,
+    hits: u64,
+    sorted: u64,
+}
+
+impl Batch {
+    /// Forgets all queries.
+    pub fn clear(&mut self) {
+        let Self { terms, records, groups, hits, places, queries, used } = self;
+        terms.clear();
+        records.clear();
+        places.clear();
+        queries.clear();
+        (*groups, *hits, *used) = (Groups::default(), 0, Used::default());
+    }
+
+    /// Queries.
+    pub fn len(&self) -> usize {
+        self.queries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.queries.is_empty()
+    }
+
+    /// The queries.
+    pub fn queries(&self) -> &[BatchQuery] {
+        &self.queries
+    }
+
+    /// Takes a query that [is possible](BatchQuery::is_possible), or gives it back if there is no room.
+    pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
+        let records = query.records();
+        let many = records as u64;
+        let sorted = match query.k > room.sorted_shared {
+            true => u64::from(query.k).next_power_of_two(),
+            false => 0,
+        };
+        let used = Used {
+            records: self.used.records + records,
+            terms: self.used.terms + records * query.terms.len(),
+            keys: self.used.keys + many * u64::from(room.capacity(query.k)),
+            hits: self.used.hits + many * u64::from(query.k),
+            sorted: self.used.sorted + many * sorted,
+        };
+        let fits = used.records <= room.records
+            && used.terms <= room.terms
+            && used.keys <= room.keys
+            && used.hits <= room.hits
+            && used.sorted <= room.sorted;
+        if !fits {
+            return Err(query);
+        }
+        self.used = used;
+        self.queries.push(query);
+        Ok(())
+    }
+
+    /// Makes the records of all queries.
+    pub fn finish(&mut self, room: &Room) {
+        self.terms.clear();
+        self.records.clear();
+        self.places.clear();
+        self.places.resize(self.queries.len(), [None; 2]);
+        let (mut keys, mut hits, mut sorted) = (0, 0, 0);
+        let mut counts = [0; 3];
+        for (group, count) in counts.iter_mut().enumerate() {
+            for (query, places) in self.queries.iter().zip(&mut self.places) {
+                let is_or = group > 0;
+                let wanted = match query.mode {
+                    Mode::And => !is_or,
+                    Mode::Or => is_or,
+                    Mode::AndOr => true,
+                };
+                let is_narrow = bits(query.terms.len()) == 8;
+                if !wanted || (is_or && is_narrow != (group == 1)) {
+                    continue;
+                }
+                let asked = Asked {
+                    k: query.k,
+                    docids: query.docids.clone(),
+                    capacity: room.capacity(query.k),
+                    after: places[0].filter(|_| is_or).unwrap_or(NONE),
+                };
+                let made = record(&query.terms, &asked, &mut self.terms);
+                let (made, _) = made.expect("only queries that are possible are taken");
+                places[usize::from(is_or)] = Some(self.records.len() as u32);
+                self.records.push(QueryRecord { keys, hits, sorted, ..made });
+                keys += u64::from(made.capacity);
+                hits += made.k;
+                if query.k > room.sorted_shared {
+                    sorted += u64::from(query.k).next_power_of_two();
+                }
+                *count += 1;
+            }
+        }
+        let [all, narrow, wide] = counts;
+        self.groups = Groups { all, narrow, wide };
+        self.hits = u64::from(hits);
+    }
+
+    /// The answer to a query, from the states of all records and their hits.
+    pub fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
+        let of = |place: u32| {
+            let (record, state) = (&self.records[place as usize], states[place as usize]);
+            match state.hits {
+                OVERFLOWN => Answered::Overflown,
+                len => {
+                    let keys = &hits[record.hits as usize..][..len.min(record.k) as usize];
+                    Answered::Hits(keys.iter().map(|&key| hit_of(key)).collect())
+                }
+            }
+        };
+        match self.places[query] {
+            [Some(all), Some(any)] => match of(all) {
+                Answered::Hits(hits) if hits.len() < self.queries[query].k as usize => of(any),
+                answered => answered,
+            },
+            [Some(place), None] | [None, Some(place)] => of(place),
+            [None, None] => Answered::Hits(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! How does a device take batches and give results, several at a time, without the host in between?
+//!
+//! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what one batch
+//! needs: a stream of its own, memory on the device, and pinned memory for its records and results. All
+//! steps of a batch are enqueued at once; an event says when the results are there.
+
+use super::Tuning;
+use super::batch::{Answered, Batch, Room};
+use super::list::Windows;
+use super::plan::{QueryRecord, QueryState, TermRecord};
+use super::slab::{Slab, Staging};
+use super::steps::{Argument, Array, Groups, Machine, Step, Zeroed};
+use crate::gpu::device::Device;
+use crate::gpu::error::{Cuda, GpuError, Launched, Work};
+use crate::gpu::modules::Toolchain;
+use crate::gpu::pinned::is_done;
+use crate::query::wanted::Mode;
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
+use cudarc::driver::{
+    CudaEvent, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, result,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The kernels of `query.cu`.
+const KERNELS: [&str; 11] = [
+    "query_sample",
+    "query_or",
+    "query_wide_sample",
+    "query_wide_or",
+    "query_and",
+    "query_rescore",
+    "query_select",
+    "ordered_scores",
+    "ordered_count",
+    "ordered_choose",
+    "ordered_gather",
+];
+
+/// A device that answers queries about one collection.
+#[derive(Debug)]
+pub struct QueryDevice {
+    device: Device,
+    functions: HashMap<&'static str, CudaFunction>,
+    machine: Machine,
+    windows: Windows,
+    norms: Slab,
+    arena: Arc<Slab>,
+}
+
+/// How many bytes of a device's memory the lists may take if nobody says, of what is free, in percent.
+const ARENA_PERCENT: u64 = 75;
+
+impl QueryDevice {
+    /// Loads the kernels and the norms of all documents; the arena takes `arena_bytes`, or most of what is
+    /// free.
+    ///
+    /// # Errors
+    /// The kernels do not load, or there is not so much memory.
+    pub fn open(
+        device: Device,
+        toolchain: &Toolchain,
+        norms: &[f32],
+        arena_bytes: Option<u64>,
+    ) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let attribute =
+            |which| context.attribute(which).map_err(|e| device.call("ask for its attributes", e));
+        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared = u32::try_from(attribute(shared)?).unwrap_or(0);
+        let tuning = Tuning::of_device(shared);
+        let module = toolchain.load(&device, &tuning.source())?;
+        let mut functions = HashMap::new();
+        for name in KERNELS {
+            let function = module.kernel(&device, name)?.function().clone();
+            let bytes = match name {
+                "query_sample" | "query_or" => tuning.or_shared_bytes(8),
+                "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
+                "query_and" => tuning.and_shared_bytes(),
+                "query_select" => tuning.select_shared_bytes(),
+                "ordered_scores" => tuning.ordered_shared_bytes(),
+                _ => 0,
+            };
+            // Kernels may have 48 KiB without asking.
+            if bytes > 48 << 10 {
+                let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                function
+                    .set_attribute(most, bytes as i32)
+                    .map_err(|e| device.call("take shared memory for a kernel", e))?;
+            }
+            functions.insert(name, function);
+        }
+        let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };
+        let on_device = Slab::new(&device, "norms", 4 * norms.len() as u64)?;
+        on_device
+            .write(0, bytemuck::cast_slice(norms))
+            .map_err(|e| device.call("copy norms to the device", e))?;
+        let arena_bytes = match arena_bytes {
+            Some(bytes) => bytes,
+            None => device.free_bytes()? / 100 * ARENA_PERCENT,
+        };
+        let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
+        let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
+        Ok(Self { device, functions, machine, windows, norms: on_device, arena })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// How lists are cut.
+    pub fn windows(&self) -> Windows {
+        self.windows
+    }
+
+    /// Where lists go.
+    pub fn arena(&self) -> &Arc<Slab> {
+        &self.arena
+    }
+
+    /// Sizes and geometry.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The room of a slot for batches of so many queries.
+    pub fn room(&self, queries: usize, k: u32) -> Room {
+        let candidates = 1 << 15;
+        let sorted_shared = self.machine.tuning.sorted;
+        let mut room = Room {
+            records: 2 * queries,
+            terms: 24 * queries,
+            keys: 0,
+            hits: 0,
+            sorted: 0,
+            sorted_shared,
+            candidates,
+        };
+        // At least one query of the greatest k, twice for AND+OR.
+        let greatest = super::plan::MOST_HITS as u32;
+        let queries = queries as u64;
+        room.keys =
+            (queries * u64::from(room.capacity(k))).max(2 * u64::from(room.capacity(greatest)));
+        room.hits = (queries * u64::from(k)).max(2 * u64::from(greatest));
+        room.sorted =
+            if k > sorted_shared { queries * u64::from(k.next_power_of_two()) } else { 0 };
+        room.sorted = room.sorted.max(2 * u64::from(greatest));
+        room
+    }
+}
+
+/// What one batch needs, from its records to its results.
+#[derive(Debug)]
+pub struct Slot {
+    room: Room,
+    memory: Slab,
+    input: Staging,
+    output: Staging,
+    stream: Arc<CudaStream>,
+    began: CudaEvent,
+    done: CudaEvent,
+    busy: bool,
+    /// Scores of all documents, for the ordered kernels.
+    scores: Option<Slab>,
+    hits: u64,
+    records: usize,
+}
+
+/// Parts of a slot's memory, in bytes from its first.
+struct Parts {
+    terms: u64,
+    records: u64,
+    zeroed: u64,
+    keys: u64,
+    sorted: u64,
+    hits: u64,
+    all: u64,
+}
+
+impl Parts {
+    fn new(room: &Room) -> Self {
+        let mut at = 0;
+        let mut part = |bytes: u64| {
+            let here = at;
+            at += bytes.next_multiple_of(256);
+            here
+        };
+        // Terms and records lie side by side, so that one copy brings both.
+        let terms = part((room.terms * size_of::<TermRecord>()) as u64);
+        let records = part((room.records * size_of::<QueryRecord>()) as u64);
+        let zeroed = part(Zeroed::new(room.records).bytes() as u64);
+        let keys = part(8 * room.keys);
+        let sorted = part(8 * room.sorted);
+        let hits = part(8 * room.hits);
+        Self { terms, records, zeroed, keys, sorted, hits, all: at }
+    }
+}
+
+impl Slot {
+    /// A slot with this room; one that `answers_ordered` can run the ordered kernels too.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
+        let on = &device.device;
+        let parts = Parts::new(&room);
+        let context = on.context();
+        let stream = context.new_stream().map_err(|e| on.call("make a stream", e))?;
+        let event = || {
+            let flags = CUevent_flags::CU_EVENT_DEFAULT;
+            context.new_event(Some(flags)).map_err(|e| on.call("make an event", e))
+        };
+        let scores = match answers_ordered {
+            true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
+            false => None,
+        };
+        let output = room.records * size_of::<QueryState>() + 8 * room.hits as usize;
+        Ok(Self {
+            memory: Slab::new(on, "batches of queries", parts.all)?,
+            input: Staging::new(on, "queries", parts.zeroed as usize)?,
+            output: Staging::new(on, "hits", output)?,
+            stream,
+            began: event()?,
+            done: event()?,
+            busy: false,
+            scores,
+            hits: 0,
+            records: 0,
+            room,
+        })
+    }
+
+    /// What fits it.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// Whether a batch is under way.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Enqueues all steps of a batch whose lists are in the arena. They stay there until
+    /// [`is_done`](Self::is_done).
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If the slot is busy, or the batch does not fit it.
+    pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+        let steps = device.machine.batch(device.windows, batch.groups);
+        self.run(device, batch, &steps)
+    }
+
+    /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// As there, or if this slot does not answer so, or the batch has not one record.
+    pub fn launch_ordered(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+        assert!(batch.records.len() == 1 && self.scores.is_some(), "one query in the right slot");
+        let all_terms = batch.queries()[0].mode == Mode::And;
+        let steps = device.machine.ordered(device.windows, all_terms, batch.records[0].k);
+        self.run(device, batch, &steps)
+    }
+
+    /// Enqueues chosen steps: to measure what each of them takes.
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch).
+    ///
+    /// # Panics
+    /// As there.
+    pub fn run(
+        &mut self,
+        device: &QueryDevice,
+        batch: &Batch,
+        steps: &[Step],
+    ) -> Result<(), GpuError> {
+        assert!(!self.busy, "a slot has one batch at a time");
+        assert!(
+            batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
+            "a batch fits its slot"
+        );
+        let parts = Parts::new(&self.room);
+        let on = &device.device;
+        let call = |e| on.call("copy queries to the device", e);
+        on.context().bind_to_thread().map_err(call)?;
+        // SAFETY: the slot is not busy, so no copy is under way.
+        let input = unsafe { self.input.bytes_mut() };
+        put(input, parts.terms, bytemuck::cast_slice(&batch.terms));
+        put(input, parts.records, bytemuck::cast_slice(&batch.records));
+        self.busy = true;
+        self.records = batch.records.len();
+        self.hits = batch.hits;
+        self.began.record(&self.stream).map_err(call)?;
+        let zeroed = Zeroed::new(self.records);
+        let len = parts.records as usize + self.records * size_of::<QueryRecord>();
+        // SAFETY: the input fits the beginning of the slot's memory, and what is zeroed its part; both
+        // live as long as the slot, which waits before it goes.
+        unsafe {
+            self.input
+                .copy_up(len, self.memory.part(parts.terms, len as u64), &self.stream)
+                .map_err(call)?;
+            let to = self.memory.part(parts.zeroed, zeroed.bytes() as u64);
+            result::memset_d8_async(to, 0, zeroed.bytes(), self.stream.cu_stream())
+                .map_err(call)?;
+        }
+        for step in steps {
+            self.launch_step(device, &parts, zeroed, step)?;
+        }
+        let states = self.records * size_of::<QueryState>();
+        let states_at = self.memory.part(parts.zeroed, states as u64);
+        let hits_at = self.memory.part(parts.hits, 8 * self.hits);
+        let after = self.room.records * size_of::<QueryState>();
+        let call = |e| on.call("copy hits from the device", e);
+        // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while the slot
+        // is busy.
+        unsafe {
+            self.output.copy_down(states_at, 0, states, &self.stream).map_err(call)?;
+            self.output
+                .copy_down(hits_at, after, 8 * self.hits as usize, &self.stream)
+                .map_err(call)?;
+        }
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    fn launch_step(
+        &self,
+        device: &QueryDevice,
+        parts: &Parts,
+        zeroed: Zeroed,
+        step: &Step,
+    ) -> Result<(), GpuError> {
+        let function = &device.functions[step.kernel];
+        let address = |array| match (array, zeroed.place(array)) {
+            (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
+            (Array::Arena, _) => device.arena.address(),
+            (Array::Norms, _) => device.norms.address(),
+            (Array::Scores, _) => self.scores.as_ref().map_or(0, Slab::address),
+            (Array::Terms, _) => self.memory.address() + parts.terms,
+            (Array::Records, _) => self.memory.address() + parts.records,
+            (Array::Keys, _) => self.memory.address() + parts.keys,
+            (Array::Sorted, _) => self.memory.address() + parts.sorted,
+            (_, _) => self.memory.address() + parts.hits,
+        };
+        // Numbers of four bytes, and addresses of eight.
+        let values: Vec<(u64, u32)> = step
+            .arguments
+            .iter()
+            .map(|argument| match *argument {
+                Argument::Array(array, at) => (address(array) + at, 0),
+                Argument::Number(number) => (0, number),
+            })
+            .collect();
+        let mut arguments = self.stream.launch_builder(function);
+        for (argument, value) in step.arguments.iter().zip(&values) {
+            match argument {
+                Argument::Array(..) => arguments.arg(&value.0),
+                Argument::Number(_) => arguments.arg(&value.1),
+            };
+        }
+        let config = LaunchConfig {
+            grid_dim: (step.geometry.blocks, 1, 1),
+            block_dim: (step.geometry.threads, 1, 1),
+            shared_mem_bytes: step.geometry.shared_bytes,
+        };
+        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too;
+        // the records of a batch that fits the room keep kernels within the slot's memory, and lists lie
+        // in the arena where their terms say.
+        unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
+            device: device.device.info().to_string(),
+            launch: Launched { kernel: step.kernel, geometry: step.geometry },
+            source: Cuda(source),
+        })?;
+        Ok(())
+    }
+
+    /// Whether the batch is done. Never waits.
+    ///
+    /// # Errors
+    /// It failed, and the device cannot be used any more.
+    pub fn is_done(&self, device: &QueryDevice) -> Result<bool, GpuError> {
+        is_done(&self.done).map_err(|e| self.failed(device, e))
+    }
+
+    /// Waits until the batch is done, for measurements.
+    ///
+    /// # Errors
+    /// As [`is_done`](Self::is_done).
+    pub fn wait(&self, device: &QueryDevice) -> Result<(), GpuError> {
+        self.done.synchronize().map_err(|e| self.failed(device, e))
+    }
+
+    fn failed(&self, device: &QueryDevice, source: DriverError) -> GpuError {
+        GpuError::Work {
+            device: device.device.info().to_string(),
+            work: Work::Download(8 * self.hits),
+            source: Cuda(source),
+        }
+    }
+
+    /// Milliseconds on the device from the first step of the last batch to its results.
+    ///
+    /// # Errors
+    /// It is not done.
+    pub fn took_ms(&self, device: &QueryDevice) -> Result<f32, GpuError> {
+        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(device, e))
+    }
+
+    /// The answers to all queries of the batch that was launched, which is done; the slot is free then.
+    pub fn answers(&mut self, batch: &Batch) -> Vec<Answered> {
+        self.busy = false;
+        // SAFETY: the batch is done, and with it all copies.
+        let output = unsafe { self.output.bytes() };
+        let states: &[QueryState] =
+            bytemuck::cast_slice(&output[..self.records * size_of::<QueryState>()]);
+        let after = self.room.records * size_of::<QueryState>();
+        let hits: &[u64] = bytemuck::cast_slice(&output[after..after + 8 * self.hits as usize]);
+        (0..batch.len()).map(|query| batch.answer(query, states, hits)).collect()
+    }
+
+    /// Candidates that each record of the last batch had, which is done.
+    pub fn candidates(&self) -> Vec<u32> {
+        // SAFETY: the batch is done, and with it all copies.
+        let output = unsafe { self.output.bytes() };
+        let states: &[QueryState] =
+            bytemuck::cast_slice(&output[..self.records * size_of::<QueryState>()]);
+        states.iter().map(|state| state.count).collect()
+    }
+
+    /// Forgets the batch, which is done.
+    pub fn free(&mut self) {
+        self.busy = false;
+    }
+}
+
+fn put(to: &mut [u8], at: u64, bytes: &[u8]) {
+    to[at as usize..][..bytes.len()].copy_from_slice(bytes);
+}
+
+/// Steps of a batch that answers nothing but adds up all postings: to measure that alone.
+pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<Step> {
+    let steps = machine.batch(windows, groups);
+    steps.into_iter().filter(|step| step.kernel.ends_with("_or")).collect()
+}

@@ -1,0 +1,335 @@
+//! How does a postings list lie in the memory of a device?
+//!
+//! By windows of docids, since that is how queries are added up: of each posting 16 bits of its docid,
+//! an *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh` has the
+//! arrays). That is about four times what `bp128` takes, and it is read some times faster: a device is
+//! bound by the instructions of decoding long before it is bound by its memory. The impact,
+//! `255 * tf / (tf + norm)` rounded up, bounds what the posting adds to a score, whatever the weight of
+//! the term; deleted documents, whose norm is infinite, have impact 0.
+//!
+//! Lists are made on the host, from any codec, over all runs of a generation.
+
+use std::fmt;
+
+/// Impacts lie between 0 and this.
+pub const MOST_IMPACT: u32 = 255;
+
+/// A term frequency from which on it is kept apart.
+const EXCEPTION: u32 = 255;
+
+/// Postings of a window begin at a multiple of so many.
+const GROUP: usize = 4;
+
+/// Arrays begin at multiples of so many bytes.
+pub const ALIGNMENT: usize = 16;
+
+/// The documents of a collection, cut into windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// Documents of the collection.
+    pub documents: u32,
+    /// Binary logarithm of the documents of a window, at most 16.
+    pub bits: u32,
+}
+
+impl Windows {
+    /// How many there are: one at least.
+    pub fn len(self) -> usize {
+        ((u64::from(self.documents) + (1 << self.bits) - 1) >> self.bits).max(1) as usize
+    }
+
+    /// There is always one.
+    pub fn is_empty(self) -> bool {
+        false
+    }
+
+    /// Bytes of the arrays that have a value for each window.
+    fn table_bytes(self) -> usize {
+        (4 * (self.len() + 1)).next_multiple_of(ALIGNMENT) + self.len().next_multiple_of(ALIGNMENT)
+    }
+
+    /// At most so many bytes are needed for a list of `df` postings.
+    pub fn most_bytes(self, df: u32) -> u64 {
+        let padding = (GROUP as u64 - 1) * (self.len() as u64).min(u64::from(df)) + 15;
+        // Exceptions take eight bytes more than others.
+        self.table_bytes() as u64 + 4 * (u64::from(df) + padding) + 8 * u64::from(df)
+    }
+}
+
+/// Where a list lies in its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Postings, with padding.
+    pub postings: u32,
+    /// Postings whose term frequency is kept apart.
+    pub exceptions: u32,
+}
+
+/// The impact of a posting. No score of the posting is above `weight * impact / 255`, but for the
+/// rounding of f32, and none is below that by more than `weight / 255`, likewise.
+#[inline]
+pub fn impact(tf: u32, norm: f32) -> u8 {
+    // Five roundings of one part in 2^24 are made good, so that the bound holds.
+    const UP: f32 = 255.0 * (1.0 + 3.0 * f32::EPSILON);
+    let tf = tf as f32;
+    let value = (tf / (tf + norm)) * UP;
+    // A conversion of a float to an integer stops at the ends of its range.
+    let floor = value as u8;
+    floor.saturating_add(u8::from(f32::from(floor) < value))
+}
+
+/// Makes lists.
+#[derive(Default)]
+pub struct ListMaker {
+    starts: Vec<u32>,
+    maxes: Vec<u8>,
+    docids: Vec<u16>,
+    impacts: Vec<u8>,
+    tfs: Vec<u8>,
+    exceptions: Vec<u32>,
+    exceptional_tfs: Vec<u32>,
+}
+
+impl fmt::Debug for ListMaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ListMaker").field("postings", &self.docids.len()).finish_non_exhaustive()
+    }
+}
+
+impl ListMaker {
+    /// Begins a list.
+    pub fn begin(&mut self) {
+        self.starts.clear();
+        self.starts.push(0);
+        self.maxes.clear();
+        self.docids.clear();
+        self.impacts.clear();
+        self.tfs.clear();
+        self.exceptions.clear();
+        self.exceptional_tfs.clear();
+    }
+
+    /// Appends postings whose docids rise and are above all before; `norms` are those of all documents
+    /// of the collection.
+    ///
+    /// # Panics
+    /// If a docid is beyond the documents.
+    pub fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
+        let mut at = 0;
+        while at < docids.len() {
+            let window = docids[at] >> windows.bits;
+            self.close_before(window as usize);
+            let end =
+                at + docids[at..].iter().take_while(|&&d| d >> windows.bits == window).count();
+            self.append(windows, &docids[at..end], &tfs[at..end], norms);
+            at = end;
+        }
+    }
+
+    /// Appends postings of the window that is open.
+    fn append(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
+        let mask = (1u32 << windows.bits) - 1;
+        self.docids.extend(docids.iter().map(|&docid| (docid & mask) as u16));
+        let before = self.impacts.len();
+        let impacts = docids.iter().zip(tfs);
+        self.impacts.extend(impacts.map(|(&docid, &tf)| impact(tf, norms[docid as usize])));
+        for (&tf, at) in tfs.iter().zip(before as u32..) {
+            if tf >= EXCEPTION {
+                self.exceptions.push(at);
+                self.exceptional_tfs.push(tf);
+            }
+            self.tfs.push(tf.min(EXCEPTION) as u8);
+        }
+        let most = self.impacts[before..].iter().copied().max().unwrap_or(0);
+        if let Some(max) = self.maxes.last_mut() {
+            *max = most.max(*max);
+        }
+    }
+
+    /// Closes the windows before `window`, and opens it.
+    fn close_before(&mut self, window: usize) {
+        if self.maxes.len() == window + 1 {
+            return;
+        }
+        self.pad(GROUP);
+        if !self.maxes.is_empty() {
+            self.starts.push(self.docids.len() as u32);
+        }
+        while self.maxes.len() < window {
+            self.maxes.push(0);
+            self.starts.push(self.docids.len() as u32);
+        }
+        self.maxes.push(0);
+    }
+
+    /// Repeats the last docid, worth nothing, up to a multiple of `group` postings.
+    fn pad(&mut self, group: usize) {
+        let last = self.docids.last().copied().unwrap_or(0);
+        let len = self.docids.len().next_multiple_of(group);
+        self.docids.resize(len, last);
+        self.impacts.resize(len, 0);
+        self.tfs.resize(len, 0);
+    }
+
+    /// Ends the list and appends its bytes to `out`, which has a length that is a multiple of
+    /// [`ALIGNMENT`] before and after.
+    pub fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
+        if self.maxes.is_empty() {
+            self.maxes.push(0);
+        }
+        self.pad(GROUP);
+        self.starts.push(self.docids.len() as u32);
+        while self.maxes.len() < windows.len() {
+            self.maxes.push(0);
+            self.starts.push(self.docids.len() as u32);
+        }
+        self.pad(ALIGNMENT);
+        let mut put = |bytes: &[u8]| {
+            out.extend_from_slice(bytes);
+            out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+        };
+        put(bytemuck::cast_slice(&self.starts));
+        put(&self.maxes);
+        put(bytemuck::cast_slice(&self.docids));
+        put(&self.impacts);
+        put(&self.tfs);
+        self.exceptions.extend_from_slice(&self.exceptional_tfs);
+        put(bytemuck::cast_slice(&self.exceptions));
+        Placed { postings: self.docids.len() as u32, exceptions: self.exceptional_tfs.len() as u32 }
+    }
+}
+
+/// A list in its bytes, as kernels read it: for the twin and for tests.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceList<'a> {
+    starts: &'a [[u8; 4]],
+    /// The greatest impact of each window.
+    pub maxes: &'a [u8],
+    docids: &'a [[u8; 2]],
+    impacts: &'a [u8],
+    tfs: &'a [u8],
+    exceptions: &'a [[u8; 4]],
+    exceptional_tfs: &'a [[u8; 4]],
+}
+
+/// A posting of a list: its docid less the first of its window, its impact, its place in the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DevicePosting {
+    /// The docid less the first of the window.
+    pub offset: u32,
+    /// The impact; 0 of padding too.
+    pub impact: u8,
+    /// The place.
+    pub at: usize,
+}
+
+impl<'a> DeviceList<'a> {
+    /// The list at the beginning of `bytes`.
+    ///
+    /// # Panics
+    /// If the bytes are too few.
+    pub fn new(windows: Windows, placed: Placed, mut bytes: &'a [u8]) -> Self {
+        let mut take = |len: usize| {
+            let (part, rest) = bytes.split_at(len.next_multiple_of(ALIGNMENT).min(bytes.len()));
+            bytes = rest;
+            &part[..len]
+        };
+        let postings = placed.postings as usize;
+        let starts = take(4 * (windows.len() + 1));
+        let maxes = take(windows.len());
+        let (docids, impacts, tfs) = (take(2 * postings), take(postings), take(postings));
+        let exceptions = take(8 * placed.exceptions as usize).as_chunks().0;
+        let (exceptions, exceptional_tfs) = exceptions.split_at(placed.exceptions as usize);
+        let (starts, docids) = (starts.as_chunks().0, docids.as_chunks().0);
+        Self { starts, maxes, docids, impacts, tfs, exceptions, exceptional_tfs }
+    }
+
+    /// The postings of a window, padding among them.
+    pub fn window(&self, window: usize) -> impl Iterator<Item = DevicePosting> {
+        let start = |window: usize| u32::from_le_bytes(self.starts[window]) as usize;
+        (start(window)..start(window + 1)).map(|at| DevicePosting {
+            offset: u16::from_le_bytes(self.docids[at]).into(),
+            impact: self.impacts[at],
+            at,
+        })
+    }
+
+    /// The term frequency of the posting at a place.
+    pub fn tf(&self, at: usize) -> u32 {
+        match self.tfs[at] {
+            u8::MAX => {
+                let places = self.exceptions.iter().map(|place| u32::from_le_bytes(*place));
+                let found =
+                    places.zip(self.exceptional_tfs).find(|(place, _)| *place as usize == at);
+                found.map_or(EXCEPTION, |(_, tf)| u32::from_le_bytes(*tf))
+            }
+            tf => tf.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const WINDOWS: Windows = Windows { documents: 1000, bits: 6 };
+
+    fn made(postings: &[(u32, u32)], norms: &[f32], piece: usize) -> (Vec<u8>, Placed) {
+        let mut maker = ListMaker::default();
+        maker.begin();
+        for part in postings.chunks(piece) {
+            let (docids, tfs): (Vec<u32>, Vec<u32>) = part.iter().copied().unzip();
+            maker.push(WINDOWS, &docids, &tfs, norms);
+        }
+        let mut bytes = Vec::new();
+        let placed = maker.finish(WINDOWS, &mut bytes);
+        (bytes, placed)
+    }
+
+    proptest! {
+        #[test]
+        fn law_a_list_gives_its_postings_back(
+            chosen in prop::collection::btree_map(0..WINDOWS.documents, prop_oneof![1..4u32, 254..257u32, 1..u32::MAX], 0..300),
+            piece in 1..200usize,
+        ) {
+            let postings: Vec<(u32, u32)> = chosen.into_iter().collect();
+            let norms: Vec<f32> = (0..WINDOWS.documents).map(|d| (d % 7) as f32 * 0.3).collect();
+            let (bytes, placed) = made(&postings, &norms, piece);
+            prop_assert!(bytes.len().is_multiple_of(ALIGNMENT));
+            prop_assert!(bytes.len() as u64 <= WINDOWS.most_bytes(postings.len() as u32));
+            let list = DeviceList::new(WINDOWS, placed, &bytes);
+            let mut found = Vec::new();
+            for window in 0..WINDOWS.len() {
+                let mut most = 0;
+                for (i, posting) in list.window(window).enumerate() {
+                    prop_assert!(i > 0 || posting.at.is_multiple_of(GROUP));
+                    most = most.max(posting.impact);
+                    if posting.impact > 0 {
+                        found.push(((window as u32) << WINDOWS.bits | posting.offset, list.tf(posting.at)));
+                    }
+                }
+                prop_assert_eq!(most, list.maxes[window]);
+            }
+            prop_assert_eq!(found, postings);
+        }
+
+        #[test]
+        fn law_impacts_bound_scores_from_both_sides(
+            tf in prop_oneof![1..10u32, 1..=u32::MAX],
+            norm in prop_oneof![0.0..3.0f32, 0.0..1e9f32, Just(0.0f32)],
+        ) {
+            let share = f64::from(tf) / (f64::from(tf) + f64::from(norm)) * 255.0;
+            let impact = f64::from(impact(tf, norm));
+            // What the slack of a query allows for.
+            prop_assert!(impact >= share * (1.0 - 1e-7) && impact >= 1.0, "{impact} {share}");
+            prop_assert!(impact <= share * (1.0 + 2e-6) + 1.0, "{impact} {share}");
+        }
+    }
+
+    #[test]
+    fn a_deleted_document_has_no_impact() {
+        assert_eq!(impact(3, f32::INFINITY), 0);
+        assert_eq!(impact(u32::MAX, 0.0), 255);
+    }
+}

@@ -1,0 +1,62 @@
+//! How does a list of an index become a list of a device? It is decoded block by block, whatever its
+//! codec, run after run.
+
+use super::list::{ListMaker, Placed, Windows};
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::run::Run;
+
+/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`; `norms` are
+/// those of all documents.
+///
+/// # Errors
+/// When the index is damaged.
+///
+/// # Panics
+/// If there are not as many norms as documents, or not as many entries as runs.
+pub fn make_list(
+    generation: &Generation,
+    entries: &[Option<TermEntry>],
+    windows: Windows,
+    norms: &[f32],
+    maker: &mut ListMaker,
+    out: &mut Vec<u8>,
+) -> Result<Placed, IndexError> {
+    assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
+    assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
+    maker.begin();
+    for (run, entry) in generation.runs().iter().zip(entries) {
+        let Some(entry) = *entry else { continue };
+        let list = run.list(entry)?;
+        append(run, &list, windows, norms, maker).map_err(|source| {
+            IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
+        })?;
+    }
+    Ok(maker.finish(windows, out))
+}
+
+fn append(
+    run: &Run,
+    list: &ListView<'_>,
+    windows: Windows,
+    norms: &[f32],
+    maker: &mut ListMaker,
+) -> Result<(), ListError> {
+    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    for block in 0..list.blocks() {
+        let count = if block < list.full_blocks() {
+            list.decode_block(block, run.documents(), &mut columns, &mut docids[..block_len])?;
+            list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
+            block_len
+        } else {
+            list.decode_tail(run.documents(), &mut docids, &mut tfs)?
+        };
+        docids[..count].iter_mut().for_each(|docid| *docid += run.first_docid());
+        maker.push(windows, &docids[..count], &tfs[..count], norms);
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! What does a batch say to the kernels? A record for each query and one for each of its terms.
+//!
+//! The sums of OR are integers. With `unit` chosen so that the sums of a query fit their bits, a posting
+//! with impact i of a term with weight w adds `c = ceil(i * m / 2^16)`, where
+//! `m = ceil(w * 2^16 / (255 * unit))`. So `unit * c` is at least the posting's score, and above it by at
+//! most `w / 255 + unit * (1 + 255 / 2^16)`. If k documents have sums of T or more, then k documents have
+//! scores of at least `unit * (T - slack)`, the slack being the sum of these errors over all terms in
+//! units, and a document whose sum is below `T - slack` is not among the best k. The roundings of f32, of
+//! one part in 2^24 each, are part of the slack.
+
+use super::list::{MOST_IMPACT, Placed};
+use bytemuck::{Pod, Zeroable};
+use std::ops::Range;
+
+/// The most terms of a query that a device answers.
+pub const MOST_TERMS: usize = 64;
+
+/// The most hits of a query that a device gives.
+pub const MOST_HITS: usize = 1 << 16;
+
+/// Queries of more terms are added up in 16 bits.
+const NARROW_TERMS: usize = 8;
+
+/// No record.
+pub const NONE: u32 = u32::MAX;
+
+/// A term of a query, as kernels read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct TermRecord {
+    /// Where its list begins in the arena, in bytes.
+    pub place: u64,
+    /// Postings of the list, with padding.
+    pub postings: u32,
+    /// Postings whose tf is kept apart.
+    pub exceptions: u32,
+    /// Impact to sum, in units of 2^-16.
+    pub multiplier: u32,
+    /// The weight.
+    pub weight: f32,
+    /// In the n-th record of a query: which of its terms has the n-th shortest list.
+    pub shorter: u32,
+    /// Nothing.
+    pub spare: u32,
+}
+
+/// A query, as kernels read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct QueryRecord {
+    /// The first of its candidates.
+    pub keys: u64,
+    /// The first of its places to sort in.
+    pub sorted: u64,
+    /// The first of its terms.
+    pub first_term: u32,
+    /// Its terms.
+    pub terms: u32,
+    /// The most hits.
+    pub k: u32,
+    /// How far a document's sum may be below the threshold.
+    pub slack: u32,
+    /// Docids that are asked for.
+    pub from: u32,
+    /// The docid behind them.
+    pub to: u32,
+    /// Room for candidates.
+    pub capacity: u32,
+    /// A record that spares this one if it has k hits.
+    pub after: u32,
+    /// The first of its hits.
+    pub hits: u32,
+    /// Score to bin, of AND.
+    pub per_unit: f32,
+    /// Sums below this are not looked at in a sample.
+    pub bar: u32,
+    /// Nor are sums below this at any time.
+    pub floor: u32,
+}
+
+/// What is known of a query so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct QueryState {
+    /// k documents have sums, or bins, of this or more.
+    pub threshold: u32,
+    /// Candidates.
+    pub count: u32,
+    /// Hits, or [`OVERFLOWN`].
+    pub hits: u32,
+    /// Nothing.
+    pub spare: u32,
+}
+
+/// There were more candidates than room.
+pub const OVERFLOWN: u32 = u32::MAX;
+
+/// A term whose list is on the device.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedTerm {
+    /// Where its list begins.
+    pub place: u64,
+    /// How its list lies there.
+    pub placed: Placed,
+    /// Its postings.
+    pub df: u32,
+    /// Its weight, above zero.
+    pub weight: f32,
+}
+
+/// Bits of the sums of a query of so many terms.
+pub fn bits(terms: usize) -> u32 {
+    if terms <= NARROW_TERMS { 8 } else { 16 }
+}
+
+/// The sums of a query: how they are made, and how far they may mislead.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// Bits of a sum.
+    pub bits: u32,
+    /// What 1 of a sum stands for.
+    pub unit: f64,
+    /// See the module.
+    pub slack: u32,
+}
+
+impl Scale {
+    /// The scale for terms with these weights; `None` if they cannot be added up so.
+    pub fn new(weights: impl ExactSizeIterator<Item = f32> + Clone) -> Option<Self> {
+        let terms = weights.len();
+        let bits = bits(terms);
+        let most = f64::from((1u32 << bits) - 1);
+        let total: f64 = weights.clone().map(f64::from).sum();
+        let is_good = |w: f32| w > 0.0 && w.is_finite();
+        if terms == 0 || terms > MOST_TERMS || !weights.clone().all(is_good) {
+            return None;
+        }
+        let unit = total / (most - 2.0 * terms as f64);
+        // Weights so small that a multiplier overflows have no such unit.
+        if !(unit.is_normal() && (total as f32).is_normal()) {
+            return None;
+        }
+        let error = |w: f32| {
+            let of_impact = f64::from(w) / (f64::from(MOST_IMPACT) * unit);
+            of_impact * (1.0 + 1e-5) + 1.0 + 256.0 / 65536.0
+        };
+        let rounding = 2.0 * (terms as f64 + 4.0) * f64::from(f32::EPSILON) * most;
+        // The impact itself is right to two parts in a million.
+        let slack = weights.map(error).sum::<f64>() + rounding + 4e-6 * most;
+        Some(Self { bits, unit, slack: slack as u32 })
+    }
+
+    /// The multiplier of a term.
+    pub fn multiplier(&self, weight: f32) -> u32 {
+        let exact = f64::from(weight) * 65536.0 / (f64::from(MOST_IMPACT) * self.unit);
+        // The product with an impact fits 32 bits, whatever the weight's share of the total.
+        (exact.ceil() as u32).max(1)
+    }
+}
+
+/// What a posting adds to the sum of its document.
+#[inline]
+pub fn worth(impact: u8, multiplier: u32) -> u32 {
+    (u32::from(impact) * multiplier + 65535) >> 16
+}
+
+/// What a query asks for, beside its terms.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The most hits, 1 to [`MOST_HITS`].
+    pub k: u32,
+    /// Docids.
+    pub docids: Range<u32>,
+    /// Room for candidates.
+    pub capacity: u32,
+    /// See [`QueryRecord::after`].
+    pub after: u32,
+}
+
+/// Appends the terms of a query to `terms` and returns its record, without the places of its keys and
+/// hits. `None` if a device cannot answer it.
+pub fn record(
+    query: &[PlacedTerm],
+    asked: &Asked,
+    terms: &mut Vec<TermRecord>,
+) -> Option<(QueryRecord, Scale)> {
+    let scale = Scale::new(query.iter().map(|term| term.weight))?;
+    let first_term = terms.len() as u32;
+    let mut order: Vec<u32> = (0..query.len() as u32).collect();
+    order.sort_by_key(|&t| query[t as usize].df);
+    terms.extend(query.iter().zip(order).map(|(term, shorter)| TermRecord {
+        place: term.place,
+        postings: term.placed.postings,
+        exceptions: term.placed.exceptions,
+        multiplier: scale.multiplier(term.weight),
+        weight: term.weight,
+        shorter,
+        spare: 0,
+    }));
+    let total: f64 = query.iter().map(|term| f64::from(term.weight)).sum();
+    let record = QueryRecord {
+        first_term,
+        terms: query.len() as u32,
+        k: asked.k,
+        slack: scale.slack,
+        from: asked.docids.start,
+        to: asked.docids.end,
+        capacity: asked.capacity,
+        after: asked.after,
+        per_unit: (255.0 / total) as f32,
+        bar: (1 << scale.bits) / 8,
+        ..QueryRecord::zeroed()
+    };
+    Some((record, scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::list::impact;
+    use super::*;
+    use crate::score::bm25::score;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn law_sums_fit_and_bound_scores_from_both_sides(
+            weights in prop::collection::vec(prop_oneof![1e-6..20.0f32, 1e-3..1e3f32, Just(1e9f32)], 1..=MOST_TERMS),
+            postings in prop::collection::vec((1..300u32, 0.1..4.0f32), MOST_TERMS),
+        ) {
+            let scale = Scale::new(weights.iter().copied()).unwrap();
+            let (mut sum, mut most, mut exact) = (0, 0, 0.0f32);
+            for (&weight, &(tf, _)) in weights.iter().zip(&postings) {
+                let multiplier = scale.multiplier(weight);
+                u32::from(u8::MAX).checked_mul(multiplier).and_then(|p| p.checked_add(65535)).unwrap();
+                let norm = postings[0].1;
+                sum += worth(impact(tf, norm), multiplier);
+                most += worth(u8::MAX, multiplier);
+                exact += score(weight, tf, norm);
+            }
+            prop_assert!(most < 1 << scale.bits, "{most}");
+            let units = f64::from(exact) / scale.unit;
+            prop_assert!(f64::from(sum) >= units * (1.0 - 1e-4), "{sum} {units}");
+            prop_assert!(f64::from(sum) <= units + f64::from(scale.slack + 1), "{sum} {units} {scale:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_added_up_is_refused() {
+        for weights in [&[][..], &[0.0], &[f32::NAN], &[f32::INFINITY], &[1e-40], &[1.0; 65]] {
+            assert_eq!(Scale::new(weights.iter().copied()), None, "{weights:?}");
+        }
+        // Of one term, a unit of a sum and one of an impact.
+        assert_eq!(Scale::new([3.0].into_iter()).unwrap().slack, 1);
+        assert_eq!(Scale::new([3.0, 1.0, 0.5, 0.1].into_iter()).unwrap().slack, 4);
+    }
+
+    #[test]
+    fn records_have_the_sizes_that_kernels_read() {
+        assert_eq!(size_of::<TermRecord>(), 32);
+        assert_eq!(size_of::<QueryRecord>(), 64);
+        assert_eq!(size_of::<QueryState>(), 16);
+    }
+}

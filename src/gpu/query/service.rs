@@ -1,0 +1,478 @@
+//! Who drives a device that answers queries? One thread for each, beside the workers: it takes planned
+//! queries from all workers, waits for their lists, makes batches, and sends answers back. A query that the
+//! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
+
+use super::batch::{Answered, Batch, BatchQuery, Room};
+use super::device::{QueryDevice, Slot};
+use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
+use super::plan::{MOST_HITS, PlacedTerm};
+use super::residency::{Place, Residency};
+use crate::gpu::error::GpuError;
+use crate::query::plan::Plan;
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A query on its way to a device.
+pub(super) struct Job {
+    pub(super) worker: usize,
+    pub(super) number: u64,
+    pub(super) plan: Box<Plan>,
+}
+
+/// What comes back.
+pub(super) enum Done {
+    /// Its hits, and whether any of its terms is in the index.
+    Hits(u64, Vec<Hit>, bool),
+    /// The query itself: the CPU has to answer it.
+    Back(u64, Box<Plan>),
+}
+
+/// What all devices did.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Queries that devices answered.
+    pub answered: AtomicU64,
+    /// Queries that went back since their lists had no room, or could not be read.
+    pub without_lists: AtomicU64,
+    /// Queries that went back since a device cannot answer such queries.
+    pub unsuited: AtomicU64,
+    /// Queries that went back since their device was lost.
+    pub lost: AtomicU64,
+    /// Queries that were answered a second time, in the ordered kernels.
+    pub overflown: AtomicU64,
+    /// Batches.
+    pub batches: AtomicU64,
+    /// Bytes of lists that were copied to devices.
+    pub list_bytes: AtomicU64,
+}
+
+/// How a device is driven.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Queries of a batch.
+    pub(super) batch: usize,
+    /// Batches in flight.
+    pub(super) slots: usize,
+    /// How long a batch that is not full waits for more while others are in flight.
+    pub(super) patience: Duration,
+}
+
+/// A query that waits for its lists, or for a batch.
+struct Open {
+    job: Job,
+    keys: Vec<Key>,
+    missing: usize,
+}
+
+/// What takes answers to their worker, and wakes it.
+pub(super) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
+
+/// The state of the thread of a device.
+pub(super) struct Driver {
+    device: QueryDevice,
+    snapshot: Arc<Snapshot>,
+    pace: Pace,
+    room: Room,
+    lists: Lists,
+    fetchers: Fetchers,
+    slots: Vec<(Slot, Batch, Vec<Open>)>,
+    ordered: (Slot, Batch, Option<Open>),
+    /// Queries for the ordered kernels.
+    overflown: VecDeque<Open>,
+    waiting: HashMap<u64, Open>,
+    /// Who waits for a list, by the number under which it waits.
+    waits_for: HashMap<Key, Vec<u64>>,
+    next_wait: u64,
+    ready: VecDeque<Open>,
+    ready_since: Option<Instant>,
+    replies: HashMap<usize, Vec<Done>>,
+    reply: Reply,
+    counts: Arc<Counts>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        device: QueryDevice,
+        snapshot: Arc<Snapshot>,
+        pace: Pace,
+        k: usize,
+        fetchers: usize,
+        (reply, counts): (Reply, Arc<Counts>),
+    ) -> Result<Self, GpuError> {
+        let k = k.clamp(1, MOST_HITS) as u32;
+        let room = device.room(pace.batch, k);
+        let slot = |room, ordered| Slot::new(&device, room, ordered);
+        let slots = (0..pace.slots)
+            .map(|_| Ok((slot(room, false)?, Batch::default(), Vec::new())))
+            .collect::<Result<Vec<_>, GpuError>>()?;
+        let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
+        let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
+        let fetchers =
+            Fetchers::start(fetchers, &snapshot, device.windows(), device.arena(), &lists)
+                .map_err(|source| GpuError::Thread {
+                    device: device.device().info().to_string(),
+                    source,
+                })?;
+        Ok(Self {
+            device,
+            snapshot,
+            pace,
+            room,
+            lists,
+            fetchers,
+            slots,
+            ordered,
+            overflown: VecDeque::new(),
+            waiting: HashMap::new(),
+            waits_for: HashMap::new(),
+            next_wait: 0,
+            ready: VecDeque::new(),
+            ready_since: None,
+            replies: HashMap::new(),
+            reply,
+            counts,
+        })
+    }
+
+    /// Answers queries until nobody can send any more. A device that fails gives all its queries back, and
+    /// those that still come; `on_lost` is told why, once.
+    pub(super) fn run(
+        mut self,
+        jobs: &Receiver<Job>,
+        lost: &AtomicBool,
+        on_lost: impl FnOnce(GpuError),
+    ) {
+        let mut open = true;
+        let failed = loop {
+            match self.round(jobs, &mut open) {
+                Ok(true) => {}
+                Ok(false) if !open && self.is_idle() => return,
+                Ok(false) => self.pause(jobs, &mut open),
+                Err(error) => break error,
+            }
+        };
+        lost.store(true, Ordering::Release);
+        on_lost(failed);
+        self.give_all_back();
+        while let Ok(job) = jobs.recv() {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+            self.send_replies();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let busy = self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy();
+        !busy && self.ready.is_empty() && self.waiting.is_empty() && self.overflown.is_empty()
+    }
+
+    /// Nothing can be done now: waits for what comes next.
+    fn pause(&mut self, jobs: &Receiver<Job>, open: &mut bool) {
+        if self.is_idle() {
+            match jobs.recv() {
+                Ok(job) => self.take(job),
+                Err(_) => *open = false,
+            }
+        } else if self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy() {
+            // A batch takes from tens of microseconds to some milliseconds.
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        } else if let Ok((key, came)) =
+            self.fetchers.fetched.recv_timeout(Duration::from_micros(200))
+        {
+            self.came(&key, came);
+        }
+    }
+
+    /// Does all that can be done now; says whether that was anything.
+    fn round(&mut self, jobs: &Receiver<Job>, open: &mut bool) -> Result<bool, GpuError> {
+        let mut any = false;
+        for _ in 0..2 * self.pace.batch {
+            match jobs.try_recv() {
+                Ok(job) => self.take(job),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => {
+                    *open = false;
+                    break;
+                }
+            }
+            any = true;
+        }
+        while let Ok((key, came)) = self.fetchers.fetched.try_recv() {
+            if came == Fetched::Lost {
+                // The next look at the device says why.
+                self.device
+                    .arena()
+                    .write(0, &[])
+                    .map_err(|e| self.device.device().call("copy a list to the device", e))?;
+            }
+            self.came(&key, came);
+            any = true;
+        }
+        any |= self.collect()?;
+        any |= self.launch()?;
+        self.send_replies();
+        Ok(any)
+    }
+
+    /// Takes a query: finds out where its lists are.
+    fn take(&mut self, job: Job) {
+        let plan = &job.plan;
+        let suits = (1..=MOST_HITS).contains(&plan.wanted().k)
+            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+            && scaled(plan);
+        if !suits {
+            return self.back(job, |counts| &counts.unsuited);
+        }
+        let runs = self.snapshot.generation().runs().len();
+        let terms = plan.terms().len();
+        let lists = plan.lists();
+        let mut keys = Vec::with_capacity(terms);
+        let mut missing = Vec::new();
+        let mut residency = lock(&self.lists);
+        for (t, term) in plan.terms().iter().enumerate() {
+            if term.df == 0 {
+                continue;
+            }
+            let entries = (0..runs).map(|run| lists[run * terms + t]);
+            let key: Key = entries.clone().map(|e| e.map_or(NO_LIST, |e| e.offset)).collect();
+            match residency.ask(&key) {
+                Place::Here(..) => {}
+                Place::Coming => missing.push((key.clone(), None)),
+                Place::Away => {
+                    residency.fetch(&key);
+                    missing.push((key.clone(), Some(entries.collect())));
+                }
+            }
+            keys.push(key);
+        }
+        drop(residency);
+        let open = Open { job, keys, missing: missing.len() };
+        if missing.is_empty() {
+            return self.is_ready(open);
+        }
+        let number = self.next_wait;
+        self.next_wait += 1;
+        for (key, entries) in missing {
+            self.waits_for.entry(key.clone()).or_default().push(number);
+            if let Some(entries) = entries {
+                self.fetchers.want(Wanted { key, entries });
+            }
+        }
+        self.waiting.insert(number, open);
+    }
+
+    fn is_ready(&mut self, open: Open) {
+        self.ready_since.get_or_insert_with(Instant::now);
+        self.ready.push_back(open);
+    }
+
+    /// A list is there, or not.
+    fn came(&mut self, key: &Key, came: Fetched) {
+        for number in self.waits_for.remove(key).unwrap_or_default() {
+            let Some(mut open) = self.waiting.remove(&number) else { continue };
+            if came != Fetched::Here {
+                self.unpin(&open);
+                self.back(open.job, |counts| &counts.without_lists);
+                continue;
+            }
+            open.missing -= 1;
+            if open.missing == 0 {
+                self.is_ready(open);
+            } else {
+                self.waiting.insert(number, open);
+            }
+        }
+    }
+
+    fn unpin(&self, open: &Open) {
+        let mut residency = lock(&self.lists);
+        open.keys.iter().for_each(|key| residency.unpin(key));
+    }
+
+    fn back(&mut self, job: Job, count: impl Fn(&Counts) -> &AtomicU64) {
+        count(&self.counts).fetch_add(1, Ordering::Relaxed);
+        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+    }
+
+    fn hits(&mut self, open: Open, hits: Vec<Hit>) {
+        self.unpin(&open);
+        self.counts.answered.fetch_add(1, Ordering::Relaxed);
+        let Job { worker, number, plan } = open.job;
+        self.replies.entry(worker).or_default().push(Done::Hits(number, hits, plan.known()));
+    }
+
+    /// Takes the answers of batches that are done.
+    fn collect(&mut self) -> Result<bool, GpuError> {
+        let mut any = false;
+        for at in 0..self.slots.len() {
+            let (slot, batch, open) = &mut self.slots[at];
+            if !slot.is_busy() || !slot.is_done(&self.device)? {
+                continue;
+            }
+            any = true;
+            let answers = slot.answers(batch);
+            let open = std::mem::take(open);
+            for (open, answer) in open.into_iter().zip(answers) {
+                match answer {
+                    Answered::Hits(hits) => self.hits(open, hits),
+                    Answered::Overflown => {
+                        self.counts.overflown.fetch_add(1, Ordering::Relaxed);
+                        self.overflown.push_back(open);
+                    }
+                }
+            }
+        }
+        let (slot, batch, open) = &mut self.ordered;
+        if slot.is_busy() && slot.is_done(&self.device)? {
+            any = true;
+            let asked = batch.queries()[0].mode;
+            let answer = slot.answers(batch).pop();
+            if let (Some(open), Some(Answered::Hits(hits))) = (open.take(), answer) {
+                let wanted = *open.job.plan.wanted();
+                if wanted.mode == Mode::AndOr && asked == Mode::And && hits.len() < wanted.k {
+                    self.launch_ordered(open, Mode::Or)?;
+                } else {
+                    self.hits(open, hits);
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    /// Fills slots that are free.
+    fn launch(&mut self) -> Result<bool, GpuError> {
+        let mut any = false;
+        if !self.ordered.0.is_busy()
+            && let Some(open) = self.overflown.pop_front()
+        {
+            let mode = match open.job.plan.wanted().mode {
+                Mode::AndOr if !open.job.plan.terms().iter().all(|term| term.df > 0) => Mode::Or,
+                Mode::AndOr => Mode::And,
+                mode => mode,
+            };
+            self.launch_ordered(open, mode)?;
+            any = true;
+        }
+        for at in 0..self.slots.len() {
+            if self.slots[at].0.is_busy() || self.ready.is_empty() {
+                continue;
+            }
+            let others = self.slots.iter().any(|(slot, ..)| slot.is_busy());
+            let waited = self.ready_since.map_or(Duration::ZERO, |since| since.elapsed());
+            if others && self.ready.len() < self.pace.batch && waited < self.pace.patience {
+                break;
+            }
+            self.fill(at)?;
+            any = true;
+        }
+        Ok(any)
+    }
+
+    fn fill(&mut self, at: usize) -> Result<(), GpuError> {
+        let mut taken = Vec::new();
+        let mut batch = std::mem::take(&mut self.slots[at].1);
+        batch.clear();
+        while taken.len() < self.pace.batch {
+            let Some(open) = self.ready.pop_front() else { break };
+            let query = self.placed(&open, None);
+            if batch.add(query, &self.room).is_err() {
+                if taken.is_empty() {
+                    // No batch has room for it.
+                    self.unpin(&open);
+                    self.back(open.job, |counts| &counts.unsuited);
+                    continue;
+                }
+                self.ready.push_front(open);
+                break;
+            }
+            taken.push(open);
+        }
+        self.ready_since = (!self.ready.is_empty()).then(Instant::now);
+        if taken.is_empty() {
+            self.slots[at].1 = batch;
+            return Ok(());
+        }
+        batch.finish(&self.room);
+        self.counts.batches.fetch_add(1, Ordering::Relaxed);
+        let (slot, kept, open) = &mut self.slots[at];
+        *open = taken;
+        *kept = batch;
+        slot.launch(&self.device, kept)
+    }
+
+    fn launch_ordered(&mut self, open: Open, mode: Mode) -> Result<(), GpuError> {
+        let query = self.placed(&open, Some(mode));
+        let (slot, batch, kept) = &mut self.ordered;
+        batch.clear();
+        let room = *slot.room();
+        if batch.add(query, &room).is_err() {
+            self.unpin(&open);
+            self.back(open.job, |counts| &counts.unsuited);
+            return Ok(());
+        }
+        *kept = Some(open);
+        batch.finish(&room);
+        slot.launch_ordered(&self.device, batch)
+    }
+
+    /// A query whose lists are all there.
+    fn placed(&self, open: &Open, mode: Option<Mode>) -> BatchQuery {
+        let plan = &open.job.plan;
+        let residency = lock(&self.lists);
+        let terms = plan.terms().iter().filter(|term| term.df > 0).zip(&open.keys);
+        let terms: Vec<PlacedTerm> = terms
+            .filter_map(|(term, key)| match residency.place(key) {
+                Place::Here(place, placed) => {
+                    Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
+                }
+                _ => None,
+            })
+            .collect();
+        debug_assert_eq!(terms.len(), open.keys.len(), "lists that are pinned stay");
+        // A term that no document has keeps AND from finding any, so only OR is left to ask.
+        let lacks = open.keys.len() < plan.terms().len();
+        let asked = plan.wanted().mode;
+        let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
+        let docids: Range<u32> = self.snapshot.docids_of_share(0, 1);
+        BatchQuery { terms, k: plan.wanted().k as u32, mode, docids }
+    }
+
+    fn send_replies(&mut self) {
+        let loaded = lock(&self.lists).loaded_bytes;
+        self.counts.list_bytes.store(loaded, Ordering::Relaxed);
+        for (worker, done) in self.replies.drain() {
+            (self.reply)(worker, done);
+        }
+    }
+
+    /// The device is lost.
+    fn give_all_back(&mut self) {
+        let mut all: Vec<Open> = Vec::new();
+        for (_, _, open) in &mut self.slots {
+            all.append(open);
+        }
+        all.extend(self.ordered.2.take());
+        all.extend(self.overflown.drain(..));
+        all.extend(self.ready.drain(..));
+        all.extend(self.waiting.drain().map(|(_, open)| open));
+        for open in all {
+            self.back(open.job, |counts| &counts.lost);
+        }
+        self.send_replies();
+    }
+}
+
+/// Whether the weights of the terms that are in the index can be added up on a device.
+fn scaled(plan: &Plan) -> bool {
+    let weights: Vec<f32> =
+        plan.terms().iter().filter(|term| term.df > 0).map(|term| term.weight).collect();
+    super::plan::Scale::new(weights.iter().copied()).is_some()
+}

@@ -1,0 +1,187 @@
+//! Which memory do queries use, on a device and beside it? Pieces that are taken once and given back when
+//! everything on the device is done: nothing is allocated or freed while work is under way.
+
+use crate::gpu::device::Device;
+use crate::gpu::error::{Cuda, GpuError};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+/// A piece of a device's memory.
+pub struct Slab {
+    context: Arc<CudaContext>,
+    address: u64,
+    bytes: u64,
+}
+
+impl fmt::Debug for Slab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Slab {
+    /// Takes `bytes` for `what`.
+    ///
+    /// # Errors
+    /// The device has not so much.
+    pub fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let bytes = bytes.max(16);
+        let taken = context.bind_to_thread().and_then(|()| {
+            // SAFETY: the context is bound, and the size is not zero; the memory is freed once, below.
+            unsafe { result::malloc_sync(bytes as usize) }
+        });
+        let address = taken.map_err(|source| GpuError::Memory {
+            device: device.info().to_string(),
+            place: "device memory",
+            what,
+            bytes,
+            source: Cuda(source),
+        })?;
+        Ok(Self { context, address, bytes })
+    }
+
+    /// Its address.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where so many of its bytes from `at` on lie.
+    ///
+    /// # Panics
+    /// If they are not its own.
+    pub(super) fn part(&self, at: u64, bytes: u64) -> u64 {
+        let end = at.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "a part is beyond the memory");
+        self.address + at
+    }
+
+    /// Copies bytes to a place in it; they are there when this returns.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn write(&self, at: u64, bytes: &[u8]) -> Result<(), DriverError> {
+        let to = self.part(at, bytes.len() as u64);
+        self.context.bind_to_thread()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the part lies in memory that lives; the call returns when the copy is done.
+        unsafe { result::memcpy_htod_sync(to, bytes) }
+    }
+}
+
+impl Drop for Slab {
+    fn drop(&mut self) {
+        // Kernels that still run may use it.
+        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
+        // SAFETY: nothing runs any more that could use it, or the device is lost anyway.
+        let freed = unsafe { result::free_sync(self.address) };
+        self.context.record_err(done.and(freed));
+    }
+}
+
+/// Host memory that the device copies from and to beside everything else.
+pub(super) struct Staging {
+    context: Arc<CudaContext>,
+    at: *mut c_void,
+    bytes: usize,
+}
+
+// SAFETY: it owns its memory, like a box.
+unsafe impl Send for Staging {}
+
+impl fmt::Debug for Staging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Staging").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+impl Staging {
+    pub(super) fn new(device: &Device, what: &'static str, bytes: usize) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let bytes = bytes.max(16);
+        let taken = context.bind_to_thread().and_then(|()| {
+            // SAFETY: the context is bound; the memory is freed once, below.
+            unsafe { result::malloc_host(bytes, 0) }
+        });
+        let at = taken.map_err(|source| GpuError::Memory {
+            device: device.info().to_string(),
+            place: "pinned host memory",
+            what,
+            bytes: bytes as u64,
+            source: Cuda(source),
+        })?;
+        // SAFETY: the memory has so many bytes, and nobody else knows it.
+        unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
+        Ok(Self { context, at, bytes })
+    }
+
+    /// # Safety
+    /// No copy that writes to it is under way.
+    pub(super) unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: all bytes were written once, and the caller answers for copies.
+        unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
+    }
+
+    /// # Safety
+    /// No copy from or to it is under way.
+    pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
+    }
+
+    /// Enqueues a copy of its first bytes.
+    ///
+    /// # Safety
+    /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
+    pub(super) unsafe fn copy_up(
+        &self,
+        len: usize,
+        to: u64,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller answers for it.
+        unsafe { result::memcpy_htod_async(to, &self.bytes()[..len], stream.cu_stream()) }
+    }
+
+    /// Enqueues a copy to its bytes from `at` on.
+    ///
+    /// # Safety
+    /// As [`copy_up`](Self::copy_up).
+    pub(super) unsafe fn copy_down(
+        &mut self,
+        from: u64,
+        at: usize,
+        len: usize,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller answers for it.
+        unsafe {
+            let to = &mut self.bytes_mut()[at..at + len];
+            result::memcpy_dtoh_async(to, from, stream.cu_stream())
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
+        // SAFETY: no copy is under way any more, or the device is lost anyway.
+        let freed = unsafe { result::free_host(self.at) };
+        self.context.record_err(done.and(freed));
+    }
+}

@@ -1,0 +1,312 @@
+//! Which kernels answer a batch, one after the other?
+//!
+//! The steps name arrays, not memory, so that a device and the emulation of one take the same ones.
+
+use super::Tuning;
+use super::list::Windows;
+use super::plan::QueryState;
+use crate::gpu::error::Geometry;
+
+/// An array that kernels work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Array {
+    /// All lists, in bytes.
+    Arena,
+    /// The terms of the batch: [`TermRecord`](super::plan::TermRecord)s.
+    Terms,
+    /// The queries of the batch: [`QueryRecord`](super::plan::QueryRecord)s.
+    Records,
+    /// A [`QueryState`] for each query.
+    States,
+    /// 256 u32 for each query.
+    Bins,
+    /// The same for samples.
+    SampleBins,
+    /// u64: candidates.
+    Keys,
+    /// u64: room to sort in.
+    Sorted,
+    /// u64: hits.
+    Hits,
+    /// f32: norms of all documents.
+    Norms,
+    /// A u32 for each step.
+    Work,
+    /// u32: scores of all documents.
+    Scores,
+    /// The digits of the ordered kernels, [`DIGITS_BYTES`].
+    Digits,
+}
+
+/// Bytes of [`Array::Digits`].
+pub const DIGITS_BYTES: usize = 16 + 4 * BINS;
+
+/// Bins of a query.
+pub const BINS: usize = 256;
+
+/// Steps that count work.
+pub const WORKS: usize = 8;
+
+/// An argument of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// The array from so many bytes on.
+    Array(Array, u64),
+    /// A number.
+    Number(u32),
+}
+
+/// A launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Its threads.
+    pub geometry: Geometry,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+}
+
+/// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Groups {
+    /// Queries of AND.
+    pub all: u32,
+    /// Queries of OR with few terms.
+    pub narrow: u32,
+    /// Queries of OR with many.
+    pub wide: u32,
+}
+
+impl Groups {
+    /// All records.
+    pub fn len(&self) -> u32 {
+        self.all + self.narrow + self.wide
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What decides about the geometry of launches.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// Sizes of the kernels.
+    pub tuning: Tuning,
+    /// Multiprocessors of the device.
+    pub multiprocessors: u32,
+}
+
+/// Of this many windows one is sampled first.
+const SAMPLE_OF: u32 = 32;
+
+/// Fewer windows are not sampled.
+const LEAST_SAMPLED: u32 = 8;
+
+use Argument::{Array as In, Number};
+
+impl Machine {
+    /// The steps that answer a batch.
+    pub fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let mut work = 0;
+        if groups.all > 0 {
+            steps.push(self.and(windows, groups.all));
+        }
+        for (first, len, bits) in
+            [(groups.all, groups.narrow, 8), (groups.all + groups.narrow, groups.wide, 16)]
+        {
+            if len == 0 {
+                continue;
+            }
+            let count = windows.len() as u32;
+            if count >= LEAST_SAMPLED {
+                // A few windows at least, however few there are.
+                let step = SAMPLE_OF.min(count / 4);
+                steps.push(self.or(windows, (first, len), bits, Some(step), &mut work));
+            }
+            steps.push(self.or(windows, (first, len), bits, None, &mut work));
+            steps.push(self.rescore(windows, (first, len), bits));
+        }
+        steps.push(self.select(0, groups.len()));
+        steps
+    }
+
+    fn or(
+        &self,
+        windows: Windows,
+        (first, len): (u32, u32),
+        bits: u32,
+        sampled: Option<u32>,
+        work: &mut u64,
+    ) -> Step {
+        let tuning = &self.tuning;
+        let (kernel, threads, per_sm) = match (bits, sampled) {
+            (8, Some(_)) => ("query_sample", tuning.threads, tuning.blocks_per_sm),
+            (8, None) => ("query_or", tuning.threads, tuning.blocks_per_sm),
+            (_, Some(_)) => ("query_wide_sample", tuning.wide_threads, 1),
+            (_, None) => ("query_wide_or", tuning.wide_threads, 1),
+        };
+        let items = (windows.len() as u32).div_ceil(sampled.unwrap_or(1)).saturating_mul(len);
+        let blocks = (per_sm * self.multiprocessors).min(items);
+        let bins = if sampled.is_some() { Array::SampleBins } else { Array::Bins };
+        let mut arguments = vec![
+            In(Array::Arena, 0),
+            In(Array::Terms, 0),
+            In(Array::Records, 0),
+            Number(first),
+            Number(len),
+            Number(windows.len() as u32),
+        ];
+        arguments.extend(sampled.map(Number));
+        arguments.extend([
+            In(Array::States, 0),
+            In(bins, 0),
+            In(Array::Keys, 0),
+            In(Array::Work, 4 * *work),
+        ]);
+        *work += 1;
+        let shared_bytes = tuning.or_shared_bytes(bits);
+        Step { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+    }
+
+    fn and(&self, windows: Windows, len: u32) -> Step {
+        const THREADS: u32 = 128;
+        let items = u64::from(len) * windows.len() as u64;
+        let blocks = items.min(u64::from(self.multiprocessors) * 12) as u32;
+        let arguments = vec![
+            In(Array::Arena, 0),
+            In(Array::Terms, 0),
+            In(Array::Records, 0),
+            Number(0),
+            Number(len),
+            Number(windows.len() as u32),
+            In(Array::Norms, 0),
+            In(Array::States, 0),
+            In(Array::Bins, 0),
+            In(Array::Keys, 0),
+        ];
+        let shared_bytes = self.tuning.and_shared_bytes();
+        let geometry = Geometry { blocks, threads: THREADS, shared_bytes };
+        Step { kernel: "query_and", geometry, arguments }
+    }
+
+    fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> Step {
+        const THREADS: u32 = 128;
+        // Enough blocks for the device, however few queries there are.
+        let each = (self.multiprocessors * 16).div_ceil(len).clamp(4, 32);
+        let arguments = vec![
+            In(Array::Arena, 0),
+            In(Array::Terms, 0),
+            In(Array::Records, 0),
+            Number(first),
+            Number(each),
+            Number(windows.len() as u32),
+            Number(bits),
+            In(Array::Norms, 0),
+            In(Array::States, 0),
+            In(Array::Bins, 0),
+            In(Array::Keys, 0),
+        ];
+        let shared_bytes = Tuning::RESCORE_SHARED_BYTES;
+        let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes };
+        Step { kernel: "query_rescore", geometry, arguments }
+    }
+
+    fn select(&self, first: u32, len: u32) -> Step {
+        let arguments = vec![
+            In(Array::Records, 0),
+            Number(first),
+            In(Array::States, 0),
+            In(Array::Keys, 0),
+            In(Array::Sorted, 0),
+            In(Array::Hits, 0),
+        ];
+        let (threads, shared_bytes) =
+            (self.tuning.select_threads, self.tuning.select_shared_bytes());
+        let geometry = Geometry { blocks: len, threads, shared_bytes };
+        Step { kernel: "query_select", geometry, arguments }
+    }
+
+    /// The steps that answer one query exactly, list after list, whatever its lists hold: record 0 of a
+    /// batch. It has room for as many candidates as it asks for hits.
+    pub fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<Step> {
+        let documents = windows.documents;
+        let plain = |kernel, blocks, threads, shared_bytes, arguments| Step {
+            kernel,
+            geometry: Geometry { blocks, threads, shared_bytes },
+            arguments,
+        };
+        let scan = documents.div_ceil(256).clamp(1, self.multiprocessors * 8);
+        let mut steps = vec![plain(
+            "ordered_scores",
+            2 * windows.len() as u32,
+            256,
+            self.tuning.ordered_shared_bytes(),
+            vec![
+                In(Array::Arena, 0),
+                In(Array::Terms, 0),
+                In(Array::Records, 0),
+                Number(0),
+                Number(all_terms.into()),
+                Number(windows.len() as u32),
+                In(Array::Norms, 0),
+                Number(documents),
+                In(Array::Scores, 0),
+            ],
+        )];
+        for shift in (0..64).step_by(8).rev() {
+            let counted =
+                vec![In(Array::Scores, 0), Number(documents), Number(shift), In(Array::Digits, 0)];
+            steps.push(plain("ordered_count", scan, 256, 4 * BINS as u32, counted));
+            let chosen = vec![In(Array::Digits, 0), Number(k)];
+            steps.push(plain("ordered_choose", 1, 32, 0, chosen));
+        }
+        let gathered = vec![
+            In(Array::Scores, 0),
+            Number(documents),
+            In(Array::Digits, 0),
+            In(Array::Records, 0),
+            Number(0),
+            In(Array::States, 0),
+            In(Array::Keys, 0),
+        ];
+        steps.push(plain("ordered_gather", scan, 256, 0, gathered));
+        steps.push(self.select(0, 1));
+        steps
+    }
+}
+
+/// What is zero before a batch, in bytes from the first: states, bins, bins of samples, work, digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zeroed {
+    records: usize,
+}
+
+impl Zeroed {
+    /// For so many records.
+    pub fn new(records: usize) -> Self {
+        Self { records }
+    }
+
+    /// Where an array begins, if it is one of these.
+    pub fn place(&self, array: Array) -> Option<usize> {
+        let states = size_of::<QueryState>() * self.records;
+        let bins = 4 * BINS * self.records;
+        match array {
+            Array::States => Some(0),
+            Array::Bins => Some(states),
+            Array::SampleBins => Some(states + bins),
+            Array::Work => Some(states + 2 * bins),
+            Array::Digits => Some(states + 2 * bins + 4 * WORKS),
+            _ => None,
+        }
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> usize {
+        self.place(Array::Digits).unwrap_or(0) + DIGITS_BYTES
+    }
+}

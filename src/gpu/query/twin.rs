@@ -1,0 +1,79 @@
+//! What do the kernels find? The twin of `kernels/query.cu` in plain Rust: sums of upper bounds, exact
+//! scores, and the best k of a query, by the definitions alone.
+
+use super::list::{DeviceList, Placed, Windows};
+use super::plan::{QueryRecord, TermRecord, worth};
+use crate::query::top_k::Hit;
+use crate::score::bm25::score;
+
+/// The memory that kernels read.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'a> {
+    /// All lists.
+    pub arena: &'a [u8],
+    /// All terms of the batch.
+    pub terms: &'a [TermRecord],
+    /// The norms of all documents.
+    pub norms: &'a [f32],
+    /// The windows of all lists.
+    pub windows: Windows,
+}
+
+impl<'a> Memory<'a> {
+    fn terms(&self, record: &QueryRecord) -> &'a [TermRecord] {
+        &self.terms[record.first_term as usize..][..record.terms as usize]
+    }
+
+    fn list(&self, term: &TermRecord) -> DeviceList<'a> {
+        let placed = Placed { postings: term.postings, exceptions: term.exceptions };
+        DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
+    }
+
+    /// The sum of upper bounds of each document of a window.
+    pub fn sums(&self, record: &QueryRecord, window: usize) -> Vec<u32> {
+        let mut sums = vec![0; 1 << self.windows.bits];
+        for term in self.terms(record) {
+            for posting in self.list(term).window(window) {
+                sums[posting.offset as usize] += worth(posting.impact, term.multiplier);
+            }
+        }
+        sums
+    }
+
+    /// The exact scores of all documents that are asked for: those with any term, or with all.
+    pub fn scores(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for window in 0..self.windows.len() {
+            let size = 1usize << self.windows.bits;
+            let (mut sums, mut matched) = (vec![0.0f32; size], vec![0; size]);
+            let first = (window << self.windows.bits) as u32;
+            for term in self.terms(record) {
+                let list = self.list(term);
+                for posting in list.window(window).filter(|posting| posting.impact > 0) {
+                    let norm = self.norms[(first + posting.offset) as usize];
+                    sums[posting.offset as usize] += score(term.weight, list.tf(posting.at), norm);
+                    matched[posting.offset as usize] += 1;
+                }
+            }
+            let need = if all_terms { record.terms } else { 1 };
+            let found = (first..).zip(sums).zip(matched).filter(|&((docid, score), lists)| {
+                lists >= need && score > 0.0 && (record.from..record.to).contains(&docid)
+            });
+            hits.extend(found.map(|((docid, score), _)| Hit { docid, score }));
+        }
+        hits
+    }
+
+    /// The best k of them, best first.
+    pub fn best(&self, record: &QueryRecord, all_terms: bool) -> Vec<Hit> {
+        let mut hits = self.scores(record, all_terms);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
+        hits.truncate(record.k as usize);
+        hits
+    }
+}
+
+/// The hit that a key stands for.
+pub fn hit_of(key: u64) -> Hit {
+    Hit { docid: !(key as u32), score: f32::from_bits((key >> 32) as u32) }
+}

@@ -1,0 +1,368 @@
+//! Does a device answer as the CPU does? The kernels of `query.cu`, emulated, against their twin: the same
+//! documents in the same order with the same scores, to the bit.
+
+use crate::emulation::{Arg, Buffer, Emulator, Launch};
+use crate::gpu::found;
+use crate::queries::Fixture;
+use millrace::gpu::query::Tuning;
+use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::list::{ListMaker, Placed, Windows};
+use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
+use millrace::gpu::query::steps::{Argument, Array, Machine, Step, Zeroed};
+use millrace::gpu::query::twin::{Memory, hit_of};
+use millrace::query::top_k::Hit;
+use millrace::query::wanted::Mode;
+use std::collections::HashMap;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u32) -> u32 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
+    }
+}
+
+/// Small windows and blocks, so that a few thousand documents meet every border.
+const TUNING: Tuning = Tuning {
+    window_bits: 8,
+    threads: 96,
+    wide_threads: 64,
+    blocks_per_sm: 3,
+    found: 16,
+    sorted: 32,
+    select_threads: 32,
+};
+
+const KERNELS: [&str; 11] = [
+    "query_sample",
+    "query_or",
+    "query_wide_sample",
+    "query_wide_or",
+    "query_and",
+    "query_rescore",
+    "query_select",
+    "ordered_scores",
+    "ordered_count",
+    "ordered_choose",
+    "ordered_gather",
+];
+
+fn emulator() -> Option<Emulator> {
+    let source = TUNING.source();
+    Emulator::compile(source.text, &KERNELS, &source.sizes)
+}
+
+/// Lists of random documents, from a few to all.
+struct Collection {
+    windows: Windows,
+    norms: Vec<f32>,
+    arena: Vec<u8>,
+    lists: Vec<(u64, Placed, u32)>,
+}
+
+/// How documents differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// Lengths and term frequencies of all sorts; one in nine is deleted.
+    Mixed,
+    /// All are alike, so that all scores of a query are ties.
+    Alike,
+}
+
+impl Collection {
+    fn new(documents: u32, kind: Kind, random: &mut Random) -> Self {
+        let windows = Windows { documents, bits: TUNING.window_bits };
+        let norms = (0..documents)
+            .map(|_| match (kind, random.below(9)) {
+                (Kind::Alike, _) => 1.25,
+                (_, 0) => f32::INFINITY,
+                _ => random.below(4000) as f32 / 1000.0,
+            })
+            .collect();
+        let mut collection = Self { windows, norms, arena: vec![0; 64], lists: Vec::new() };
+        for gap in [1, 2, 2, 3, 3, 5, 9, 20, 50, 300, 1000, 5000] {
+            collection.list(gap, kind, random);
+        }
+        collection
+    }
+
+    fn list(&mut self, gap: u32, kind: Kind, random: &mut Random) {
+        let (mut docids, mut tfs, mut docid) = (Vec::new(), Vec::new(), random.below(gap));
+        while docid < self.windows.documents {
+            docids.push(docid);
+            tfs.push(match (kind, random.below(60)) {
+                (Kind::Alike, _) => 1,
+                (_, 0) => 254 + random.below(3),
+                (_, 1) => 1_000_000_000 + random.below(1000),
+                (_, n) => 1 + n / 12,
+            });
+            docid += 1 + random.below(2 * gap - 1);
+        }
+        let mut maker = ListMaker::default();
+        maker.begin();
+        for (docids, tfs) in docids.chunks(128).zip(tfs.chunks(128)) {
+            maker.push(self.windows, docids, tfs, &self.norms);
+        }
+        let place = self.arena.len() as u64;
+        let placed = maker.finish(self.windows, &mut self.arena);
+        self.lists.push((place, placed, docids.len() as u32));
+    }
+
+    fn query(&self, terms: usize, k: u32, mode: Mode, random: &mut Random) -> BatchQuery {
+        let mut left: Vec<usize> = (0..self.lists.len()).collect();
+        let terms = (0..terms)
+            .map(|_| {
+                let list = left.swap_remove(random.below(left.len() as u32) as usize);
+                let (place, placed, df) = self.lists[list];
+                let weight = 0.05 + random.below(1000) as f32 / 100.0;
+                PlacedTerm { place, placed, df, weight }
+            })
+            .collect();
+        let all = self.windows.documents;
+        let docids = match random.below(4) {
+            0 => random.below(all)..all / 2 + random.below(all),
+            _ => 0..u32::MAX,
+        };
+        BatchQuery { terms, k, mode, docids }
+    }
+}
+
+fn values<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
+}
+
+/// The memory of an emulated device.
+struct Device<'a> {
+    emulator: &'a Emulator,
+    zeroed: Zeroed,
+    memory: Buffer,
+    arrays: HashMap<Array, Buffer>,
+    seed: u64,
+}
+
+impl<'a> Device<'a> {
+    fn new(emulator: &'a Emulator, collection: &Collection, batch: &Batch, room: &Room) -> Self {
+        let zeroed = Zeroed::new(batch.records.len());
+        let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
+        let alloc = |len: usize| emulator.alloc(len).unwrap();
+        let keys = batch.records.iter().map(|record| record.capacity as usize).sum::<usize>();
+        let arrays = [
+            (Array::Arena, upload(&collection.arena)),
+            (Array::Terms, upload(bytemuck::cast_slice(&batch.terms))),
+            (Array::Records, upload(bytemuck::cast_slice(&batch.records))),
+            (Array::Norms, upload(bytemuck::cast_slice(&collection.norms))),
+            (Array::Keys, alloc(8 * keys)),
+            (Array::Sorted, alloc(8 * room.sorted as usize)),
+            (Array::Hits, alloc(8 * batch.hits as usize)),
+            (Array::Scores, alloc(4 * collection.norms.len())),
+        ];
+        let memory = emulator.upload(&vec![0; zeroed.bytes()]).unwrap();
+        Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
+    }
+
+    fn run(&mut self, steps: &[Step]) {
+        for step in steps {
+            let arguments: Vec<Arg> = step
+                .arguments
+                .iter()
+                .map(|argument| match *argument {
+                    Argument::Number(number) => Arg::U32(number),
+                    Argument::Array(array, at) => match self.zeroed.place(array) {
+                        Some(place) => Arg::Resident(&self.memory, place as u64 + at),
+                        None => Arg::Resident(&self.arrays[&array], at),
+                    },
+                })
+                .collect();
+            let launch = Launch {
+                kernel: step.kernel,
+                blocks: step.geometry.blocks,
+                threads: step.geometry.threads,
+                shared_bytes: step.geometry.shared_bytes,
+                seed: self.seed,
+            };
+            self.emulator.launch(launch, &mut [], &arguments).unwrap();
+        }
+    }
+
+    fn states(&self, records: usize) -> Vec<QueryState> {
+        let bytes = self.memory.download().unwrap();
+        values(&bytes[..records * size_of::<QueryState>()])
+    }
+
+    fn hits(&self) -> Vec<u64> {
+        values(&self.arrays[&Array::Hits].download().unwrap())
+    }
+}
+
+fn machine() -> Machine {
+    Machine { tuning: TUNING, multiprocessors: 2 }
+}
+
+fn room(candidates: u32) -> Room {
+    Room {
+        records: 64,
+        terms: 4096,
+        keys: 1 << 22,
+        hits: 1 << 20,
+        sorted: 1 << 14,
+        sorted_shared: TUNING.sorted,
+        candidates,
+    }
+}
+
+/// What the twin finds.
+fn expected(collection: &Collection, query: &BatchQuery) -> Vec<Hit> {
+    let best = |mode| {
+        let mut batch = Batch::default();
+        batch.add(BatchQuery { mode, ..query.clone() }, &room(1 << 15)).unwrap();
+        batch.finish(&room(1 << 15));
+        let memory = Memory {
+            arena: &collection.arena,
+            terms: &batch.terms,
+            norms: &collection.norms,
+            windows: collection.windows,
+        };
+        memory.best(&batch.records[0], mode == Mode::And)
+    };
+    match query.mode {
+        Mode::AndOr => {
+            let all = best(Mode::And);
+            if all.len() < query.k as usize { best(Mode::Or) } else { all }
+        }
+        mode => best(mode),
+    }
+}
+
+/// Answers queries as one batch, and those that overflow in the ordered kernels. Returns how many did.
+fn check(
+    emulator: &Emulator,
+    collection: &Collection,
+    queries: &[BatchQuery],
+    room: &Room,
+    seed: u64,
+) -> usize {
+    let mut batch = Batch::default();
+    for query in queries {
+        assert!(query.is_possible());
+        batch.add(query.clone(), room).unwrap();
+    }
+    batch.finish(room);
+    let mut device = Device::new(emulator, collection, &batch, room);
+    device.seed = seed;
+    device.run(&machine().batch(collection.windows, batch.groups));
+    let (states, hits) = (device.states(batch.records.len()), device.hits());
+    let mut overflown = 0;
+    for (number, query) in queries.iter().enumerate() {
+        let wanted = expected(collection, query);
+        match batch.answer(number, &states, &hits) {
+            Answered::Hits(found) => assert_eq!(found, wanted, "{query:?}"),
+            Answered::Overflown => {
+                overflown += 1;
+                assert_eq!(ordered(emulator, collection, query, seed), wanted, "{query:?}");
+            }
+        }
+    }
+    overflown
+}
+
+/// The answer of the ordered kernels.
+fn ordered(
+    emulator: &Emulator,
+    collection: &Collection,
+    query: &BatchQuery,
+    seed: u64,
+) -> Vec<Hit> {
+    let one = |mode| {
+        let room = room(query.k);
+        let mut batch = Batch::default();
+        batch.add(BatchQuery { mode, ..query.clone() }, &room).unwrap();
+        batch.finish(&room);
+        let mut device = Device::new(emulator, collection, &batch, &room);
+        device.seed = seed;
+        device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
+        let state = device.states(1)[0];
+        assert_ne!(state.hits, OVERFLOWN);
+        device.hits()[..state.hits as usize].iter().map(|&key| hit_of(key)).collect::<Vec<_>>()
+    };
+    match query.mode {
+        Mode::AndOr => {
+            let all = one(Mode::And);
+            if all.len() < query.k as usize { one(Mode::Or) } else { all }
+        }
+        mode => one(mode),
+    }
+}
+
+const MODES: [Mode; 3] = [Mode::Or, Mode::And, Mode::AndOr];
+
+#[test]
+fn twin_batches_of_queries_are_answered_exactly() {
+    let Some(emulator) = emulator() else { return };
+    // One window, a few that are not sampled, and many.
+    for (documents, seed) in [(1, 1), (200, 2), (1025, 3), (3000, 4)] {
+        let mut random = Random(seed);
+        let collection = Collection::new(documents, Kind::Mixed, &mut random);
+        let queries: Vec<BatchQuery> = (0..18)
+            .map(|n| {
+                let terms = [1, 2, 3, 4, 5, 12][n / 3];
+                let k = [1, 3, 10, 33, 100, 1000][random.below(6) as usize];
+                collection.query(terms, k, MODES[n % 3], &mut random)
+            })
+            .collect();
+        let overflown = check(&emulator, &collection, &queries, &room(1 << 15), seed - 1);
+        assert_eq!(overflown, 0, "{documents} documents");
+    }
+}
+
+#[test]
+fn twin_the_ordered_kernels_answer_what_overflows() {
+    let Some(emulator) = emulator() else { return };
+    for (kind, seed) in [(Kind::Mixed, 5), (Kind::Alike, 6)] {
+        let mut random = Random(seed);
+        let collection = Collection::new(2100, kind, &mut random);
+        let queries: Vec<BatchQuery> = (0..9)
+            .map(|n| collection.query(1 + n % 4, [1, 3, 40][n / 3], MODES[n % 3], &mut random))
+            .collect();
+        let overflown = check(&emulator, &collection, &queries, &room(8), seed);
+        assert!(overflown > 0, "{kind:?}");
+    }
+}
+
+/// Queries of a collection on a device and on the CPU, through the binary.
+#[test]
+fn a_device_answers_as_the_cpu_does() {
+    if found().is_none() {
+        return;
+    }
+    let fixture = Fixture::new(71, 4000);
+    let queries = fixture.queries(72, 300).join("\n");
+    for mode in ["or", "and", "and-or"] {
+        for k in ["1", "10", "1000", "70000"] {
+            let asked = ["--mode", mode, "-k", k, "--format", "tsv"];
+            let of = |more: &[&str]| {
+                let job = fixture.query(&asked).args(more).stdin(queries.clone());
+                job.ok().text().to_owned()
+            };
+            let expected = of(&["--algorithm", "exhaustive"]);
+            assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
+            let range = of(&["--docids", "100..3000"]);
+            assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+            // Hardly any list has room.
+            assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
+        }
+    }
+}
+
+#[test]
+fn without_a_device_the_job_says_why() {
+    let fixture = Fixture::new(73, 30);
+    let job = fixture.query(&["--device", "gpu"]).env("CUDA_VISIBLE_DEVICES", "").stdin("x\n");
+    job.fails(1).says("no GPU can be used");
+    for more in [["--gpus", "1"], ["--gpu-memory", "1G"]] {
+        fixture.query(&more).stdin("x\n").fails(2).says("goes with --device gpu");
+    }
+    let more = ["--device", "gpu", "--parallelism", "fgqp"];
+    fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");
+}
