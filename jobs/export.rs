@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
-        eprintln!(
+        say!(
             "{}: {} terms and {} documents in {seconds:.2} s",
             args.file.display(),
             show_count(exported.terms),
