@@ -9,6 +9,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use millrace::rebuild::values::size;
+
 /// The most processes of a job.
 const MOST_PROCESSES: usize = 256;
 
@@ -114,20 +116,10 @@ pub(crate) fn block_size(text: &str) -> Result<usize, String> {
     found.ok_or_else(|| format!("the block sizes are {}", sizes.join(", ")))
 }
 
-/// Reads a size: a number of bytes, or one with K, M, G or T (powers of 1024), as in `64M`.
-pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let upper = upper.strip_suffix("IB").or(upper.strip_suffix('B')).unwrap_or(&upper);
-    let (digits, shift) = match upper.char_indices().next_back() {
-        Some((at, 'K')) => (&upper[..at], 10),
-        Some((at, 'M')) => (&upper[..at], 20),
-        Some((at, 'G')) => (&upper[..at], 30),
-        Some((at, 'T')) => (&upper[..at], 40),
-        _ => (upper, 0),
-    };
-    digits.parse::<u64>().ok().and_then(|n| n.checked_mul(1 << shift)).ok_or_else(|| {
-        format!("`{text}` is not a size; write bytes, or a number with K, M, G or T")
-    })
+/// An error and its causes on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// The command line of this process, for the manifest.

@@ -1,7 +1,7 @@
 //! `millrace check`.
 
-use crate::args::{Common, show_bytes, show_count};
-use millrace::index::{IndexError, check};
+use crate::args::{Common, chain, show_bytes, show_count};
+use millrace::index::check;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut totals = serde_json::json!({
         "job": "check",
         "index": args.index.display().to_string(),
-        "problems": problems.iter().map(chain).collect::<Vec<_>>(),
+        "problems": problems.iter().map(|problem| chain(problem)).collect::<Vec<_>>(),
     });
     if let Some(report) = &report {
         totals["bytes"] = report.bytes.into();
@@ -65,10 +65,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     Ok(())
-}
-
-/// An error and its causes on one line.
-fn chain(error: &IndexError) -> String {
-    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |e| e.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,6 +1,7 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
+use crate::args::chain;
 use anyhow::Context as _;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::discover::{DeviceInfo, Discovery};
@@ -142,13 +143,6 @@ impl Devices {
         let engines =
             GpuEngines::open(devices, toolchain, snapshot, *options, wakers, &(on_lost as _));
         engines.context("--device gpu")
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::gpu::found;
 use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Argument, Array, Machine, Step, Zeroed};
@@ -34,20 +35,6 @@ const TUNING: Tuning = Tuning {
     sorted: 32,
     select_threads: 32,
 };
-
-const KERNELS: [&str; 11] = [
-    "query_sample",
-    "query_or",
-    "query_wide_sample",
-    "query_wide_or",
-    "query_and",
-    "query_rescore",
-    "query_select",
-    "ordered_scores",
-    "ordered_count",
-    "ordered_choose",
-    "ordered_gather",
-];
 
 fn emulator() -> Option<Emulator> {
     let source = TUNING.source();

@@ -9,7 +9,7 @@
 //! - The stream ends when all are answered: until then the workers help each other. Where the source
 //!   of queries fails, what came before is answered too.
 
-use super::control::{Cause, Guard};
+use super::control::{Cause, Guard, lock};
 use super::query::Context;
 use crate::dictionary::group::Local;
 use crate::query::lines::{Query, Refused};
@@ -44,11 +44,6 @@ pub(super) struct Numbered {
 pub(super) struct Feed {
     received: Mutex<Option<Receiver<Received>>>,
     waker: Arc<Mutex<Option<SyncActivator>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    // What is behind these locks is whole after any panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Puts queries to a query job; the job ends when they are answered and this is dropped.

@@ -101,7 +101,8 @@ impl Default for Control {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a lock guards, whoever panicked while holding it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is whole after any panic.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -6,7 +6,7 @@
 //! it holds records or is the last. A line that ends without a last message is broken. timely
 //! knows nothing to do then but to panic, so the job is told before.
 
-use super::control::{Control, JobError};
+use super::control::{Control, JobError, lock};
 use crate::cluster::PeerFailure;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::{SealedLine, write_sealed};
@@ -14,7 +14,7 @@ use crate::cluster::links::lost;
 use crate::cluster::seal::{Opener, Sealer};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timely::communication::allocator::zero_copy::stream::Stream;
 
@@ -93,11 +93,6 @@ impl DataLine {
         control.fail(JobError::Peer(PeerFailure { process, address, message }));
         error
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is used no more after a panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Sending {

@@ -5,11 +5,12 @@
 //! holds timely's capabilities, and the others need none.
 
 use super::batch::Numbered;
+use super::control::lock;
 use crate::query::engine::Wakers;
 use crate::query::plan::Plan;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The worker of a process that has its queries.
@@ -58,11 +59,6 @@ struct State {
     waiting: VecDeque<(u64, Asked)>,
     /// Workers that sleep.
     idle: Vec<usize>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after any panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl State {

@@ -85,7 +85,8 @@ struct State<Q> {
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a lock guards, whoever panicked while holding it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is whole after any panic.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-const KERNELS: [&str; 11] = [
+pub const KERNELS: [&str; 11] = [
     "query_sample",
     "query_or",
     "query_wide_sample",

@@ -9,6 +9,7 @@
 
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
+use crate::query::pool::lock;
 use crate::query::searcher::Searcher;
 use crate::query::share::{Copied, Share};
 use crate::query::snapshot::Snapshot;
@@ -16,7 +17,7 @@ use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Queries that are under way at most, without a barrier.
@@ -24,11 +25,6 @@ const MOST_OPEN: usize = 64;
 
 /// A worker begins no further query after this time.
 const SLICE: Duration = Duration::from_millis(1);
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after any panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 /// A stage of a query that all workers work at.
 struct Round {
