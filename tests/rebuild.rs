@@ -5,13 +5,13 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// A folder with sources and a job file.
-struct Place {
-    scratch: Scratch,
-    job: PathBuf,
+pub(crate) struct Place {
+    pub(crate) scratch: Scratch,
+    pub(crate) job: PathBuf,
 }
 
 impl Place {
-    fn new(more: &str) -> Self {
+    pub(crate) fn new(more: &str) -> Self {
         let scratch = Scratch::new();
         let keys = "index = \"idx\"\n[[input]]\npaths = [\"docs/*\"]\n[build]\nmemory = \"64M\"\nworkers = 2\ngpus = \"none\"\n";
         let job = scratch.write("job.toml", format!("{keys}{more}"));
@@ -27,7 +27,7 @@ impl Place {
         self.scratch.write(format!("docs/{name}"), documents.map(line).collect::<String>());
     }
 
-    fn index(&self) -> PathBuf {
+    pub(crate) fn index(&self) -> PathBuf {
         self.scratch.path("idx")
     }
 
@@ -35,7 +35,7 @@ impl Place {
         millrace(args!["rebuild", &self.job, option]).run()
     }
 
-    fn once(&self) -> Value {
+    pub(crate) fn once(&self) -> Value {
         let outcome = self.run("--once");
         assert_eq!(outcome.status, Some(0), "{outcome:?}");
         self.status()["last"].clone()
@@ -67,7 +67,7 @@ impl Place {
         serde_json::from_slice(&outcome.stdout).unwrap()
     }
 
-    fn documents(&self) -> u64 {
+    pub(crate) fn documents(&self) -> u64 {
         let info = millrace(args!["info", "--json", "--index", self.index()]).ok();
         serde_json::from_slice::<Value>(&info.stdout).unwrap()["documents"].as_u64().unwrap()
     }

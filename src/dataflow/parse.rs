@@ -28,6 +28,7 @@ use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
 use crate::input::warc::WarcParser;
 use crate::input::{Format, json_values, plain};
+use crate::rebuild::wanted::Wanted;
 use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
                 let bytes = piece.bytes.len();
-                let parsed = guard.work(|| Ok(parser.parse(&build.plan, piece)));
+                let parsed =
+                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), piece)));
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
@@ -139,6 +141,7 @@ impl<R: Regroup> Parser<R> {
             batch: &mut batch,
             offset: piece.offset,
             max_document: self.max_document,
+            wanted,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -190,6 +193,8 @@ struct PieceSink<'a, R> {
     batch: &'a mut Batch,
     offset: u64,
     max_document: u64,
+    /// The documents that are indexed; all of them if nothing is said.
+    wanted: Option<&'a Wanted>,
 }
 
 impl<R: Regroup> Sink for PieceSink<'_, R> {
@@ -205,6 +210,10 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
                     self.max_document,
                 )
             });
+            return;
+        }
+        let offset = self.offset + document.offset as u64;
+        if self.wanted.is_some_and(|wanted| !wanted.contains(self.batch.input, offset)) {
             return;
         }
         let length = self.regroup.document(document.text);
