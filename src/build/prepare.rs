@@ -91,7 +91,7 @@ fn build_and_publish(
     lock: &IndexLock,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
-    let built = build_generation(options, input, number, directory)?;
+    let built = build_generation(options, input, number, directory, None)?;
     if let Some(accept) = options.accept.take() {
         accept(&built.manifest).map_err(BuildError::Refused)?;
     }

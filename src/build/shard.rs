@@ -175,7 +175,7 @@ fn lead_locked(
     cluster.tell_others(&Begin { generation, live })?;
     let shard = ShardLock::acquire(&options.index, 0)?;
     let directory = shard.begin(generation, live)?;
-    let built = build_generation(options, input, generation, directory)?;
+    let built = build_generation(options, input, generation, directory, None)?;
     let first = synced(&shard, &built)?;
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
@@ -210,7 +210,7 @@ fn follow(
     let Begin { generation, live } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&options.index, cluster.process)?;
     let directory = shard.begin(generation, live)?;
-    let built = build_generation(options, input, generation, directory)
+    let built = build_generation(options, input, generation, directory, None)
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
         // What cannot be removed now is removed by the next build.

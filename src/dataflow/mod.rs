@@ -31,6 +31,7 @@ pub mod parse;
 mod query;
 pub mod read;
 pub mod sample;
+pub mod scan;
 pub mod service;
 mod shard;
 mod tell;
