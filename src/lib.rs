@@ -6,7 +6,7 @@
 //! query:  read -> batch -> exchange -> answer -> collect -> write in order
 //! ```
 //!
-//! Documents that a program has are indexed by one call:
+//! Documents that a program has are indexed by one call, and searched by another:
 //!
 //! ```
 //! use millrace::{BuildOptions, OwnedDocument, build};

@@ -175,6 +175,14 @@ fn wrong_options_are_typed_and_name_no_command_line() {
 #[path = "../examples/build_with_progress.rs"]
 mod build_with_progress;
 
+#[allow(dead_code, unreachable_pub)]
+#[path = "../examples/index_and_search.rs"]
+mod index_and_search;
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "../examples/query_service.rs"]
+mod query_service;
+
 /// What an example has printed.
 #[derive(Clone, Default)]
 struct Printed(Arc<Mutex<Vec<u8>>>);
@@ -203,4 +211,24 @@ fn example_build_with_progress() {
     let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("32 of 32 bytes, 1 documents\n"), "{text}");
     assert!(text.contains("1 documents, 1 terms in "), "{text}");
+}
+
+#[test]
+fn example_index_and_search_and_query_service() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let mut found = Vec::new();
+    index_and_search::run(&index, "a river with a mill", &mut found).unwrap();
+    let found = String::from_utf8(found).unwrap();
+    let names: Vec<&str> = found.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(names, ["mill", "wind"], "{found}");
+
+    let printed = Printed::default();
+    let queries =
+        "wind mill\nbread\n{\"qid\": \"3\", \"query\": \"mill bread\", \"mode\": \"or\"}\n";
+    query_service::run(&index, queries.as_bytes(), printed.clone()).unwrap();
+    let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[..2], ["wind mill: wind", "bread: bread"], "{text}");
+    assert!(lines[2].starts_with("mill bread: bread") && lines[2].contains("wind"), "{text}");
 }

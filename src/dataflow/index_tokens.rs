@@ -128,7 +128,7 @@ impl Lane for TokensLane {
             return Ok(None);
         }
         let indexer = &mut self.indexer;
-        self.head.close(|| Ok(indexer.close()?))
+        self.head.close(|| indexer.close())
     }
 
     fn is_free(&self) -> bool {
