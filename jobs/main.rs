@@ -18,7 +18,10 @@ mod check;
 mod cluster;
 mod demo;
 mod devices;
+mod dump;
 mod evaluate;
+mod explain;
+mod export;
 mod generate;
 mod info;
 mod merge;
@@ -56,8 +59,14 @@ enum Job {
     Check(check::Args),
     /// Print what an index holds.
     Info(info::Args),
-    /// Print a document: its record, and its text from where it lies in the input.
+    /// Print a document, a term with its postings, or what becomes of a text.
     Show(show::Args),
+    /// Tell why a document has its score and its place for a query.
+    Explain(explain::Args),
+    /// Print all terms, postings or documents of an index.
+    Dump(dump::Args),
+    /// Write an index in a form that other search engines read.
+    Export(export::Args),
     /// Tell which GPUs can be used, or why none.
     Devices(devices::Args),
     /// Measure.
@@ -89,6 +98,9 @@ fn main() -> ExitCode {
         Job::Check(args) => check::run(&args),
         Job::Info(args) => info::run(&args),
         Job::Show(args) => show::run(&args),
+        Job::Explain(args) => explain::run(&args),
+        Job::Export(args) => export::run(&args),
+        Job::Dump(args) => dump::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),
     };

@@ -1,12 +1,17 @@
 //! `millrace show`.
 
 use crate::args::Common;
+use crate::dump::open_whole;
 use anyhow::{Context, bail};
+use millrace::index::browse::TermLists;
 use millrace::index::format::shard_name;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::input::Compression;
 use millrace::input::unpacked::Unpacked;
+use millrace::score::bm25::{Bm25, IdfKind, idf, score};
+use millrace::score::bounds::BoundNorms;
+use millrace::text::tokenizer::for_each_token;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,14 +26,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "name")]
     docid: Option<u32>,
     /// The document's name.
-    #[arg(value_name = "NAME", required_unless_present = "docid")]
+    #[arg(value_name = "NAME", required_unless_present_any = ["docid", "term", "analyze"])]
     name: Option<String>,
+    /// Show what the index has of a word: df, cf, bytes, bounds and its first postings.
+    #[arg(long, value_name = "WORD", conflicts_with_all = ["docid", "name", "analyze"])]
+    term: Option<String>,
+    /// Show the term that each token of a text becomes.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["docid", "name"])]
+    analyze: Option<String>,
     #[command(flatten)]
     common: Common,
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(word) = &args.term {
+        return term(args, word);
+    }
+    if let Some(text) = &args.analyze {
+        return analyze(args, text);
+    }
     let index = args.index.display();
     let (generation, first_docid, docid) = find(args)?;
     let documents = generation.documents();
@@ -80,6 +97,102 @@ fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Postings of a term that are shown.
+const SHOWN_POSTINGS: usize = 10;
+
+/// Shows what the index has of a word.
+fn term(args: &Args, word: &str) -> anyhow::Result<()> {
+    let index = args.index.display();
+    let generation = open_whole(&args.index)?;
+    let analysis = generation.manifest().analysis(generation.path())?;
+    let mut terms = Vec::new();
+    analysis.terms(word.as_bytes(), |term| terms.push(term.to_string()));
+    // A term that was copied from elsewhere may be one that no word becomes.
+    if TermLists::find(&generation, word)?.df() > 0 && !terms.iter().any(|term| term == word) {
+        terms.insert(0, word.to_string());
+    }
+    if terms.is_empty() {
+        bail!("{index}: `{word}` has no term; it is a stop word, or has no letter and no digit");
+    }
+    let documents = generation.documents();
+    let mean = generation.manifest().statistics.tokens as f64 / f64::from(documents.len().max(1));
+    let bm25 = Bm25::default();
+    let bounds = BoundNorms::new(&bm25, mean);
+    let mut out = std::io::stdout().lock();
+    for (number, term) in terms.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        let lists = TermLists::find(&generation, term)?;
+        let df = lists.df();
+        writeln!(out, "term      {term}")?;
+        writeln!(out, "df        {df} of {} documents", documents.len())?;
+        if df == 0 {
+            continue;
+        }
+        // An index has fewer than 2^32 documents.
+        let idf = idf(documents.len(), df as u32, IdfKind::Lucene);
+        let weight = bm25.weight(idf, 1);
+        let (mut cf, mut most_tf, mut most, mut first) = (0u64, 0, 0f32, Vec::new());
+        lists.postings(&generation, |docids, tfs| {
+            for (&docid, &tf) in docids.iter().zip(tfs) {
+                cf += u64::from(tf);
+                most_tf = most_tf.max(tf);
+                let length = documents.lengths()[docid as usize];
+                most = most.max(score(weight, tf, bm25.norm(length, mean)));
+                if first.len() < SHOWN_POSTINGS {
+                    first.push((docid, tf, length));
+                }
+            }
+        })?;
+        let (mut bound, mut runs) = (0f32, 0);
+        for &(number, entry) in &lists.lists {
+            let list = generation.runs()[number].list(entry)?;
+            let bounds = list.list_bounds().iter().map(|pairs| bounds.most(weight, pairs));
+            bound = bounds.fold(bound, f32::max);
+            runs += 1;
+        }
+        writeln!(out, "cf        {cf}; at most {most_tf} in a document")?;
+        writeln!(out, "idf       {idf:.4}")?;
+        writeln!(
+            out,
+            "lists     {} bytes in {runs} of {} runs",
+            lists.bytes(),
+            generation.runs().len()
+        )?;
+        let bound = if bound > 0.0 { format!("; its bound is {bound:.4}") } else { String::new() };
+        writeln!(out, "score     at most {most:.4} (k1 {}, b {}){bound}", bm25.k1(), bm25.b())?;
+        writeln!(out, "{:>10}  {:>6}  {:>8}  name", "docid", "tf", "tokens")?;
+        for &(docid, tf, length) in &first {
+            let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
+            writeln!(out, "{docid:>10}  {tf:>6}  {length:>8}  {name}")?;
+        }
+        if df > first.len() as u64 {
+            writeln!(out, "... and {} more", df - first.len() as u64)?;
+        }
+    }
+    let totals = serde_json::json!({"job": "show", "terms": terms});
+    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+}
+
+/// Shows the term that each token of a text becomes.
+fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
+    let generation = open_whole(&args.index)?;
+    let analysis = generation.manifest().analysis(generation.path())?;
+    let mut rows = Vec::new();
+    for_each_token(text.as_bytes(), |token| {
+        let term = analysis.analyze_token(token).map(std::borrow::Cow::into_owned);
+        rows.push((token.to_string(), term));
+    });
+    let width = rows.iter().map(|(token, _)| token.chars().count()).max().unwrap_or(0);
+    let mut out = std::io::stdout().lock();
+    for (token, term) in &rows {
+        writeln!(out, "{token:<width$}  {}", term.as_deref().unwrap_or("(stop word)"))?;
+    }
+    let totals = serde_json::json!({"job": "show", "tokens": rows.len()});
+    crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
 /// Finds the document: the generation, or the shard of it, that has it, the docid of the first one

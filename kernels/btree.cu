@@ -87,6 +87,10 @@ btree_insert(const u8* __restrict__ streams, const uint4* __restrict__ work, u32
         if (lane == 0) item = (u32)atomicAdd(&counters[COUNT_NEXT], 1ull);
         item = __shfl_sync(ALL, item, 0);
         if (item >= items) break;
+#ifdef TRAP_AT
+        // A fault that a test has asked for.
+        if (item == TRAP_AT) __trap();
+#endif
         uint4 job = work[item];
         u32 collection = job.x, base = job.y * 16, length = job.z, segment = job.w;
         Stream stream;

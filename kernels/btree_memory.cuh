@@ -13,7 +13,7 @@
 // Record: last docid, its tf, documents between it and the posting before, df, first slice, last slice,
 // place in the last slice (low half) and its level, bytes of all closed postings. The last posting is
 // open: it is in no slice.
-// Slice: 16 << min(level / 2, 8) bytes, the last four of them the number of the next slice. Slices hold
+// Slice: 16 << min(level / 2, 8) bytes, levels from LAST_LEVEL on are one, the last four of them the number of the next slice. Slices hold
 // postings in the form of src/codec/folded.rs. Numbers of slices count 8 bytes.
 
 #ifndef WARPS
@@ -104,9 +104,11 @@ __device__ __forceinline__ u32 take(const Arena& arena, u32 which, u32 count, u3
     return at;
 }
 
+// The first level of the longest slices.
+#define LAST_LEVEL 16
+
 __device__ __forceinline__ u32 slice_bytes(u32 level) {
-    u32 twice = level >> 1;
-    return 16u << (twice < 8 ? twice : 8);
+    return 16u << ((level < LAST_LEVEL ? level : LAST_LEVEL) >> 1);
 }
 
 // Bytes of a vbyte.

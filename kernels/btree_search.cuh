@@ -331,7 +331,8 @@ __device__ __forceinline__ bool append(const Arena& arena, Pending& p) {
             if (lane == 0) *(u32*)(slice + room) = next;
             if (lane >= fit && lane < folded.bytes) arena.slices[(u64)next * 8 + lane - fit] = folded.byte(lane);
             at = next;
-            level += 1;
+            // All slices from here on are alike, and their level stays below the place's bits.
+            level = level < LAST_LEVEL ? level + 1 : LAST_LEVEL;
         }
         if (lane < fit) slice[place + lane] = folded.byte(lane);
         place = fit < folded.bytes ? folded.bytes - fit : place + fit;

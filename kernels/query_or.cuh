@@ -239,11 +239,9 @@ __device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, c
                 u32 words[4] = {quad.x, quad.y, quad.z, quad.w}, enough = 0;
                 for (u32 w = 0; w < 4; w++) enough |= Packed<BITS>::at_least(words[w], lift, any);
                 if (!(enough & Packed<BITS>::TOP)) continue;
+                // To go through the top bits instead made the sweep slower, not this.
                 for (u32 w = 0; w < 4; w++) {
-                    // The top bits of the sums that are enough, one after the other.
-                    u32 tops = Packed<BITS>::at_least(words[w], lift, any) & Packed<BITS>::TOP;
-                    for (; tops != 0; tops &= tops - 1) {
-                        u32 p = ((u32)__ffs((int)tops) - 1) / BITS;
+                    for (u32 p = 0; p < 32 / BITS; p++) {
                         u32 sum = words[w] >> (p * BITS) & Packed<BITS>::MASK;
                         u32 offset = (4 * i + w) * (32 / BITS) + p;
                         if (sum >= bar) take(shared, record, states, keys, r, window, offset, sum, is_sample);

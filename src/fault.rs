@@ -8,6 +8,7 @@
 //! | `short@N` | storage operation N, a write, writes half of its bytes and then fails so |
 //! | `panic:NAME` | the operator NAME panics at its first work |
 //! | `error:NAME` | the operator NAME fails at its first work |
+//! | `trap@N` | a GPU ends with a fault when a launch comes to its trie collection N (from 0) |
 //!
 //! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little input
 //! gives many runs.
@@ -69,6 +70,14 @@ pub fn run_limit(limit: u64) -> u64 {
     limit
 }
 
+/// The trie collection of a launch at which a GPU is to end with a fault.
+pub fn trap_at() -> Option<u32> {
+    #[cfg(debug_assertions)]
+    return enabled::trap_at();
+    #[cfg(not(debug_assertions))]
+    None
+}
+
 /// Prints what `count` asks for.
 pub fn report() {
     #[cfg(debug_assertions)]
@@ -90,6 +99,7 @@ mod enabled {
         Short(u64),
         Panic(String),
         Error(String),
+        Trap(u32),
     }
 
     static OPERATIONS: AtomicU64 = AtomicU64::new(0);
@@ -101,6 +111,7 @@ mod enabled {
             Some(("crash", n)) => Plan::Crash(number(n)),
             Some(("fail", n)) => Plan::Fail(number(n)),
             Some(("short", n)) => Plan::Short(number(n)),
+            Some(("trap", n)) => Plan::Trap(n.parse().expect("MILLRACE_FAULT: a number after @")),
             Some(("panic", name)) => Plan::Panic(name.to_string()),
             Some(("error", name)) => Plan::Error(name.to_string()),
             _ => panic!("MILLRACE_FAULT: `{text}` is not a fault"),
@@ -124,6 +135,13 @@ mod enabled {
                 Err(io::Error::other(format!("injected error in {name}")))
             }
             _ => Ok(()),
+        }
+    }
+
+    pub(super) fn trap_at() -> Option<u32> {
+        match *PLAN {
+            Plan::Trap(n) => Some(n),
+            _ => None,
         }
     }
 

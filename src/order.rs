@@ -190,6 +190,12 @@ const LIST_BYTE_COST: u64 = 2;
 /// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
 const UNIT_COST: u64 = 112;
 
+/// A run never costs more, whatever the memory: one indexer may own all of it, and it numbers bytes of
+/// strings with 32 bits, of which a unit of the dictionary that costs [`UNIT_COST`] has 24. Slices of
+/// postings, of which a byte costs at least one, it numbers by 8 bytes.
+pub const MOST_RUN_BYTES: u64 = 16 << 30;
+const _: () = assert!(MOST_RUN_BYTES / UNIT_COST * 24 < (4 << 30) && MOST_RUN_BYTES < (32 << 30));
+
 /// Where a piece belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -361,9 +367,9 @@ impl Budget {
         Ok(Self { memory, run_limit, worker, open_files })
     }
 
-    /// A quarter of the least memory, and three quarters of what goes beyond it.
+    /// A quarter of the least memory, and three quarters of what goes beyond it, up to the most.
     fn run_limit_of(memory: u64) -> u64 {
-        LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3
+        (LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3).min(MOST_RUN_BYTES)
     }
 
     /// The least memory for `workers`, in bytes.
@@ -423,6 +429,7 @@ mod tests {
         let error = Budget::new(LEAST_MEMORY, 16).unwrap_err();
         assert!(error.to_string().contains(&show_mib(Budget::least(16))), "{error}");
         assert!(Budget::new(LEAST_MEMORY - 1, 1).is_err());
+        assert_eq!(Budget::new(1 << 40, 1).unwrap().run_limit, MOST_RUN_BYTES);
     }
 
     #[test]

@@ -373,6 +373,28 @@ fn twin_emulated_warps_of_a_block_index_as_the_cpu() {
     }
 }
 
+/// A list of very many slices: their level stays where slices stop growing, however high it is.
+#[test]
+fn the_level_of_slices_never_wraps() {
+    let tuning = Tuning { blocks: 1, ..Tuning::default() };
+    let Some(emulator) = compiled(&tuning) else { return };
+    let room = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let mut device = Emulated::new(&emulator, tuning, room, 0);
+    let piece = |documents: u32| {
+        let mut writer = StreamWriter::new(0, 0);
+        (0..documents).for_each(|document| writer.token(7, document, b"term"));
+        writer.finish(Arc::default(), Arc::default())
+    };
+    device.insert(&[(piece(2), 0)]).unwrap();
+    // The last slice is full and of the greatest level that the record can hold, which no counting
+    // from 0 reaches in a test: word 6 is the level above the place.
+    let full = 4096 - 4;
+    device.memory.records[24..28].copy_from_slice(&(0xffff << 16 | full as u32).to_le_bytes());
+    device.insert(&[(piece(1), 2)]).unwrap();
+    let after = words_of(&device.memory.records[24..28])[0];
+    assert_eq!((after >> 16, after & 0xffff), (16, 1), "level and place of the new slice");
+}
+
 /// An arena that is full is told, and nothing is written outside: the sanitizer watches.
 #[test]
 fn a_full_arena_is_told() {

@@ -134,7 +134,7 @@ fn what_is_no_text_is_refused() {
         let bytes = if name.ends_with("gz") { gzip(&binary, 1) } else { binary.clone() };
         job(name, &bytes).fails(1).says("binary data, not text").says(name);
     }
-    job("toy.ciff", b"\x08\x01\x10\x02text").fails(1).says("millrace import");
+    job("toy.ciff", b"\x08\x01\x10\x02text").fails(1).says("this is an index, not documents");
     let wrong = b"{\"pid\": \"1\", \"words\": \"mill\"}\n{\"pid\": \"2\", \"words\": \"race\"}\n";
     let said = job("wrong.jsonl", wrong).fails(1);
     let said = said.says("no text in any of 2 documents").says("has the fields pid, words");

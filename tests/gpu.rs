@@ -4,6 +4,11 @@
 //! supported. What needs the library or a device and finds none prints that it was skipped, unless
 //! `MILLRACE_REQUIRE_NVRTC` or `MILLRACE_REQUIRE_GPU` is set: then it fails.
 
+// Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod builds;
+mod streams;
+
 use crate::util::*;
 use millrace::gpu;
 use millrace::gpu::cache::{ModuleCache, Origin};
@@ -24,7 +29,8 @@ const ARCHITECTURES: [Architecture; 3] = [Architecture(75), Architecture(80), Ar
 const CTA: u32 = 64;
 
 fn turn() -> Source {
-    Source { name: "turn", text: include_str!("kernels/turn.cu"), sizes: vec![("CTA", CTA)] }
+    let text = concat!(include_str!("../kernels/common.cuh"), include_str!("kernels/turn.cu"));
+    Source { name: "turn", text, sizes: vec![("CTA", CTA)] }
 }
 
 fn skipped(variable: &str, reasons: &[String]) {
@@ -180,19 +186,23 @@ fn work_on_a_device_comes_back() {
             *value = n.wrapping_mul(0x9e37_79b9);
         }
         let used = count as usize * 4;
-        let uploaded = device.copy_up::<u32>(&from, 0..used, input.slice_mut()).unwrap();
-        let geometry = Geometry { blocks: count.div_ceil(CTA), threads: CTA, shared_bytes: 0 };
+        let uploaded =
+            device.copy_up::<u32>(device.upload(), &from, 0..used, input.slice_mut()).unwrap();
+        device.order(device.upload(), device.compute()).unwrap();
+        let shared_bytes = CTA * 4;
+        let geometry = Geometry { blocks: count.div_ceil(CTA), threads: CTA, shared_bytes };
         // SAFETY: the kernel stays below `count`, which both buffers hold.
         let launched = unsafe {
-            kernel.launch(&device, geometry, |arguments| {
+            kernel.launch(device.compute(), geometry, |arguments| {
                 use cudarc::driver::PushKernelArg;
                 arguments.arg(input.slice()).arg(output.slice_mut()).arg(&count);
             })
         };
         let computed = device.ticket(device.compute(), Work::Kernel(launched.unwrap())).unwrap();
+        device.order(device.compute(), device.download()).unwrap();
         let mut to = down.take().unwrap();
         let part = output.slice().slice(..count as usize);
-        let downloaded = device.copy_down(&part, &mut to, 0).unwrap();
+        let downloaded = device.copy_down(device.download(), &part, &mut to, 0).unwrap();
         for ticket in [&downloaded, &computed, &uploaded] {
             wait(ticket).unwrap();
         }
@@ -217,7 +227,8 @@ fn a_launch_that_the_driver_refuses_names_kernel_geometry_and_device() {
     let kernel = module.kernel(&device, "trap").unwrap();
     let geometry = Geometry { blocks: 1, threads: 1 << 20, shared_bytes: 0 };
     // SAFETY: no device has thread blocks of so many threads: nothing is launched.
-    let error = unsafe { kernel.launch(&device, geometry, |_| ()) }.unwrap_err().to_string();
+    let error =
+        unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap_err().to_string();
     let named = device.info().to_string();
     for part in [&*named, "trap", "1 blocks of 1048576 threads"] {
         assert!(error.contains(part), "{error}");
@@ -242,7 +253,7 @@ fn work_that_fails_on_the_device_is_an_error_of_its_ticket() {
         let kernel = toolchain.load(&device, &turn()).unwrap().kernel(&device, "trap").unwrap();
         let geometry = Geometry { blocks: 1, threads: 32, shared_bytes: 0 };
         // SAFETY: the kernel touches no memory.
-        let launched = unsafe { kernel.launch(&device, geometry, |_| ()) }.unwrap();
+        let launched = unsafe { kernel.launch(device.compute(), geometry, |_| ()) }.unwrap();
         let ticket = device.ticket(device.compute(), Work::Kernel(launched)).unwrap();
         let error = wait(&ticket).unwrap_err().to_string();
         let named = device.info().to_string();

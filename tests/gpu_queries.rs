@@ -209,6 +209,7 @@ fn room(candidates: u32) -> Room {
         sorted: 1 << 14,
         sorted_shared: TUNING.sorted,
         candidates,
+        candidates_per_hit: 1,
     }
 }
 

@@ -18,6 +18,7 @@ mod generate;
 mod gpu;
 mod gpu_indexer;
 mod gpu_queries;
+mod inspect;
 mod layers;
 mod library;
 mod parallel;

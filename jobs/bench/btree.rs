@@ -188,7 +188,7 @@ fn on_device(
     for warps in or(&args.warps, default.warps) {
         for slots in or(&args.slots, default.slots) {
             for blocks_per_sm in or(&args.blocks_per_sm, (default.blocks_per_sm / warps).max(1)) {
-                for thread_blocks in or(&args.blocks, 132 * blocks_per_sm) {
+                for thread_blocks in or(&args.blocks, info.multiprocessors * blocks_per_sm) {
                     let blocks = thread_blocks;
                     let tuning = Tuning { warps, slots, blocks_per_sm, blocks, ..default };
                     let line = measured(args, &mut bench, tuning, &mut expected)?;

@@ -155,8 +155,8 @@ impl Chosen {
     }
 
     /// Makes each indexer of tokens by its number: those on GPUs come first, each on its device
-    /// modulo their number. One whose device has not enough memory becomes one on the CPU, and a
-    /// note says so: nothing of it is in use yet, and the index is the same.
+    /// modulo their number. One whose device has not enough memory, or is lost, becomes one on the CPU,
+    /// and a note says so: nothing of it is in use yet, and the index is the same.
     pub(super) fn make_indexer(
         &self,
         roles: Roles,
@@ -214,7 +214,7 @@ fn begin(
             }
             Ok(Box::new(GpuIndexer::new(trees)))
         }
-        Err(error) if error.is_out_of_memory() => {
+        Err(error) if error.is_out_of_memory() || error.is_device_lost() => {
             note(Note::IndexerOnCpu { indexer: owner, reason: chain(&error) });
             Ok(Box::new(CpuIndexer::default()))
         }

@@ -11,9 +11,9 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
-use super::feed::ClosedRun;
+use super::feed::{ClosedRun, wake_of};
 use crate::codec::folded;
-use crate::dictionary::closed::Advance;
+use crate::dictionary::closed::{Advance, Wake};
 use crate::dictionary::group::Local;
 use crate::index::list::ListEncoder;
 use std::sync::Arc;
@@ -81,6 +81,7 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
         let worker = scope.index();
         self.unary(Pipeline, "Encode", move |_, info| {
             let guard = Guard::new(&build.control, "Encode", worker);
+            let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
             let activator = scope.activator_for(info.address);
             // Each owner of this worker has one run here at most.
             let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
@@ -88,18 +89,21 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
             move |input, output| {
                 input.for_each(|cap, data| {
                     for run in data.drain(..) {
-                        let encoding = guard.work(|| Ok(Encoding::new(run, &build)));
+                        let encoding = guard.work(|| Ok(Encoding::new(run, &build, &wake)));
                         open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                     }
                 });
-                let mut more = false;
+                let (mut more, mut look) = (false, false);
                 open.retain_mut(|(cap, encoding)| {
                     let owner = encoding.run.owner;
                     let written = build.encoded[owner].written_chunks.load(Ordering::Acquire);
                     let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
                     for _ in 0..room.min(AT_ONCE) {
                         let chunk = guard.work(|| encoding.chunk());
-                        let Some(Some(chunk)) = chunk else { return chunk.is_some() };
+                        let Some(Some(chunk)) = chunk else {
+                            look |= !encoding.is_woken;
+                            return chunk.is_some();
+                        };
                         let ends_run = chunk.ends_run;
                         encoding.count(&chunk, &build);
                         sent[owner] += 1;
@@ -109,11 +113,13 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                         }
                     }
                     more |= room > AT_ONCE;
+                    // Nobody tells when there is room again.
+                    look |= room <= AT_ONCE;
                     true
                 });
                 if more {
                     activator.activate();
-                } else if !open.is_empty() {
+                } else if look {
                     activator.activate_after(PAUSE);
                 }
             }
@@ -124,6 +130,8 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
 /// A run on its way out.
 struct Encoding {
     run: ClosedRun,
+    /// The dictionary wakes the operator when its next term is there.
+    is_woken: bool,
     /// The list of the term that `run.terms` stands at is not encoded to its end.
     in_list: bool,
     encoder: ListEncoder,
@@ -136,10 +144,11 @@ struct Encoding {
 }
 
 impl Encoding {
-    fn new(mut run: ClosedRun, build: &Build) -> Self {
+    fn new(mut run: ClosedRun, build: &Build, wake: &Wake) -> Self {
+        let is_woken = run.terms.wake_by(wake.clone());
         let lengths = build.lengths.of_run(run.run, std::mem::take(&mut run.lengths));
         let (encoder, bytes) = (ListEncoder::of_form(build.form), Vec::new());
-        Self { run, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+        Self { run, is_woken, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
     }
 
     /// Counts the lists that end in a chunk.

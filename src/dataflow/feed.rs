@@ -8,12 +8,13 @@
 //!   pieces' counts each owner knows docids and borders of runs without asking anybody.
 //! - A run that closes is encoded before the next one begins: there is memory for one.
 //! - A worker has a [`Lane`] for each of its owners. None is waited for: one that holds pieces which
-//!   it is not done with keeps their capabilities, and is looked at again after a pause.
+//!   it is not done with keeps their capabilities, and is looked at again when it is woken, or after a
+//!   pause.
 //! - Work per activation: a step of each lane.
 
 use super::build::Build;
 use super::control::{Cause, Guard};
-use crate::dictionary::closed::ClosedTerms;
+use crate::dictionary::closed::{ClosedTerms, Wake};
 use crate::dictionary::group::Local;
 use crate::dictionary::parsed::PieceGroup;
 use crate::order::{Placement, Sequencer};
@@ -27,6 +28,7 @@ use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::scheduling::activate::SyncActivator;
 
 /// How long an operator that waits for others sleeps.
 const PAUSE: Duration = Duration::from_micros(500);
@@ -60,8 +62,8 @@ pub(super) trait Lane: Sized + 'static {
     /// What it gets of a piece.
     type Group: PieceGroup;
 
-    /// Makes the lane of an owner.
-    fn new(head: Head<Self::Group>, build: &Arc<Build>) -> Result<Self, Cause>;
+    /// Makes the lane of an owner; `wake` has it looked at, from any thread.
+    fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
     /// What waits for it.
     fn head(&mut self) -> &mut Head<Self::Group>;
@@ -74,8 +76,16 @@ pub(super) trait Lane: Sized + 'static {
     /// Whether it can take a piece at once, if there is one.
     fn is_free(&self) -> bool;
 
-    /// Whether it has to be looked at again, though nothing arrives.
+    /// Whether it has to be looked at again, though nothing arrives and nobody wakes it.
     fn waits(&self) -> bool;
+}
+
+/// Has an operator scheduled by any thread.
+pub(super) fn wake_of(activator: SyncActivator) -> Wake {
+    Arc::new(move || {
+        // A worker that is gone waits for nothing.
+        _ = activator.activate();
+    })
 }
 
 /// A piece whose turn it is.
@@ -214,13 +224,15 @@ pub(super) fn feed<'scope, L: Lane>(
     let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
     let mut runs_out = OutputBuilder::from(runs_out);
     drop(absorbed_out);
-    let activator = scope.activator_for(builder.operator_info().address);
+    let address = builder.operator_info().address;
+    let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
+    let activator = scope.activator_for(address);
     builder.build(move |_| {
         let guard = Guard::new(&build.control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in build.owners.on_worker(worker) {
             let head = Head::new(owner, build.budget.run_limit);
-            lanes.extend(guard.work(|| L::new(head, &build)));
+            lanes.extend(guard.work(|| L::new(head, &build, &wake)));
         }
         move |frontiers| {
             let frontier = &frontiers[0];
@@ -243,7 +255,7 @@ pub(super) fn feed<'scope, L: Lane>(
                     runs_out.activate().session(&cap).give(run);
                 }
                 now |= lane.is_free() && !lane.head().is_held() && lane.head().is_ready(arrived);
-                later |= lane.waits() || lane.head().is_held();
+                later |= lane.waits() || lane.head().is_busy();
             }
             if now {
                 activator.activate();

@@ -7,6 +7,7 @@
 use super::build::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
+use crate::dictionary::closed::Wake;
 use crate::dictionary::group::{Group, Local};
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
@@ -40,7 +41,7 @@ struct PostingsLane {
 impl Lane for PostingsLane {
     type Group = Group;
 
-    fn new(head: Head<Group>, build: &Arc<Build>) -> Result<Self, Cause> {
+    fn new(head: Head<Group>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
         Ok(Self { head, dictionary: RunDictionary::default(), build: build.clone() })
     }
 

@@ -11,6 +11,7 @@
 use super::build::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
+use crate::dictionary::closed::Wake;
 use crate::dictionary::group::Local;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
@@ -69,6 +70,8 @@ struct UnderWay {
 struct TokensLane {
     head: Head<TokenGroup>,
     indexer: Box<dyn TokenIndexer>,
+    /// The indexer wakes the operator when it is done with a block.
+    is_woken: bool,
     /// The block that is being gathered, its text, and its part of what is under way.
     block: ParsedBlock,
     text_bytes: u64,
@@ -83,11 +86,13 @@ struct TokensLane {
 impl Lane for TokensLane {
     type Group = TokenGroup;
 
-    fn new(head: Head<TokenGroup>, build: &Arc<Build>) -> Result<Self, Cause> {
+    fn new(head: Head<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
         let owner = head.owner;
+        let mut indexer = (build.make_indexer)(owner)?;
         Ok(Self {
             head,
-            indexer: (build.make_indexer)(owner)?,
+            is_woken: indexer.wake_by(wake.clone()),
+            indexer,
             block: Vec::new(),
             text_bytes: 0,
             gathered: None,
@@ -136,7 +141,7 @@ impl Lane for TokensLane {
     }
 
     fn waits(&self) -> bool {
-        !self.under_way.is_empty() || !self.block.is_empty()
+        (!self.under_way.is_empty() && !self.is_woken) || !self.block.is_empty()
     }
 }
 

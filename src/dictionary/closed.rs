@@ -2,6 +2,7 @@
 //! lexicon, with the postings of each; some of them only when a device has sent them.
 
 use std::error::Error;
+use std::sync::Arc;
 
 /// Where [`ClosedTerms::advance`] has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,9 @@ pub enum Advance {
 
 /// Any error of a dictionary.
 pub type ClosedError = Box<dyn Error + Send + Sync>;
+
+/// Wakes who waits for a dictionary: called from any thread, and more often than needed.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// One owner's terms of a closed run, in the order of the lexicon: by trie collection, then by
 /// suffix.
@@ -34,4 +38,10 @@ pub trait ClosedTerms {
     /// If the last answer of [`advance`](Self::advance) that was not [`Advance::Later`] was not
     /// [`Advance::Term`].
     fn term(&self) -> (u16, &[u8]);
+
+    /// From now on `wake` is called when it is worth asking again after [`Advance::Later`]. False if
+    /// nobody calls it: who waits has to look.
+    fn wake_by(&mut self, _wake: Wake) -> bool {
+        false
+    }
 }

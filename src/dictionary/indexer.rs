@@ -1,7 +1,7 @@
 //! What does an indexer that takes tokens have to do? The same on the CPU and on a device, so that
 //! the operator which feeds it knows neither: blocks of consecutive pieces go in, runs come out.
 
-use super::closed::{ClosedError, ClosedTerms};
+use super::closed::{ClosedError, ClosedTerms, Wake};
 use super::stream::TokenGroup;
 
 /// Consecutive pieces of one run that an indexer takes together, collection by collection over all
@@ -33,4 +33,10 @@ pub trait TokenIndexer {
     /// # Errors
     /// Of a device.
     fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError>;
+
+    /// From now on `wake` is called when a block is done that was not before. False if nobody calls
+    /// it: who waits has to look.
+    fn wake_by(&mut self, _wake: Wake) -> bool {
+        false
+    }
 }

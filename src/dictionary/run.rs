@@ -82,7 +82,7 @@ impl RunDictionary {
                     folded::put(docid, term.first_tf, &mut head);
                     self.entries.push(Entry {
                         suffix: u32::try_from(self.suffixes.len())
-                            .expect("run limits keep the strings of a run below 4 GiB"),
+                            .expect("MOST_RUN_BYTES keeps the strings of a run below 4 GiB"),
                         df: 0,
                         last: 0,
                         chain: self.slices.begin(),

@@ -10,7 +10,11 @@ const SLICE_BYTES: [u16; 17] =
 /// Bytes at the end of a slice that tell where the next one begins.
 const LINK: usize = 4;
 
-/// The buffer. Places are `u32`, so it ends at 4 GiB; run limits stay below.
+/// Slices begin at multiples of this many bytes, and links and chains count these.
+const UNIT: usize = 8;
+
+/// The buffer. Slices are numbered by `u32`, so it ends at 32 GiB; run limits stay below
+/// ([`MOST_RUN_BYTES`](crate::order::MOST_RUN_BYTES)).
 #[derive(Default)]
 pub struct Slices {
     bytes: Vec<u8>,
@@ -19,10 +23,21 @@ pub struct Slices {
 /// Where one list begins, and where it goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Chain {
+    /// The first slice and the last one, in units.
     head: u32,
-    write: u32,
+    last: u32,
+    /// Bytes that the last one has room for.
     left: u16,
     level: u8,
+}
+
+impl Chain {
+    /// Where the next byte goes.
+    #[inline(always)]
+    fn write(&self) -> usize {
+        let end = usize::from(SLICE_BYTES[usize::from(self.level)]) - LINK;
+        self.last as usize * UNIT + end - usize::from(self.left)
+    }
 }
 
 impl Slices {
@@ -39,19 +54,19 @@ impl Slices {
     fn slice(&mut self, level: u8) -> u32 {
         let start = self.bytes.len();
         self.bytes.resize(start + usize::from(SLICE_BYTES[usize::from(level)]), 0);
-        u32::try_from(start).expect("run limits keep the postings of a run below 4 GiB")
+        u32::try_from(start / UNIT).expect("run limits keep the postings of a run below 32 GiB")
     }
 
     /// Begins a list.
     pub fn begin(&mut self) -> Chain {
         let head = self.slice(0);
-        Chain { head, write: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
+        Chain { head, last: head, left: SLICE_BYTES[0] - LINK as u16, level: 0 }
     }
 
     /// Brings the place where a list goes on into the cache.
     #[inline]
     pub fn prefetch(&self, chain: &Chain) {
-        if let Some(byte) = self.bytes.get(chain.write as usize) {
+        if let Some(byte) = self.bytes.get(chain.write()) {
             prefetch(byte);
         }
     }
@@ -61,43 +76,36 @@ impl Slices {
     pub fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
         loop {
             let n = bytes.len().min(usize::from(chain.left));
-            let at = chain.write as usize;
+            let at = chain.write();
             short::copy(&bytes[..n], &mut self.bytes[at..]);
-            chain.write += n as u32;
             chain.left -= n as u16;
             bytes = &bytes[n..];
             if bytes.is_empty() {
                 return;
             }
+            let link = chain.write();
             chain.level = (chain.level + 1).min(SLICE_BYTES.len() as u8 - 1);
             let next = self.slice(chain.level);
-            let link = chain.write as usize;
             self.bytes[link..link + LINK].copy_from_slice(&next.to_le_bytes());
-            chain.write = next;
+            chain.last = next;
             chain.left = SLICE_BYTES[usize::from(chain.level)] - LINK as u16;
         }
     }
 
     /// Hands the bytes of a list to `take`, a slice at a time.
     pub fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
-        let (mut at, mut level) = (chain.head as usize, 0usize);
+        let (mut slice, mut level) = (chain.head, 0usize);
         loop {
-            let end = at + usize::from(SLICE_BYTES[level]) - LINK;
-            if (at..=end).contains(&(chain.write as usize)) && self.is_last(chain, at, level) {
-                return take(&self.bytes[at..chain.write as usize]);
+            let at = slice as usize * UNIT;
+            if slice == chain.last {
+                return take(&self.bytes[at..chain.write()]);
             }
+            let end = at + usize::from(SLICE_BYTES[level]) - LINK;
             take(&self.bytes[at..end]);
             let link = self.bytes[end..end + LINK].try_into().expect("a link has four bytes");
-            at = u32::from_le_bytes(link) as usize;
+            slice = u32::from_le_bytes(link);
             level = (level + 1).min(SLICE_BYTES.len() - 1);
         }
-    }
-
-    /// A full last slice and one with a successor differ in nothing but the chain.
-    fn is_last(&self, chain: &Chain, at: usize, level: usize) -> bool {
-        let size = usize::from(SLICE_BYTES[level]) - LINK;
-        chain.write as usize + usize::from(chain.left) == at + size
-            && usize::from(chain.level) == level
     }
 }
 
@@ -105,6 +113,17 @@ impl Slices {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Chains count units, so that a list may go on behind 4 GiB.
+    #[test]
+    fn places_go_beyond_4_gib() {
+        let left = SLICE_BYTES[16] - LINK as u16;
+        let mut chain = Chain { head: 0, last: u32::MAX, left, level: 16 };
+        assert_eq!(chain.write() as u64, u64::from(u32::MAX) * 8);
+        chain.left = 1;
+        assert_eq!(chain.write() as u64, u64::from(u32::MAX) * 8 + 4091);
+        assert!(SLICE_BYTES.iter().all(|&bytes| usize::from(bytes).is_multiple_of(UNIT)));
+    }
 
     proptest! {
         #[test]

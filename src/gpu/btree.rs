@@ -42,11 +42,13 @@ pub struct Tuning {
     pub blocks: u32,
     /// Postings are kept. Without them there are terms alone, to measure what postings cost.
     pub postings: bool,
+    /// The kernel that inserts ends with a fault at this collection of its work list: for tests.
+    pub trap_at: Option<u32>,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 132 * 16, postings: true }
+        Self { warps: 1, slots: 9, blocks_per_sm: 16, blocks: 480, postings: true, trap_at: None }
     }
 }
 
@@ -59,7 +61,7 @@ impl Tuning {
 
     /// The source with these sizes.
     pub fn source(&self) -> Source {
-        let sizes = [
+        let mut sizes = vec![
             ("WARPS", self.warps),
             ("SLOTS", self.slots),
             ("BLOCKS_PER_SM", self.blocks_per_sm),
@@ -67,13 +69,14 @@ impl Tuning {
             ("INSERT_SHARED_BYTES", self.insert_shared_bytes()),
             ("WALK_SHARED_BYTES", self.walk_shared_bytes()),
         ];
+        sizes.extend(self.trap_at.map(|item| ("TRAP_AT", item)));
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
             include_str!("../../kernels/btree_memory.cuh"),
             include_str!("../../kernels/btree_search.cuh"),
             include_str!("../../kernels/btree.cu"),
         );
-        Source { name: "btree", text, sizes: sizes.into() }
+        Source { name: "btree", text, sizes }
     }
 
     /// Dynamic shared memory of a block that inserts: of each warp four pieces of the stream, its
@@ -113,13 +116,13 @@ impl Trees {
     /// The device has not so much memory.
     pub fn new(device: &Device, room: Room, tuning: &Tuning) -> Result<Self, GpuError> {
         let mut trees = Self {
-            roots: device.alloc("roots of trees", TRIE_COLLECTIONS)?,
-            nodes: device.alloc("nodes of trees", room.nodes as usize * 128)?,
-            strings: device.alloc("strings of terms", room.string_words as usize)?,
-            records: device.alloc("records of terms", room.records as usize * 8)?,
-            slices: device.alloc("slices of postings", room.slice_units as usize * 8)?,
-            counters: device.alloc("counters", COUNTERS)?,
-            spares: device.alloc("chunks of arenas", tuning.all_warps() as usize * 8)?,
+            roots: device.alloc_unset("roots of trees", TRIE_COLLECTIONS)?,
+            nodes: device.alloc_unset("nodes of trees", room.nodes as usize * 128)?,
+            strings: device.alloc_unset("strings of terms", room.string_words as usize)?,
+            records: device.alloc_unset("records of terms", room.records as usize * 8)?,
+            slices: device.alloc_unset("slices of postings", room.slice_units as usize * 8)?,
+            counters: device.alloc_unset("counters", COUNTERS)?,
+            spares: device.alloc_unset("chunks of arenas", tuning.all_warps() as usize * 8)?,
             room,
         };
         trees.clear(device)?;
@@ -136,18 +139,21 @@ impl Trees {
         &self.counters
     }
 
+    /// The counters, to be written: what they count of the arenas is taken.
+    pub fn counters_mut(&mut self) -> &mut DeviceBuffer<u64> {
+        &mut self.counters
+    }
+
     /// Enqueues the end of the run: all trees are empty then.
     ///
     /// # Errors
     /// The driver refuses.
     pub fn clear(&mut self, device: &Device) -> Result<(), GpuError> {
-        let failed = |source| device.call("clear the trees", source);
-        // A tree without a root has the number of none. There is no call that sets all bits.
-        let none = [u32::MAX; TRIE_COLLECTIONS];
         let stream = device.compute();
-        stream.memcpy_htod(&none, self.roots.slice_mut()).map_err(failed)?;
-        stream.memset_zeros(self.counters.slice_mut()).map_err(failed)?;
-        stream.memset_zeros(self.spares.slice_mut()).map_err(failed)
+        // A tree without a root has the number of none.
+        device.fill(stream, &mut self.roots, 0xff)?;
+        device.fill(stream, &mut self.counters, 0)?;
+        device.fill(stream, &mut self.spares, 0)
     }
 }
 
@@ -169,6 +175,9 @@ pub struct Staged {
     work: DeviceBuffer<u32>,
     /// Segments and collections of the block that is there.
     rows: (u32, u32),
+    /// Its copy, and the kernels that read what was there before.
+    uploaded: Option<Ticket>,
+    read: Option<Ticket>,
 }
 
 impl Most {
@@ -193,10 +202,13 @@ impl Staged {
         let streams = most.bytes + TRIE_COLLECTIONS * size_of::<Row>();
         Ok(Self {
             input: device.alloc("pieces", most.bytes)?,
+            // Lanes read the sixteen bytes around the end of a stream.
             streams: device.alloc("streams", streams)?,
             segments: device.alloc("segments", (most.segments + block::PADDING) * 4)?,
             work: device.alloc("work list", TRIE_COLLECTIONS * 4)?,
             rows: (0, 0),
+            uploaded: None,
+            read: None,
         })
     }
 
@@ -253,12 +265,23 @@ impl Staged {
         let work = tables + block.segments.len() * size_of::<Row>();
         let end = work + block.work.len() * size_of::<Row>();
         self.rows = (block.segments_len(), block.work.len() as u32);
-        if block.input_bytes == 0 {
-            return device.ticket(device.upload(), Work::Upload(0));
+        let stream = device.upload();
+        if let Some(read) = &self.read {
+            read.holds_back(stream)?;
         }
-        device.copy_up::<u8>(from, 0..block.input_bytes as usize, self.input.slice_mut())?;
-        device.copy_up::<u32>(from, tables..work, self.segments.slice_mut())?;
-        device.copy_up::<u32>(from, work..end, self.work.slice_mut())
+        if block.input_bytes > 0 {
+            device.copy_up::<u8>(
+                stream,
+                from,
+                0..block.input_bytes as usize,
+                self.input.slice_mut(),
+            )?;
+            device.copy_up::<u32>(stream, from, tables..work, self.segments.slice_mut())?;
+            device.copy_up::<u32>(stream, from, work..end, self.work.slice_mut())?;
+        }
+        let copied = || device.ticket(stream, Work::Upload(end as u64));
+        self.uploaded = Some(copied()?);
+        copied()
     }
 }
 
@@ -286,12 +309,12 @@ impl Output {
     /// The device has not so much memory.
     pub fn new(device: &Device, [terms, suffix_bytes, list_bytes]: Sums) -> Result<Self, GpuError> {
         Ok(Self {
-            lengths: device.alloc("lengths of suffixes", terms as usize)?,
-            dfs: device.alloc("document frequencies", terms as usize)?,
-            lasts: device.alloc("last docids", terms as usize)?,
-            list_bytes: device.alloc("lengths of lists", terms as usize)?,
-            suffixes: device.alloc("suffixes", suffix_bytes as usize)?,
-            lists: device.alloc("lists", list_bytes as usize)?,
+            lengths: device.alloc_unset("lengths of suffixes", terms as usize)?,
+            dfs: device.alloc_unset("document frequencies", terms as usize)?,
+            lasts: device.alloc_unset("last docids", terms as usize)?,
+            list_bytes: device.alloc_unset("lengths of lists", terms as usize)?,
+            suffixes: device.alloc_unset("suffixes", suffix_bytes as usize)?,
+            lists: device.alloc_unset("lists", list_bytes as usize)?,
         })
     }
 }
@@ -354,12 +377,16 @@ impl Kernels {
         trees: &mut Trees,
         staged: &mut Staged,
     ) -> Result<Launched, GpuError> {
-        let geometry = Geometry { blocks: 132 * 8, threads: 256, shared_bytes: 0 };
+        let blocks = device.info().multiprocessors * 8;
+        let geometry = Geometry { blocks, threads: 256, shared_bytes: 0 };
         let (segments, _) = staged.rows;
+        if let Some(uploaded) = &staged.uploaded {
+            uploaded.holds_back(device.compute())?;
+        }
         // SAFETY: the segments are those of a block that fits the buffers, which `upload` checked;
         // their tables come from `Block::of`, so that each lies in the pieces and in the streams.
         unsafe {
-            self.regroup.launch(device, geometry, |arguments| {
+            self.regroup.launch(device.compute(), geometry, |arguments| {
                 arguments
                     .arg(staged.input.slice())
                     .arg(staged.segments.slice())
@@ -390,8 +417,8 @@ impl Kernels {
         let geometry = self.geometry(self.tuning.blocks, self.tuning.insert_shared_bytes());
         // SAFETY: streams and tables as above. The arenas have the units that are passed, beyond
         // which the kernel takes nothing; every number in them was taken; each warp has its spares.
-        unsafe {
-            self.insert.launch(device, geometry, |arguments| {
+        let launched = unsafe {
+            self.insert.launch(device.compute(), geometry, |arguments| {
                 arguments
                     .arg(staged.streams.slice())
                     .arg(staged.work.slice())
@@ -409,7 +436,9 @@ impl Kernels {
                     .arg(&records)
                     .arg(&slices);
             })
-        }
+        }?;
+        staged.read = Some(device.ticket(device.compute(), Work::Kernel(launched))?);
+        Ok(launched)
     }
 
     /// Enqueues the count of what each collection of a range holds.
@@ -433,7 +462,7 @@ impl Kernels {
         let geometry = self.geometry(count.div_ceil(self.tuning.warps).max(1), shared_bytes);
         // SAFETY: roots, nodes and numbers in them are those of the trees; `sums` was checked.
         unsafe {
-            self.measure.launch(device, geometry, |arguments| {
+            self.measure.launch(device.compute(), geometry, |arguments| {
                 arguments
                     .arg(trees.roots.slice())
                     .arg(trees.nodes.slice())
@@ -474,7 +503,7 @@ impl Kernels {
         // the trees, so that every collection ends where the next one starts, and all that is
         // written lies in the output.
         unsafe {
-            self.collect.launch(device, geometry, |arguments| {
+            self.collect.launch(device.compute(), geometry, |arguments| {
                 arguments
                     .arg(trees.roots.slice())
                     .arg(trees.nodes.slice())

@@ -1,23 +1,31 @@
 //! How does an owner work on a device without ever waiting for it?
 //!
 //! An owner opens a device for itself: a context, three streams so that uploads, kernels and downloads
-//! run beside each other, and its allowance of the memory. It enqueues work and gets a [`Ticket`], an
-//! event that it can ask whether the work is done; nothing here waits. cudarc orders the streams: each
-//! buffer knows who wrote and who read it last, and whoever touches it next waits for that on the
-//! device. (It knows one reader: two streams must not read a buffer that a third then writes.)
+//! run beside each other, others if it needs them, and its allowance of the memory. It enqueues work and
+//! gets a [`Ticket`], an event that it can ask whether the work is done; nothing here waits.
+//!
+//! Work on one stream runs in its order. Work on two streams is ordered by whoever enqueues it
+//! ([`Device::order`], [`Ticket::holds_back`]) or by waiting for tickets: nobody else knows which buffers
+//! it shares. A buffer that is dropped is freed behind all that is under way, and pinned memory is given
+//! to nobody, and freed by nobody, while a copy uses it.
 
 use super::discover::DeviceInfo;
 use super::error::{Cuda, Geometry, GpuError, Launched, Work};
+use super::events::{Event, Events};
+use super::lost;
 use super::memory::{Allowance, DeviceBuffer};
-use super::pinned::{Pinned, is_done};
+use super::pinned::Pinned;
+use super::wake::{Wake, Watcher};
 use bytemuck::Pod;
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{
-    CudaContext, CudaEvent, CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr,
-    DriverError, LaunchArgs, LaunchConfig, ValidAsZeroBits,
+    CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr,
+    DriverError, LaunchArgs, LaunchConfig, ValidAsZeroBits, result,
 };
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A device, opened by one owner.
 pub struct Device {
@@ -26,7 +34,33 @@ pub struct Device {
     upload: Arc<CudaStream>,
     compute: Arc<CudaStream>,
     download: Arc<CudaStream>,
+    streams: Arc<Streams>,
     memory: Arc<Allowance>,
+    /// The most dynamic shared memory of a thread block.
+    most_shared_bytes: u32,
+    watcher: Arc<Watcher>,
+}
+
+/// All streams of an owner.
+#[derive(Debug)]
+pub(super) struct Streams {
+    compute: Arc<CudaStream>,
+    others: Mutex<Vec<Arc<CudaStream>>>,
+    events: Arc<Events>,
+}
+
+impl Streams {
+    /// Lets what comes on the stream of kernels wait for all that is on the others.
+    pub(super) fn join(&self) -> Result<(), DriverError> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.iter().try_for_each(|stream| self.events.order(stream, &self.compute))
+    }
+
+    /// Lets what comes on all other streams wait for what is on the stream of kernels.
+    fn part(&self) -> Result<(), DriverError> {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.iter().try_for_each(|stream| self.events.order(&self.compute, stream))
+    }
 }
 
 impl fmt::Debug for Device {
@@ -47,20 +81,43 @@ impl Device {
     /// The driver refuses.
     pub fn open(info: &DeviceInfo, owners: usize) -> Result<Self, GpuError> {
         let failed = |operation| {
-            move |source| GpuError::Call {
-                device: info.to_string(),
-                operation,
-                source: Cuda(source),
+            move |source| {
+                lost::note(info.ordinal, source);
+                GpuError::Call { device: info.to_string(), operation, source: Cuda(source) }
             }
         };
+        if let Some(fault) = lost::fault(info.ordinal) {
+            return Err(GpuError::Lost { device: info.to_string(), source: Cuda(fault) });
+        }
         let context = CudaContext::new(info.ordinal).map_err(failed("make a context"))?;
+        // SAFETY: the module's doc says how work is ordered; buffers and pinned memory outlive what
+        // uses them, for `DeviceBuffer` and `Pinned` see to that when they are dropped.
+        unsafe { context.disable_event_tracking() };
         let stream = || context.new_stream().map_err(failed("make a stream"));
         let (upload, compute, download) = (stream()?, stream()?, stream()?);
         let (free, _) = context.mem_get_info().map_err(failed("ask for its free memory"))?;
         let share = (info.memory_bytes / owners.max(1) as u64).min(free as u64);
         let share = share / 100 * SHARE_PERCENT;
-        let memory = Allowance::new(share);
-        Ok(Self { info: Arc::new(info.clone()), context, upload, compute, download, memory })
+        let most_shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let most_shared = context.attribute(most_shared).map_err(failed("ask for its limits"))?;
+        let streams = Arc::new(Streams {
+            compute: compute.clone(),
+            others: Mutex::new(vec![upload.clone(), download.clone()]),
+            events: Events::new(context.clone()),
+        });
+        let watcher = Watcher::of_device(info.ordinal)
+            .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
+        Ok(Self {
+            info: Arc::new(info.clone()),
+            context,
+            upload,
+            compute,
+            download,
+            streams,
+            memory: Allowance::new(share),
+            most_shared_bytes: most_shared.unsigned_abs(),
+            watcher,
+        })
     }
 
     /// Which device.
@@ -105,7 +162,28 @@ impl Device {
 
     /// The error of a call of the driver.
     pub fn call(&self, operation: &'static str, source: DriverError) -> GpuError {
+        lost::note(self.info.ordinal, source);
         GpuError::Call { device: self.info.to_string(), operation, source: Cuda(source) }
+    }
+
+    /// A stream beside the three, for kernels or copies.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn new_stream(&self) -> Result<Arc<CudaStream>, GpuError> {
+        let stream = self.context.new_stream().map_err(|e| self.call("make a stream", e))?;
+        self.order(&self.compute, &stream)?;
+        let mut others = self.streams.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.push(stream.clone());
+        Ok(stream)
+    }
+
+    /// Lets what comes on `later` wait, on the device, for what is on `earlier` now.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn order(&self, earlier: &CudaStream, later: &CudaStream) -> Result<(), GpuError> {
+        self.streams.events.order(earlier, later).map_err(|e| self.call("order streams", e))
     }
 
     /// Allocates `len` values for `what`, all zero.
@@ -117,18 +195,62 @@ impl Device {
         what: &'static str,
         len: usize,
     ) -> Result<DeviceBuffer<T>, GpuError> {
+        self.alloc_by(what, len, |stream, len| stream.alloc_zeros(len))
+    }
+
+    /// Allocates `len` values for `what` that are written before they are read: until then they are
+    /// what was there before.
+    ///
+    /// # Errors
+    /// The allowance or the device has not so much.
+    pub fn alloc_unset<T: DeviceRepr + Pod>(
+        &self,
+        what: &'static str,
+        len: usize,
+    ) -> Result<DeviceBuffer<T>, GpuError> {
+        // SAFETY: any bits are a value of the type.
+        self.alloc_by(what, len, |stream, len| unsafe { stream.alloc(len) })
+    }
+
+    fn alloc_by<T>(
+        &self,
+        what: &'static str,
+        len: usize,
+        alloc: impl FnOnce(&Arc<CudaStream>, usize) -> Result<CudaSlice<T>, DriverError>,
+    ) -> Result<DeviceBuffer<T>, GpuError> {
         // A length of zero has no address.
         let len = len.max(1);
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let booking = self.memory.book(&*self.info, what, bytes)?;
-        let slice = self.compute.alloc_zeros(len).map_err(|source| GpuError::Memory {
-            device: self.info.to_string(),
-            place: "device memory",
-            what,
-            bytes,
-            source: Cuda(source),
-        })?;
-        Ok(DeviceBuffer::new(slice, booking))
+        let failed = |source| {
+            lost::note(self.info.ordinal, source);
+            let (device, place) = (self.info.to_string(), "device memory");
+            GpuError::Memory { device, place, what, bytes, source: Cuda(source) }
+        };
+        let slice = alloc(&self.compute, len).map_err(failed)?;
+        let buffer = DeviceBuffer::new(slice, booking, self.streams.clone());
+        // It is there for the other streams too.
+        self.streams.part().map_err(|e| self.call("order streams", e))?;
+        Ok(buffer)
+    }
+
+    /// Enqueues that all bytes of a buffer become `byte`.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn fill<T: DeviceRepr + Pod>(
+        &self,
+        stream: &CudaStream,
+        buffer: &mut DeviceBuffer<T>,
+        byte: u8,
+    ) -> Result<(), GpuError> {
+        let bytes = buffer.len() * size_of::<T>();
+        let (place, _guard) = buffer.slice_mut().device_ptr_mut(stream);
+        let filled = self.context.bind_to_thread().and_then(|()| {
+            // SAFETY: the buffer has so many bytes, any of which are values of its type.
+            unsafe { result::memset_d8_async(place, byte, bytes, stream.cu_stream()) }
+        });
+        filled.map_err(|e| self.call("fill memory", e))
     }
 
     /// Enqueues a copy of `bytes` of `from` to the beginning of `to`.
@@ -137,18 +259,28 @@ impl Device {
     /// The driver refuses.
     ///
     /// # Panics
-    /// The part is not aligned, or longer than one of them.
+    /// The part is longer than one of them, or no whole number of values.
     pub fn copy_up<T: DeviceRepr + Pod>(
         &self,
+        stream: &CudaStream,
         from: &Pinned,
         bytes: Range<usize>,
         to: &mut impl DevicePtrMut<T>,
     ) -> Result<Ticket, GpuError> {
-        let work = Work::Upload(bytes.len() as u64);
-        let part = from.part::<T>(bytes);
-        part.and_then(|part| self.upload.memcpy_htod(&part, to))
-            .map_err(|e| self.call("copy to the device", e))?;
-        self.ticket(&self.upload, work)
+        let len = bytes.len();
+        assert!(
+            len <= to.num_bytes() && len.is_multiple_of(size_of::<T>()),
+            "a copy that does not fit"
+        );
+        let (place, _guard) = to.device_ptr_mut(stream);
+        let copied = self.context.bind_to_thread().and_then(|()| {
+            from.copy_from(bytes, stream, |part| {
+                // SAFETY: the target has room for the part, and pinned memory waits for its copies.
+                unsafe { result::memcpy_htod_async(place, part, stream.cu_stream()) }
+            })
+        });
+        copied.map_err(|e| self.call("copy to the device", e))?;
+        self.ticket(stream, Work::Upload(len as u64))
     }
 
     /// Enqueues a copy of all of `from` to where `at` is in `to`, in bytes. The ticket's time is when
@@ -158,18 +290,24 @@ impl Device {
     /// The driver refuses.
     ///
     /// # Panics
-    /// The place is not aligned, or `to` is too short.
+    /// If `to` is too short.
     pub fn copy_down<T: DeviceRepr + Pod>(
         &self,
+        stream: &CudaStream,
         from: &impl DevicePtr<T>,
         to: &mut Pinned,
         at: usize,
     ) -> Result<Ticket, GpuError> {
         let bytes = from.num_bytes();
-        let part = to.part_mut::<T>(at..at + bytes);
-        part.and_then(|mut part| self.download.memcpy_dtoh(from, &mut part))
-            .map_err(|e| self.call("copy from the device", e))?;
-        self.ticket(&self.download, Work::Download(bytes as u64))
+        let (place, _guard) = from.device_ptr(stream);
+        let copied = self.context.bind_to_thread().and_then(|()| {
+            to.copy_into(at..at + bytes, stream, |part| {
+                // SAFETY: both have so many bytes, and pinned memory waits for its copies.
+                unsafe { result::memcpy_dtoh_async(part, place, stream.cu_stream()) }
+            })
+        });
+        copied.map_err(|e| self.call("copy from the device", e))?;
+        self.ticket(stream, Work::Download(bytes as u64))
     }
 
     /// A ticket for all that was enqueued on `stream` so far; `work` is what errors name.
@@ -177,15 +315,28 @@ impl Device {
     /// # Errors
     /// The driver refuses.
     pub fn ticket(&self, stream: &CudaStream, work: Work) -> Result<Ticket, GpuError> {
-        let event = stream.record_event(None).map_err(|e| self.call("record an event", e))?;
+        let event = self.streams.events.record(stream);
+        let event = event.map_err(|e| self.call("record an event", e))?;
         Ok(Ticket { event, work, info: self.info.clone() })
+    }
+
+    /// Calls all of `wakes` from another thread once what is on `stream` now is done, or has failed.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn wake_behind(&self, stream: &CudaStream, wakes: Vec<Wake>) -> Result<(), GpuError> {
+        if !wakes.is_empty() {
+            let event = self.streams.events.record(stream);
+            self.watcher.watch(event.map_err(|e| self.call("record an event", e))?, wakes);
+        }
+        Ok(())
     }
 }
 
 /// Work that was enqueued.
 #[derive(Debug)]
 pub struct Ticket {
-    event: CudaEvent,
+    event: Event,
     work: Work,
     info: Arc<DeviceInfo>,
 }
@@ -196,13 +347,25 @@ impl Ticket {
     /// # Errors
     /// That work, or anything else on the device, failed. The device cannot be used any more.
     pub fn is_done(&self) -> Result<bool, GpuError> {
-        is_done(&self.event).map_err(|source| GpuError::Work {
-            device: self.info.to_string(),
-            work: self.work,
-            source: Cuda(source),
-        })
+        self.event.is_done().map_err(|source| self.failed(source))
+    }
+
+    /// Lets what comes on `stream` wait for the work, on the device.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn holds_back(&self, stream: &CudaStream) -> Result<(), GpuError> {
+        self.event.holds_back(stream).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: DriverError) -> GpuError {
+        lost::note(self.info.ordinal, source);
+        GpuError::Work { device: self.info.to_string(), work: self.work, source: Cuda(source) }
     }
 }
+
+/// Dynamic shared memory that every kernel may have.
+const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
 /// A kernel that can be launched.
 #[derive(Clone, Debug)]
@@ -210,11 +373,20 @@ pub struct Kernel {
     function: CudaFunction,
     name: &'static str,
     info: Arc<DeviceInfo>,
+    /// Dynamic shared memory that it may have, and that a block of the device has at most.
+    shared_bytes: Arc<AtomicU32>,
+    most_shared_bytes: u32,
 }
 
 impl Kernel {
     pub(super) fn new(function: CudaFunction, name: &'static str, device: &Device) -> Self {
-        Self { function, name, info: device.info.clone() }
+        Self {
+            function,
+            name,
+            info: device.info.clone(),
+            shared_bytes: Arc::new(AtomicU32::new(USUAL_SHARED_BYTES)),
+            most_shared_bytes: device.most_shared_bytes,
+        }
     }
 
     /// The function, to be asked for its registers and how many blocks of it fit.
@@ -222,7 +394,13 @@ impl Kernel {
         &self.function
     }
 
-    /// Enqueues the kernel on the compute stream of `device`; `push` pushes its arguments.
+    /// The most dynamic shared memory that a block of it may have on its device, in bytes.
+    pub fn most_shared_bytes(&self) -> u32 {
+        self.most_shared_bytes
+    }
+
+    /// Enqueues the kernel on `stream`, of the device that it was loaded on; `push` pushes its
+    /// arguments. Dynamic shared memory above 48 KiB is allowed to it first.
     ///
     /// # Errors
     /// The driver refuses; the error names kernel, geometry and device.
@@ -230,15 +408,20 @@ impl Kernel {
     /// # Safety
     /// The arguments are those that the kernel declares, in its order, it may be launched with this
     /// geometry, and with these arguments it stays inside its buffers and writes only to those that
-    /// are pushed as mutable.
+    /// are pushed as mutable. What else uses these buffers is ordered with it.
     pub unsafe fn launch<'a>(
         &'a self,
-        device: &'a Device,
+        stream: &'a CudaStream,
         geometry: Geometry,
         push: impl FnOnce(&mut LaunchArgs<'a>),
     ) -> Result<Launched, GpuError> {
         let launch = Launched { kernel: self.name, geometry };
-        let mut arguments = device.compute.launch_builder(&self.function);
+        let failed = |source| {
+            lost::note(self.info.ordinal, source);
+            GpuError::Launch { device: self.info.to_string(), launch, source: Cuda(source) }
+        };
+        self.allow_shared(stream, geometry.shared_bytes).map_err(failed)?;
+        let mut arguments = stream.launch_builder(&self.function);
         push(&mut arguments);
         let config = LaunchConfig {
             grid_dim: (geometry.blocks, 1, 1),
@@ -246,11 +429,18 @@ impl Kernel {
             shared_mem_bytes: geometry.shared_bytes,
         };
         // SAFETY: the caller answers for it, see above.
-        unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
-            device: self.info.to_string(),
-            launch,
-            source: Cuda(source),
-        })?;
+        unsafe { arguments.launch(config) }.map_err(failed)?;
         Ok(launch)
+    }
+
+    fn allow_shared(&self, stream: &CudaStream, bytes: u32) -> Result<(), DriverError> {
+        if bytes <= self.shared_bytes.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        stream.context().bind_to_thread()?;
+        let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        self.function.set_attribute(most, i32::try_from(bytes).unwrap_or(i32::MAX))?;
+        self.shared_bytes.fetch_max(bytes, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -2,8 +2,10 @@
 //! there is one.
 
 use super::discover::has_driver;
+use super::lost::is_sticky;
 use super::version::Version;
 use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
 use cudarc::nvrtc::result::NvrtcError;
 use std::ffi::CStr;
 use std::fmt;
@@ -91,6 +93,15 @@ pub enum GpuError {
         /// The device.
         device: String,
     },
+    /// The device was lost before: no call of this process on it can succeed.
+    #[error("{device}: it was lost to this process before; start a new one to use it again")]
+    Lost {
+        /// The device.
+        device: String,
+        /// The fault with which it was lost.
+        #[source]
+        source: Cuda,
+    },
     /// NVRTC refused a kernel's source.
     #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
     Compile {
@@ -146,7 +157,29 @@ pub enum GpuError {
 impl GpuError {
     /// Whether less memory would have done: a smaller arena may be tried.
     pub fn is_out_of_memory(&self) -> bool {
-        matches!(self, GpuError::Budget { .. } | GpuError::Memory { .. })
+        match self {
+            GpuError::Budget { .. } => true,
+            GpuError::Memory { source, .. } => source.0.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            _ => false,
+        }
+    }
+
+    /// Whether the device is lost to this process. Work that has not begun on it can be done
+    /// elsewhere; what was on it is gone.
+    pub fn is_device_lost(&self) -> bool {
+        match self {
+            GpuError::Lost { .. } => true,
+            GpuError::Call { source, .. }
+            | GpuError::Launch { source, .. }
+            | GpuError::Work { source, .. }
+            | GpuError::Memory { source, .. }
+            | GpuError::Load { source, .. }
+            | GpuError::NoKernel { source, .. } => is_sticky(source.0),
+            GpuError::Budget { .. }
+            | GpuError::Busy { .. }
+            | GpuError::Thread { .. }
+            | GpuError::Compile { .. } => false,
+        }
     }
 }
 
@@ -160,8 +193,12 @@ impl fmt::Display for Cuda {
         let text = if has_driver() { self.0.error_string().ok() } else { None };
         let text = text.map(CStr::to_string_lossy);
         match text {
-            Some(text) => write!(f, "{text} ({:?})", self.0.0),
-            None => write!(f, "{:?}", self.0.0),
+            Some(text) => write!(f, "{text} ({:?})", self.0.0)?,
+            None => write!(f, "{:?}", self.0.0)?,
+        }
+        match is_sticky(self.0) {
+            true => write!(f, ": the device is lost to this process"),
+            false => Ok(()),
         }
     }
 }
@@ -251,8 +288,7 @@ mod tests {
     fn an_error_names_kernel_geometry_and_device() {
         let geometry = Geometry { blocks: 480, threads: 32, shared_bytes: 0 };
         let launch = Launched { kernel: "insert", geometry };
-        let source =
-            Cuda(DriverError(cudarc::driver::sys::CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+        let source = Cuda(DriverError(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
         let error = GpuError::Launch { device: "GPU 0 (a device)".into(), launch, source };
         assert_eq!(
             error.to_string(),
@@ -265,6 +301,26 @@ mod tests {
             "GPU 0 (a device): the kernel insert (480 blocks of 32 threads) failed"
         );
         assert!(!error.is_out_of_memory());
+    }
+
+    #[test]
+    fn only_memory_that_was_asked_for_is_tried_smaller() {
+        let memory = |reason| GpuError::Memory {
+            device: "GPU 0 (a device)".into(),
+            place: "device memory",
+            what: "nodes",
+            bytes: 512,
+            source: Cuda(DriverError(reason)),
+        };
+        let full = memory(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
+        assert!(full.is_out_of_memory() && !full.is_device_lost());
+        // A fault shows in whatever is called next.
+        let fault = memory(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
+        assert!(!fault.is_out_of_memory() && fault.is_device_lost());
+        let source = std::error::Error::source(&fault).unwrap().to_string();
+        assert!(source.ends_with(": the device is lost to this process"), "{source}");
+        let refused = memory(CUresult::CUDA_ERROR_INVALID_VALUE);
+        assert!(!refused.is_out_of_memory() && !refused.is_device_lost());
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub use fetch::{Column, Stretch};
 use self::cut::{Piece, cut};
 use self::fetch::{Fetch, Reader};
 use self::join::{DeviceRun, Part};
-use crate::dictionary::closed::{ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::Most;
@@ -127,6 +127,18 @@ pub trait TreeDevice {
 
     /// The error for tokens that do not fit an empty device.
     fn too_small(&self, needed: Room) -> GpuError;
+
+    /// From now on `waiter` is woken by `wake` when work that was given is done or has failed.
+    fn wake_by(&mut self, waiter: Waiter, wake: Wake);
+}
+
+/// Who waits for a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiter {
+    /// Who feeds the indexer.
+    Feeder,
+    /// Who reads a closed run.
+    Reader,
 }
 
 /// A launch under way.
@@ -352,6 +364,11 @@ impl<T: TreeDevice + 'static> TokenIndexer for GpuIndexer<T> {
         self.usage = Usage::default();
         self.documents = 0;
         Ok(Box::new(DeviceRun::new(parts, rest)))
+    }
+
+    fn wake_by(&mut self, wake: Wake) -> bool {
+        self.trees.borrow_mut().wake_by(Waiter::Feeder, wake);
+        true
     }
 }
 

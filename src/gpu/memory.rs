@@ -3,6 +3,7 @@
 //! Device memory is a budget: an owner gets an [`Allowance`] when it opens the device, every buffer is
 //! booked on it, and a buffer that does not fit is an error before the driver is asked.
 
+use super::device::Streams;
 use super::error::GpuError;
 use cudarc::driver::CudaSlice;
 use std::sync::Arc;
@@ -73,17 +74,19 @@ impl Drop for Booking {
     }
 }
 
-/// Device memory that is booked on its owner's allowance.
+/// Device memory that is booked on its owner's allowance. What is under way when it is dropped may still
+/// use it: it is freed behind that.
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     // Freed before its booking ends.
     slice: CudaSlice<T>,
     _booking: Booking,
+    streams: Arc<Streams>,
 }
 
 impl<T> DeviceBuffer<T> {
-    pub(super) fn new(slice: CudaSlice<T>, booking: Booking) -> Self {
-        Self { slice, _booking: booking }
+    pub(super) fn new(slice: CudaSlice<T>, booking: Booking, streams: Arc<Streams>) -> Self {
+        Self { slice, _booking: booking, streams }
     }
 
     /// Its values.
@@ -104,6 +107,14 @@ impl<T> DeviceBuffer<T> {
     /// The memory, to be written.
     pub fn slice_mut(&mut self) -> &mut CudaSlice<T> {
         &mut self.slice
+    }
+}
+
+impl<T> Drop for DeviceBuffer<T> {
+    fn drop(&mut self) {
+        // The memory is freed on the stream of kernels, which waits for the others. If even that
+        // fails, so does the call that frees it: the device is lost.
+        self.slice.context().record_err(self.streams.join());
     }
 }
 

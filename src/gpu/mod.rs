@@ -10,6 +10,8 @@
 //! | [`cache`] | where the code is kept |
 //! | [`modules`] | how an owner gets its kernels |
 //! | [`device`] | how an owner works on a device without ever waiting for it |
+//! | [`events`] | how anybody knows that work is done |
+//! | [`wake`] | who tells a worker |
 //! | [`memory`] | how much of its memory may be used |
 //! | [`pinned`] | which host memory copies go through |
 //! | [`error`] | what can go wrong |
@@ -25,13 +27,16 @@ pub mod cache;
 pub mod device;
 pub mod discover;
 pub mod error;
+pub mod events;
 pub mod indexer;
+mod lost;
 pub mod memory;
 pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
 pub mod version;
+pub mod wake;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {

@@ -7,10 +7,8 @@
 
 use super::device::Device;
 use super::error::{Cuda, GpuError};
-use bytemuck::Pod;
-use cudarc::driver::{
-    CudaEvent, CudaStream, DriverError, HostSlice, PinnedHostSlice, SyncOnDrop, sys,
-};
+use super::events::is_done;
+use cudarc::driver::{CudaEvent, CudaStream, DriverError, PinnedHostSlice, sys};
 use std::ops::Range;
 
 /// Which way a buffer's bytes go.
@@ -27,9 +25,10 @@ pub enum Way {
 pub struct Pinned {
     /// Its own event is never recorded, so that asking for its bytes does not wait.
     slice: PinnedHostSlice<u8>,
-    /// Its last copy.
+    /// Recorded behind every copy.
     copied: CudaEvent,
     device: String,
+    ordinal: usize,
 }
 
 impl Pinned {
@@ -50,7 +49,8 @@ impl Pinned {
         let mut slice = slice.map_err(failed)?;
         slice.as_mut_slice().map_err(failed)?.fill(0);
         let copied = device.context().new_event(None).map_err(failed)?;
-        Ok(Self { slice, copied, device: device.info().to_string() })
+        let (device, ordinal) = (device.info().to_string(), device.info().ordinal);
+        Ok(Self { slice, copied, device, ordinal })
     }
 
     /// Bytes that it holds.
@@ -78,8 +78,8 @@ impl Pinned {
     /// Its last copy failed, or is under way still, which is a bug of whoever asks.
     pub fn bytes_mut(&mut self) -> Result<&mut [u8], GpuError> {
         self.settle()?;
-        let device = &self.device;
-        self.slice.as_mut_slice().map_err(|source| failed(device, source))
+        let (device, ordinal) = (&self.device, self.ordinal);
+        self.slice.as_mut_slice().map_err(|source| failed(device, ordinal, source))
     }
 
     fn settle(&self) -> Result<(), GpuError> {
@@ -90,105 +90,57 @@ impl Pinned {
     }
 
     fn failed(&self, source: DriverError) -> GpuError {
-        failed(&self.device, source)
+        failed(&self.device, self.ordinal, source)
     }
 
-    /// A part of it as values, to be copied to the device.
+    /// Enqueues a copy of a part of it by `copy`, behind its last one.
     ///
     /// # Panics
-    /// The part is not aligned, or beyond the end.
-    pub(super) fn part<T: Pod>(&self, bytes: Range<usize>) -> Result<Part<'_, T>, DriverError> {
-        let values = bytemuck::cast_slice(&self.slice.as_slice()?[bytes]);
-        Ok(Part { values, copied: &self.copied })
+    /// The part is beyond the end.
+    pub(super) fn copy_from(
+        &self,
+        bytes: Range<usize>,
+        stream: &CudaStream,
+        copy: impl FnOnce(&[u8]) -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        let part = &self.slice.as_slice()?[bytes];
+        stream.wait(&self.copied)?;
+        copy(part)?;
+        self.mark(stream)
     }
 
-    /// A part of it as values, to be copied into.
+    /// Enqueues a copy into a part of it by `copy`, behind its last one.
     ///
     /// # Panics
-    /// The part is not aligned, or beyond the end.
-    pub(super) fn part_mut<T: Pod>(
+    /// The part is beyond the end.
+    pub(super) fn copy_into(
         &mut self,
         bytes: Range<usize>,
-    ) -> Result<PartMut<'_, T>, DriverError> {
-        let values = bytemuck::cast_slice_mut(&mut self.slice.as_mut_slice()?[bytes]);
-        Ok(PartMut { values, copied: &self.copied })
+        stream: &CudaStream,
+        copy: impl FnOnce(&mut [u8]) -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
+        // A copy waits for the one before, so that the last one's event stands for all.
+        stream.wait(&self.copied)?;
+        copy(&mut self.slice.as_mut_slice()?[bytes])?;
+        self.mark(stream)
+    }
+
+    /// Records that a copy is under way. Without the record nobody would know: then it is waited for.
+    fn mark(&self, stream: &CudaStream) -> Result<(), DriverError> {
+        self.copied.record(stream).or_else(|error| stream.synchronize().and(Err(error)))
     }
 }
 
-fn failed(device: &str, source: DriverError) -> GpuError {
+fn failed(device: &str, ordinal: usize, source: DriverError) -> GpuError {
+    super::lost::note(ordinal, source);
     let (device, operation) = (device.to_owned(), "copy through pinned memory");
     GpuError::Call { device, operation, source: Cuda(source) }
-}
-
-/// Asks an event whether the work before it is done.
-pub(super) fn is_done(event: &CudaEvent) -> Result<bool, DriverError> {
-    // An event can be asked only while its context is the thread's.
-    event.context().bind_to_thread()?;
-    event.try_is_complete()
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
         // Only a job that ends early has copies under way here; they must not outlive the memory.
         self.copied.context().record_err(self.copied.synchronize());
-    }
-}
-
-/// A part of pinned memory that a copy reads.
-pub(super) struct Part<'a, T> {
-    values: &'a [T],
-    copied: &'a CudaEvent,
-}
-
-/// A part of pinned memory that a copy writes.
-pub(super) struct PartMut<'a, T> {
-    values: &'a mut [T],
-    copied: &'a CudaEvent,
-}
-
-fn ordered<'a>(copied: &'a CudaEvent, stream: &'a CudaStream) -> SyncOnDrop<'a> {
-    // A copy waits for the one before, so that the last one's event stands for all.
-    stream.context().record_err(stream.wait(copied));
-    SyncOnDrop::Record(Some((copied, stream)))
-}
-
-impl<T> HostSlice<T> for Part<'_, T> {
-    fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    unsafe fn stream_synced_slice<'a>(
-        &'a self,
-        stream: &'a CudaStream,
-    ) -> (&'a [T], SyncOnDrop<'a>) {
-        (self.values, ordered(self.copied, stream))
-    }
-
-    unsafe fn stream_synced_mut_slice<'a>(
-        &'a mut self,
-        _: &'a CudaStream,
-    ) -> (&'a mut [T], SyncOnDrop<'a>) {
-        unreachable!("a part that is read is not written")
-    }
-}
-
-impl<T> HostSlice<T> for PartMut<'_, T> {
-    fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    unsafe fn stream_synced_slice<'a>(
-        &'a self,
-        stream: &'a CudaStream,
-    ) -> (&'a [T], SyncOnDrop<'a>) {
-        (self.values, ordered(self.copied, stream))
-    }
-
-    unsafe fn stream_synced_mut_slice<'a>(
-        &'a mut self,
-        stream: &'a CudaStream,
-    ) -> (&'a mut [T], SyncOnDrop<'a>) {
-        (self.values, ordered(self.copied, stream))
     }
 }
 

@@ -1,7 +1,9 @@
 //! How does a generation lie on disk, and how is it read, checked, merged and published? The bytes
 //! are specified in `docs/FORMAT.md`; `format.rs` has the constants.
 
+pub mod browse;
 pub mod check;
+pub mod ciff;
 pub mod deletions;
 pub mod documents;
 pub mod draft;

@@ -7,6 +7,7 @@ pub mod cursor;
 mod daat;
 pub mod engine;
 pub mod exhaustive;
+pub mod explain;
 mod kernels;
 pub mod lines;
 pub mod max_score;

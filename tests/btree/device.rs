@@ -29,7 +29,13 @@ const PINNED_BYTES: usize = 8 << 20;
 macro_rules! fetch {
     ($indexer:expr, $from:expr, $len:expr, $value:ty) => {{
         let part = $from.slice().slice(0..$len.max(1));
-        wait(&$indexer.device.copy_down(&part, &mut $indexer.down, 0).unwrap()).unwrap();
+        wait(
+            &$indexer
+                .device
+                .copy_down($indexer.device.compute(), &part, &mut $indexer.down, 0)
+                .unwrap(),
+        )
+        .unwrap();
         let bytes = &$indexer.down.bytes().unwrap()[..$len * size_of::<$value>()];
         bytemuck::cast_slice::<u8, $value>(bytes).to_vec()
     }};
@@ -63,7 +69,12 @@ impl Indexer<'_> {
             let (starts, all) = starts(&sums[range.clone()]);
             let bytes: &[u8] = bytemuck::cast_slice(&starts);
             self.up.bytes_mut().unwrap()[..bytes.len()].copy_from_slice(bytes);
-            let copied = device.copy_up::<u64>(&self.up, 0..bytes.len(), buffer.slice_mut());
+            let copied = device.copy_up::<u64>(
+                device.compute(),
+                &self.up,
+                0..bytes.len(),
+                buffer.slice_mut(),
+            );
             let mut output = Output::new(device, all).unwrap();
             let here = range.start as u32..range.end as u32;
             let collected =
@@ -134,7 +145,53 @@ fn twin_device_indexes_as_the_cpu() {
 
 #[test]
 fn twin_warps_of_a_block_index_as_the_cpu() {
-    twin(Tuning { warps: 4, slots: 5, blocks_per_sm: 4, blocks: 20, postings: true });
+    twin(Tuning { warps: 4, slots: 5, blocks_per_sm: 4, blocks: 20, ..Tuning::default() });
+}
+
+/// Arenas of more than 4 GiB each, used behind that: the counters say that all below is taken.
+#[test]
+fn twin_arenas_beyond_4_gib_on_a_device() {
+    let Some((device, toolchain)) = device() else { return };
+    let below = 4 << 30;
+    let small = Room { nodes: 4000, string_words: 60_000, records: 20_000, slice_units: 40_000 };
+    let unit = [512, 8, 32, 8];
+    let behind = |least: Room| Room {
+        nodes: below / unit[0] + least.nodes,
+        string_words: below / unit[1] + least.string_words,
+        records: below / unit[2] + least.records,
+        slice_units: below / unit[3] + least.slice_units,
+    };
+    let room = behind(small);
+    if device.memory().left() < room.bytes() + (1 << 30) {
+        eprintln!("skipped: {} of {} bytes are free", device.memory().left(), room.bytes());
+        return;
+    }
+    let tuning = Tuning { blocks: 4, ..Tuning::default() };
+    let most = Most { bytes: 2 << 20, segments: 1 << 16 };
+    let mut up = PinnedPool::new(&device, Way::Upload, 1, PINNED_BYTES).unwrap();
+    let mut down = PinnedPool::new(&device, Way::Download, 1, PINNED_BYTES).unwrap();
+    let mut indexer = Indexer {
+        device: &device,
+        kernels: Kernels::load(&toolchain, &device, tuning).unwrap(),
+        trees: Trees::new(&device, room, &tuning).unwrap(),
+        staged: Staged::new(&device, &most).unwrap(),
+        up: up.take().unwrap(),
+        down: down.take().unwrap(),
+    };
+    let taken = behind(Room::default());
+    let counters = [taken.nodes, taken.string_words, taken.records, taken.slice_units];
+    let bytes: &[u8] = bytemuck::cast_slice(&counters);
+    indexer.up.bytes_mut().unwrap()[..bytes.len()].copy_from_slice(bytes);
+    let to = indexer.trees.counters_mut().slice_mut();
+    let copied = device.copy_up::<u64>(device.compute(), &indexer.up, 0..bytes.len(), to);
+    wait(&copied.unwrap()).unwrap();
+    let (shape, _) = &SHAPES[2];
+    let pieces = pieces(shape);
+    indexer.insert(&pieces);
+    let usage = indexer.usage();
+    assert_eq!(usage.full, 0);
+    assert!(usage.taken.holds(taken) && usage.terms > 0);
+    compare(shape, &indexer.collect([u64::MAX >> 1; 3]), &on_cpu(&[&pieces]).0);
 }
 
 /// An arena that is full is told, and the next run is right.

@@ -72,7 +72,7 @@ macro_rules! fetch {
         while values.len() < len {
             let end = (values.len() + step).min(len);
             let part = $from.slice().slice(values.len()..end);
-            wait(&$bench.device.copy_down(&part, &mut pinned, 0)?)?;
+            wait(&$bench.device.copy_down($bench.device.download(), &part, &mut pinned, 0)?)?;
             let bytes = &pinned.bytes()?[..(end - values.len()) * size_of::<$value>()];
             values.extend_from_slice(bytemuck::cast_slice::<u8, $value>(bytes));
         }
@@ -231,8 +231,12 @@ impl<'a> Bench<'a> {
             let began = Instant::now();
             let starts: &[u8] = bytemuck::cast_slice(&starts);
             self.pinned[0].bytes_mut()?[..starts.len()].copy_from_slice(starts);
-            let copied =
-                device.copy_up::<u64>(&self.pinned[0], 0..starts.len(), buffer.slice_mut())?;
+            let copied = device.copy_up::<u64>(
+                device.upload(),
+                &self.pinned[0],
+                0..starts.len(),
+                buffer.slice_mut(),
+            )?;
             wait(&copied)?;
             let here = range.start as u32..range.end as u32;
             finish(device, kernels.collect(device, trees, here, (&buffer, all), &mut output)?)?;

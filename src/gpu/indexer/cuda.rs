@@ -6,7 +6,7 @@
 //! at most two thirds of their size in columns: 27 bytes for each record of 32, all strings and all
 //! slices. So there is always room to bring back what they hold. No more is taken than a run fills.
 
-use super::{Column, Stretch, TreeDevice, UnderWay};
+use super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::block::Block;
 use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
@@ -19,7 +19,9 @@ use crate::gpu::error::{GpuError, Work};
 use crate::gpu::memory::DeviceBuffer;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::pinned::{Pinned, PinnedPool, Way};
+use crate::gpu::wake::Wake;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use cudarc::driver::CudaStream;
 
 /// Blocks that are on their way or being inserted.
 const SLOTS: usize = 2;
@@ -128,6 +130,8 @@ pub struct CudaTrees {
     /// The kernel that writes the columns, for the first download behind it.
     collected: Option<Ticket>,
     most: Most,
+    /// Who is woken when something is done.
+    wakes: [Option<Wake>; 2],
     // Goes last: all the rest is of its context.
     device: Device,
 }
@@ -144,7 +148,8 @@ impl CudaTrees {
         toolchain: &Toolchain,
         sizes: &Sizes,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning::of_device(device.multiprocessors);
+        let trap_at = crate::fault::trap_at();
+        let tuning = Tuning { trap_at, ..Tuning::of_device(device.multiprocessors) };
         let device = Device::open(device, owners)?;
         let kernels = Kernels::load(toolchain, &device, tuning)?;
         let most = sizes.most();
@@ -156,8 +161,8 @@ impl CudaTrees {
             slots.push(Slot { pinned, staged: Staged::new(&device, &most)?, counters });
         }
         let downloads = PinnedPool::new(&device, Way::Download, DOWNLOADS, sizes.download_bytes())?;
-        let sums = device.alloc("sums of collections", TRIE_COLLECTIONS * 3)?;
-        let starts = device.alloc("starts of collections", TRIE_COLLECTIONS * 3)?;
+        let sums = device.alloc_unset("sums of collections", TRIE_COLLECTIONS * 3)?;
+        let starts = device.alloc_unset("starts of collections", TRIE_COLLECTIONS * 3)?;
         let sums_pinned = Pinned::new(&device, Way::Download, SUMS_BYTES)?;
         let starts_pinned = Pinned::new(&device, Way::Upload, SUMS_BYTES)?;
         let trees = trees(&device, &tuning, sizes.run_limit)?;
@@ -173,8 +178,14 @@ impl CudaTrees {
             output: None,
             collected: None,
             most,
+            wakes: [None, None],
             device,
         })
+    }
+
+    /// Has those who wait woken behind what is on a stream.
+    fn wake_behind(&self, stream: &CudaStream) -> Result<(), GpuError> {
+        self.device.wake_behind(stream, self.wakes.iter().flatten().cloned().collect())
     }
 
     /// Where the code of its kernels comes from.
@@ -246,8 +257,10 @@ impl TreeDevice for CudaTrees {
         slot.staged.upload(&self.device, block, &slot.pinned)?;
         let launched = self.kernels.insert(&self.device, &mut self.trees, &mut slot.staged)?;
         let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
-        let counters =
-            self.device.copy_down(self.trees.counters().slice(), &mut slot.counters, 0)?;
+        // The next insertion changes the counters: the copy stands before it.
+        let (from, stream) = (self.trees.counters().slice(), self.device.compute());
+        let counters = self.device.copy_down(stream, from, &mut slot.counters, 0)?;
+        self.wake_behind(stream)?;
         Ok(Some(Inserting { slot, kernel, counters }))
     }
 
@@ -264,7 +277,9 @@ impl TreeDevice for CudaTrees {
         let all = 0..TRIE_COLLECTIONS as u32;
         let launched = self.kernels.measure(&self.device, &self.trees, all, &mut self.sums)?;
         let kernel = self.device.ticket(self.device.compute(), Work::Kernel(launched))?;
-        let sums = self.device.copy_down(self.sums.slice(), &mut self.sums_pinned, 0)?;
+        let (from, stream) = (self.sums.slice(), self.device.compute());
+        let sums = self.device.copy_down(stream, from, &mut self.sums_pinned, 0)?;
+        self.wake_behind(stream)?;
         Ok(Measuring { kernel, sums })
     }
 
@@ -278,7 +293,9 @@ impl TreeDevice for CudaTrees {
     fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError> {
         let bytes = bytemuck::cast_slice(starts);
         self.starts_pinned.bytes_mut()?.copy_from_slice(bytes);
-        self.device.copy_up::<u64>(&self.starts_pinned, 0..SUMS_BYTES, self.starts.slice_mut())?;
+        let (compute, download) = (self.device.compute(), self.device.download());
+        let to = self.starts.slice_mut();
+        self.device.copy_up::<u64>(compute, &self.starts_pinned, 0..SUMS_BYTES, to)?;
         let holds = |most: &Sums| most.iter().zip(all).all(|(&most, sum)| most >= sum);
         let (mut output, most) = match self.output.take() {
             Some((output, most)) if holds(&most) => (output, most),
@@ -289,6 +306,8 @@ impl TreeDevice for CudaTrees {
             }
         };
         let collections = 0..TRIE_COLLECTIONS as u32;
+        // Columns are written behind the copies of those before, and copied behind the kernel.
+        self.device.order(download, compute)?;
         let launched = self.kernels.collect(
             &self.device,
             &self.trees,
@@ -297,8 +316,8 @@ impl TreeDevice for CudaTrees {
             &mut output,
         )?;
         self.output = Some((output, most));
-        self.collected = Some(self.device.ticket(self.device.compute(), Work::Kernel(launched))?);
-        Ok(())
+        self.collected = Some(self.device.ticket(compute, Work::Kernel(launched))?);
+        self.device.order(compute, download)
     }
 
     fn download(&mut self, stretches: &[Stretch]) -> Result<Option<Downloading>, GpuError> {
@@ -308,30 +327,21 @@ impl TreeDevice for CudaTrees {
         for (column, range) in stretches {
             let range = range.start as usize..range.end as usize;
             let numbers = range.start / 4..range.end / 4;
-            let device = &self.device;
+            let (device, pinned) = (&self.device, &mut pinned);
+            let stream = device.download();
+            let words = |from: &DeviceBuffer<u32>, to: &mut Pinned| {
+                device.copy_down(stream, &from.slice().slice(numbers.clone()), to, bytes)
+            };
+            let octets = |from: &DeviceBuffer<u8>, to: &mut Pinned| {
+                device.copy_down(stream, &from.slice().slice(range.clone()), to, bytes)
+            };
             last = Some(match column {
-                Column::Dfs => {
-                    device.copy_down(&output.dfs.slice().slice(numbers), &mut pinned, bytes)
-                }
-                Column::Lasts => {
-                    device.copy_down(&output.lasts.slice().slice(numbers), &mut pinned, bytes)
-                }
-                Column::ListBytes => {
-                    device.copy_down(&output.list_bytes.slice().slice(numbers), &mut pinned, bytes)
-                }
-                Column::Lengths => device.copy_down(
-                    &output.lengths.slice().slice(range.clone()),
-                    &mut pinned,
-                    bytes,
-                ),
-                Column::Suffixes => device.copy_down(
-                    &output.suffixes.slice().slice(range.clone()),
-                    &mut pinned,
-                    bytes,
-                ),
-                Column::Lists => {
-                    device.copy_down(&output.lists.slice().slice(range.clone()), &mut pinned, bytes)
-                }
+                Column::Dfs => words(&output.dfs, pinned),
+                Column::Lasts => words(&output.lasts, pinned),
+                Column::ListBytes => words(&output.list_bytes, pinned),
+                Column::Lengths => octets(&output.lengths, pinned),
+                Column::Suffixes => octets(&output.suffixes, pinned),
+                Column::Lists => octets(&output.lists, pinned),
             }?);
             bytes += range.len();
         }
@@ -340,6 +350,7 @@ impl TreeDevice for CudaTrees {
             return Ok(None);
         };
         let collected = self.collected.take();
+        self.wake_behind(self.device.download())?;
         Ok(Some(Downloading { pinned, bytes, collected, copied }))
     }
 
@@ -355,5 +366,16 @@ impl TreeDevice for CudaTrees {
 
     fn too_small(&self, needed: Room) -> GpuError {
         too_small(&self.device, needed)
+    }
+
+    fn wake_by(&mut self, waiter: Waiter, wake: Wake) {
+        self.wakes[waiter as usize] = Some(wake.clone());
+        // What is under way already has nobody else to wake.
+        for stream in [self.device.compute(), self.device.download()] {
+            if self.device.wake_behind(stream, vec![wake.clone()]).is_err() {
+                // Who asks then is told what is wrong.
+                wake();
+            }
+        }
     }
 }

@@ -1,10 +1,10 @@
 //! How do the parts of a run become one? A device that is full in the middle of a run is emptied: what
 //! it holds is a part. Parts are joined term by term; a later part has the later docids.
 
-use super::TreeDevice;
 use super::fetch::{Fetch, Reader};
+use super::{TreeDevice, Waiter};
 use crate::codec::folded;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, Wake};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -79,6 +79,13 @@ impl<T: TreeDevice> ClosedTerms for DeviceRun<T> {
 
     fn term(&self) -> (u16, &[u8]) {
         (self.collection, &self.suffix)
+    }
+
+    fn wake_by(&mut self, wake: Wake) -> bool {
+        if let Some(rest) = &self.rest {
+            rest.trees.borrow_mut().wake_by(Waiter::Reader, wake);
+        }
+        true
     }
 }
 

@@ -2,8 +2,10 @@
 //! keeps the blocks that it gets, so that everybody else goes on.
 
 use crate::dictionary::btree::indexer::CpuIndexer;
-use crate::dictionary::closed::{ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// Blocks that wait for the device.
@@ -14,9 +16,22 @@ type Begin<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>
 
 /// An indexer that is being opened by a thread of its own, and then what was made of that.
 pub struct Opening<T> {
-    opening: Option<(JoinHandle<T>, Begin<T>)>,
+    opening: Option<(JoinHandle<()>, Begin<T>)>,
+    door: Arc<Mutex<Door<T>>>,
     waiting: Vec<ParsedBlock>,
     indexer: Option<Box<dyn TokenIndexer>>,
+}
+
+/// What the thread leaves, and who is woken then.
+struct Door<T> {
+    opened: Option<std::thread::Result<T>>,
+    wake: Option<Wake>,
+}
+
+impl<T> Door<T> {
+    fn lock(door: &Mutex<Self>) -> std::sync::MutexGuard<'_, Self> {
+        door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl<T: Send + 'static> Opening<T> {
@@ -28,16 +43,35 @@ impl<T: Send + 'static> Opening<T> {
         open: impl FnOnce() -> T + Send + 'static,
         begin: impl FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError> + 'static,
     ) -> Result<Self, ClosedError> {
-        let thread = Builder::new().name("opening".into()).spawn(open)?;
+        let door = Arc::new(Mutex::new(Door { opened: None, wake: None }));
+        let to = door.clone();
+        let thread = Builder::new().name("opening".into()).spawn(move || {
+            // A panic is told by whoever needs the device.
+            let opened = catch_unwind(AssertUnwindSafe(open));
+            let mut door = Door::lock(&to);
+            door.opened = Some(opened);
+            if let Some(wake) = &door.wake {
+                wake();
+            }
+        })?;
         let opening = Some((thread, Box::new(begin) as Begin<T>));
-        Ok(Self { opening, waiting: Vec::new(), indexer: None })
+        Ok(Self { opening, door, waiting: Vec::new(), indexer: None })
     }
 
     /// The indexer, once it is there; it gets the blocks that have waited.
     fn indexer(&mut self) -> Result<Option<&mut Box<dyn TokenIndexer>>, ClosedError> {
-        if let Some((thread, begin)) = self.opening.take_if(|(thread, _)| thread.is_finished()) {
-            let opened = thread.join().map_err(|_| "the thread that opened a device panicked")?;
-            self.indexer = Some(begin(opened)?);
+        let opened = Door::lock(&self.door).opened.take();
+        if let Some(opened) = opened
+            && let Some((thread, begin)) = self.opening.take()
+        {
+            // It has nothing left to do.
+            _ = thread.join();
+            let opened = opened.map_err(|_| "the thread that opened a device panicked")?;
+            let mut indexer = begin(opened)?;
+            if let Some(wake) = Door::lock(&self.door).wake.clone() {
+                indexer.wake_by(wake);
+            }
+            self.indexer = Some(indexer);
         }
         let Some(indexer) = &mut self.indexer else { return Ok(None) };
         while !self.waiting.is_empty() && indexer.advance()? < indexer.most_blocks() {
@@ -71,6 +105,19 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
             // It got no block: the run is empty.
             None => CpuIndexer::default().close(),
         }
+    }
+
+    /// Whoever comes of it: one on the CPU has done its blocks when it has taken them.
+    fn wake_by(&mut self, wake: Wake) -> bool {
+        if let Some(indexer) = &mut self.indexer {
+            indexer.wake_by(wake.clone());
+        }
+        let mut door = Door::lock(&self.door);
+        if door.opened.is_some() {
+            wake();
+        }
+        door.wake = Some(wake);
+        true
     }
 }
 
@@ -121,6 +168,19 @@ mod tests {
             assert_eq!(terms.term(), (40, suffix));
         }
         assert_eq!(terms.advance(&mut postings).unwrap(), Advance::End);
+    }
+
+    #[test]
+    fn who_feeds_it_is_woken_when_it_is_open() {
+        let (open, opened) = channel::<()>();
+        let (woken, receive) = channel();
+        let mut indexer = Opening::new(move || opened.recv().unwrap(), cpu).unwrap();
+        indexer.append(block(b"one")).unwrap();
+        assert!(indexer.wake_by(Arc::new(move || woken.send(()).unwrap())));
+        assert!(receive.try_recv().is_err());
+        open.send(()).unwrap();
+        receive.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        assert_eq!(indexer.advance().unwrap(), 0);
     }
 
     #[test]

@@ -30,13 +30,15 @@ pub struct Room {
     pub sorted_shared: u32,
     /// The least candidates that a query has room for.
     pub candidates: u32,
+    /// Candidates for each hit that a query asks for.
+    pub candidates_per_hit: u32,
 }
 
 impl Room {
     /// Room for the candidates of a query that asks for so many hits.
     pub fn capacity(&self, k: u32) -> u32 {
         // The threshold of a sample lets some times k documents through until it has risen.
-        (32 * k).clamp(self.candidates.max(k), (1 << 19).max(4 * k).max(self.candidates))
+        (self.candidates_per_hit * k).clamp(self.candidates.max(k), (1 << 21).max(self.candidates))
     }
 }
 

@@ -12,8 +12,8 @@ use super::slab::{Slab, Staging};
 use super::steps::{Argument, Array, Groups, Machine, Step, Zeroed};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Launched, Work};
+use crate::gpu::events::is_done;
 use crate::gpu::modules::Toolchain;
-use crate::gpu::pinned::is_done;
 use crate::query::wanted::Mode;
 use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
 use cudarc::driver::{
@@ -136,12 +136,15 @@ impl QueryDevice {
             sorted: 0,
             sorted_shared,
             candidates,
+            candidates_per_hit: 128,
         };
         // At least one query of the greatest k, twice for AND+OR.
         let greatest = super::plan::MOST_HITS as u32;
         let queries = queries as u64;
-        room.keys =
-            (queries * u64::from(room.capacity(k))).max(2 * u64::from(room.capacity(greatest)));
+        // Of queries that ask for very many, a batch holds fewer.
+        const MOST_KEYS: u64 = 1 << 26;
+        room.keys = (queries * u64::from(room.capacity(k))).min(MOST_KEYS);
+        room.keys = room.keys.max(2 * u64::from(room.capacity(greatest)));
         room.hits = (queries * u64::from(k)).max(2 * u64::from(greatest));
         room.sorted =
             if k > sorted_shared { queries * u64::from(k.next_power_of_two()) } else { 0 };

@@ -5,9 +5,13 @@
 //! its bytes as often as it is asked for, and what it costs is its bytes, so the number of times decides.
 //! Old times fade. A list that a batch is reading stays.
 
-use super::list::{ALIGNMENT, Placed};
+use super::list::Placed;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
+
+/// Ranges begin at multiples of so many bytes: no line of a cache has bytes of two lists, so that a kernel
+/// that reads one keeps nothing of what the other was before.
+const APART: u64 = 256;
 
 /// Free and used ranges of some bytes.
 #[derive(Debug)]
@@ -20,7 +24,7 @@ pub struct Ranges {
 impl Ranges {
     /// All of `bytes` are free.
     pub fn new(bytes: u64) -> Self {
-        let bytes = bytes / ALIGNMENT as u64 * ALIGNMENT as u64;
+        let bytes = bytes / APART * APART;
         let free = if bytes > 0 { BTreeMap::from([(0, bytes)]) } else { BTreeMap::new() };
         Self { free, left: bytes }
     }
@@ -32,7 +36,7 @@ impl Ranges {
 
     /// Takes `bytes` in one piece, the first that is large enough.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
-        let bytes = bytes.max(1).next_multiple_of(ALIGNMENT as u64);
+        let bytes = bytes.max(1).next_multiple_of(APART);
         let (&at, &len) = self.free.iter().find(|&(_, &len)| len >= bytes)?;
         self.free.remove(&at);
         if len > bytes {
@@ -44,7 +48,7 @@ impl Ranges {
 
     /// Gives back what [`take`](Self::take) gave.
     pub fn give(&mut self, mut at: u64, bytes: u64) {
-        let mut bytes = bytes.max(1).next_multiple_of(ALIGNMENT as u64);
+        let mut bytes = bytes.max(1).next_multiple_of(APART);
         self.left += bytes;
         if let Some((&before, &len)) = self.free.range(..at).next_back()
             && before + len == at
@@ -241,31 +245,31 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_more_often_stays() {
-        let mut lists = Residency::new(256);
+        let mut lists = Residency::new(4096);
         for _ in 0..3 {
-            assert!(bring(&mut lists, 1, 160));
+            assert!(bring(&mut lists, 1, 2560));
         }
-        assert!(bring(&mut lists, 2, 96));
+        assert!(bring(&mut lists, 2, 1536));
         // No list of its size was asked for as rarely; the second time there is one.
-        assert!(!bring(&mut lists, 3, 160));
-        assert!(bring(&mut lists, 4, 96), "as often as list 2");
+        assert!(!bring(&mut lists, 3, 2560));
+        assert!(bring(&mut lists, 4, 1536), "as often as list 2");
         assert_eq!(lists.place(&2), Place::Away);
-        assert!(!bring(&mut lists, 3, 160));
-        assert!(bring(&mut lists, 3, 160), "as often as list 1 now");
+        assert!(!bring(&mut lists, 3, 2560));
+        assert!(bring(&mut lists, 3, 2560), "as often as list 1 now");
         assert_eq!(lists.place(&1), Place::Away);
-        assert!(!bring(&mut lists, 5, 257), "more than there is");
+        assert!(!bring(&mut lists, 5, 4097), "more than there is");
     }
 
     #[test]
     fn a_list_that_is_read_stays() {
-        let mut lists = Residency::new(64);
-        assert!(bring(&mut lists, 1, 64));
+        let mut lists = Residency::new(1024);
+        assert!(bring(&mut lists, 1, 1024));
         assert_eq!(lists.ask(&1), Place::Here(0, Placed::default()));
         for _ in 0..9 {
-            assert!(!bring(&mut lists, 2, 64));
+            assert!(!bring(&mut lists, 2, 1024));
         }
         lists.unpin(&1);
-        assert!(bring(&mut lists, 2, 64));
+        assert!(bring(&mut lists, 2, 1024));
         lists.ask(&3);
         lists.fetch(&3);
         lists.failed(&3, None);
@@ -275,16 +279,16 @@ mod tests {
     proptest! {
         #[test]
         fn law_ranges_never_overlap_and_all_come_back(
-            steps in prop::collection::vec((any::<bool>(), 1..200u64, any::<prop::sample::Index>()), 1..200),
+            steps in prop::collection::vec((any::<bool>(), 1..3200u64, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut ranges = Ranges::new(2000);
+            let mut ranges = Ranges::new(32_000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for (takes, bytes, which) in steps {
                 if takes || taken.is_empty() {
                     if let Some(at) = ranges.take(bytes) {
-                        let end = at + bytes.next_multiple_of(16);
-                        prop_assert!(end <= 2000);
-                        prop_assert!(taken.iter().all(|&(a, b)| end <= a || a + b.next_multiple_of(16) <= at));
+                        let end = at + bytes.next_multiple_of(APART);
+                        prop_assert!(end <= 32_000);
+                        prop_assert!(taken.iter().all(|&(a, b)| end <= a || a + b.next_multiple_of(APART) <= at));
                         taken.push((at, bytes));
                     }
                 } else {
@@ -295,7 +299,7 @@ mod tests {
             for (at, bytes) in taken {
                 ranges.give(at, bytes);
             }
-            prop_assert_eq!((ranges.left(), ranges.free.len()), (2000, 1));
+            prop_assert_eq!((ranges.left(), ranges.free.len()), (32_000, 1));
         }
     }
 }

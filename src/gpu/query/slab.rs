@@ -76,8 +76,13 @@ impl Slab {
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: the part lies in memory that lives; the call returns when the copy is done.
-        unsafe { result::memcpy_htod_sync(to, bytes) }
+        // SAFETY: the part lies in memory that lives. The call has read all bytes when it returns, but those
+        // of ordinary memory may still be on their way from the driver's own buffers, which the kernels of
+        // other streams do not wait for: so this thread does.
+        unsafe {
+            result::memcpy_htod_sync(to, bytes)?;
+            result::stream::synchronize(std::ptr::null_mut())
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! A device for tests: it keeps terms in a map on the host, is done with its work some questions later,
 //! has as many buffers as it is told, and fails when it is told.
 
-use super::super::{Column, Stretch, TreeDevice, UnderWay};
+use super::super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::codec::folded;
+use crate::dictionary::closed::Wake;
 use crate::dictionary::stream::{TokenGroup, Tokens};
 use crate::gpu::btree::Most;
 use crate::gpu::btree::block::Block;
@@ -256,6 +257,8 @@ impl TreeDevice for Emulated {
         self.terms.clear();
         Ok(())
     }
+
+    fn wake_by(&mut self, _: Waiter, _: Wake) {}
 
     fn too_small(&self, needed: Room) -> GpuError {
         GpuError::Budget {

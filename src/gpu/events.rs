@@ -1,0 +1,95 @@
+//! How does anybody know that work on a device is done, without waiting for it? An event is recorded
+//! behind the work and asked later. Making one takes the driver's lock, so they are taken in turns.
+
+use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Events of one context that nobody uses now.
+pub struct Events {
+    context: Arc<CudaContext>,
+    free: Mutex<Vec<CudaEvent>>,
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+impl Events {
+    /// None yet.
+    pub fn new(context: Arc<CudaContext>) -> Arc<Self> {
+        Arc::new(Self { context, free: Mutex::default() })
+    }
+
+    /// Records an event behind all that was enqueued on `stream` so far.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn record(self: &Arc<Self>, stream: &CudaStream) -> Result<Event, DriverError> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let event = match free {
+            Some(event) => event,
+            None => self.context.new_event(None)?,
+        };
+        let event = Event { event: Some(event), events: self.clone() };
+        event.get().record(stream)?;
+        Ok(event)
+    }
+
+    /// Lets what comes on `later` wait, on the device, for what is on `earlier` now.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn order(
+        self: &Arc<Self>,
+        earlier: &CudaStream,
+        later: &CudaStream,
+    ) -> Result<(), DriverError> {
+        // What waits is told when it is enqueued: the event may be recorded anew at once.
+        later.wait(self.record(earlier)?.get())
+    }
+}
+
+/// A recorded event; it goes back when it is dropped.
+#[derive(Debug)]
+pub struct Event {
+    event: Option<CudaEvent>,
+    events: Arc<Events>,
+}
+
+impl Event {
+    fn get(&self) -> &CudaEvent {
+        self.event.as_ref().expect("it is taken out only when it is dropped")
+    }
+
+    /// Whether all before it is done. Never waits.
+    ///
+    /// # Errors
+    /// Something on the device failed.
+    pub fn is_done(&self) -> Result<bool, DriverError> {
+        is_done(self.get())
+    }
+
+    /// Lets what comes on `stream` wait for it, on the device.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn holds_back(&self, stream: &CudaStream) -> Result<(), DriverError> {
+        stream.wait(self.get())
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        let mut free = self.events.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.extend(self.event.take());
+    }
+}
+
+/// Asks an event whether the work before it is done.
+pub(super) fn is_done(event: &CudaEvent) -> Result<bool, DriverError> {
+    // An event can be asked only while its context is the thread's.
+    event.context().bind_to_thread()?;
+    event.try_is_complete()
+}

@@ -1,0 +1,193 @@
+//! How is an index handed to other search engines? As CIFF, the Common Index File Format (Lin and
+//! others, SIGIR 2020), version 1, which PISA, Terrier, OldDog and others read.
+//!
+//! The file is a row of protobuf messages, each behind its length as a varint: a header, a postings list
+//! for each term, and a record for each document.
+//!
+//! ```text
+//! Header        1 version  2 postings lists  3 documents  4 lists of the whole  5 documents of the whole
+//!               6 tokens of the whole  7 mean document length (double)  8 description
+//! PostingsList  1 term  2 df  3 cf  4 postings, each { 1 gap to the docid before, 2 tf }
+//! DocRecord     1 docid  2 name  3 tokens
+//! ```
+//!
+//! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid itself.
+
+#![forbid(unsafe_code)]
+
+use crate::index::browse::{TermLists, for_each_term};
+use crate::index::error::IndexError;
+use crate::index::generation::Generation;
+use std::io::{self, Write};
+use thiserror::Error;
+
+/// Why an index cannot be exported.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum CiffError {
+    /// The index is damaged.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// The file cannot be written.
+    #[error("writing CIFF")]
+    Output(#[from] io::Error),
+    /// CIFF numbers documents and counts terms with 31 bits.
+    #[error("CIFF has room for 2147483647 {what}; the index has {found}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many.
+        found: u64,
+    },
+}
+
+/// What was exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// Postings lists.
+    pub terms: u64,
+    /// Documents.
+    pub documents: u32,
+}
+
+/// Writes a generation as CIFF.
+///
+/// Memory: the terms of the index and some bytes for each, for they are brought into another order.
+/// Every list is read twice, since its length stands before it.
+///
+/// # Errors
+/// See [`CiffError`].
+pub fn export(
+    generation: &Generation,
+    description: &str,
+    out: &mut impl Write,
+) -> Result<Exported, CiffError> {
+    let documents = generation.documents();
+    let tokens = generation.manifest().statistics.tokens;
+    let mut all: Vec<TermLists> = Vec::new();
+    for_each_term::<CiffError>(generation, |lists| {
+        all.push(lists.clone());
+        Ok(())
+    })?;
+    all.sort_unstable_by(|a, b| a.term.cmp(&b.term));
+    let most = |what, found: u64| match i32::try_from(found) {
+        Ok(_) => Ok(found),
+        Err(_) => Err(CiffError::TooMany { what, found }),
+    };
+    let terms = most("terms", all.len() as u64)?;
+    let count = most("documents", documents.len().into())?;
+    let mean = if count == 0 { 0.0 } else { tokens as f64 / count as f64 };
+    let mut message = Vec::new();
+    for (field, value) in [(1, 1), (2, terms), (3, count), (4, terms), (5, count), (6, tokens)] {
+        number(&mut message, field, value);
+    }
+    message.push(7 << 3 | 1);
+    message.extend_from_slice(&mean.to_le_bytes());
+    bytes(&mut message, 8, description.as_bytes());
+    put(out, &message)?;
+    for lists in &all {
+        list(generation, lists, &mut message, out)?;
+    }
+    for docid in 0..documents.len() {
+        message.clear();
+        number(&mut message, 1, docid.into());
+        bytes(&mut message, 2, documents.name(docid).unwrap_or_default());
+        number(&mut message, 3, documents.length(docid).unwrap_or_default().into());
+        put(out, &message)?;
+    }
+    Ok(Exported { terms, documents: documents.len() })
+}
+
+/// Writes a list.
+fn list(
+    generation: &Generation,
+    lists: &TermLists,
+    message: &mut Vec<u8>,
+    out: &mut impl Write,
+) -> Result<(), CiffError> {
+    let (mut cf, mut length, mut last) = (0, 0, 0);
+    lists.postings(generation, |docids, tfs| {
+        for (&docid, &tf) in docids.iter().zip(tfs) {
+            let posting = posting_bytes(docid - last, tf);
+            length += 1 + varint_bytes(posting) + posting;
+            cf += u64::from(tf);
+            last = docid;
+        }
+    })?;
+    message.clear();
+    bytes(message, 1, &lists.term);
+    number(message, 2, lists.df());
+    number(message, 3, cf);
+    let mut head = Vec::new();
+    varint(&mut head, message.len() as u64 + length);
+    out.write_all(&head)?;
+    out.write_all(message)?;
+    let mut written = Ok(());
+    let mut last = 0;
+    lists.postings(generation, |docids, tfs| {
+        message.clear();
+        for (&docid, &tf) in docids.iter().zip(tfs) {
+            message.push(4 << 3 | 2);
+            varint(message, posting_bytes(docid - last, tf));
+            number(message, 1, (docid - last).into());
+            number(message, 2, tf.into());
+            last = docid;
+        }
+        if written.is_ok() {
+            written = out.write_all(message);
+        }
+    })?;
+    Ok(written?)
+}
+
+/// Bytes of a posting without its tag and length.
+fn posting_bytes(gap: u32, tf: u32) -> u64 {
+    2 + varint_bytes(gap.into()) + varint_bytes(tf.into())
+}
+
+fn varint_bytes(value: u64) -> u64 {
+    u64::from((64 - (value | 1).leading_zeros()).div_ceil(7))
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A field that is a number. A 0 is written too, which readers take like one that is not there.
+fn number(out: &mut Vec<u8>, field: u8, value: u64) {
+    out.push(field << 3);
+    varint(out, value);
+}
+
+/// A field that is text.
+fn bytes(out: &mut Vec<u8>, field: u8, value: &[u8]) {
+    out.push(field << 3 | 2);
+    varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+/// A message behind its length.
+fn put(out: &mut impl Write, message: &[u8]) -> io::Result<()> {
+    let mut head = Vec::new();
+    varint(&mut head, message.len() as u64);
+    out.write_all(&head)?;
+    out.write_all(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn varints_are_as_long_as_they_are_said_to_be() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            varint(&mut out, value);
+            assert_eq!(varint_bytes(value), out.len() as u64, "{value}");
+        }
+    }
+}

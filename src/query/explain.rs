@@ -1,0 +1,158 @@
+//! Why does a document have its score, and its place among the others? All postings of the query's
+//! terms are scored, with the additions of every other engine in their order, so that the score is
+//! the one that a query prints, to the bit.
+
+use crate::index::browse::TermLists;
+use crate::index::error::IndexError;
+use crate::index::generation::Generation;
+use crate::score::bm25::{Bm25, IdfKind, idf, score};
+use serde::Serialize;
+
+/// A term of the query, and what it adds to the document's score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExplainedTerm {
+    /// The term.
+    pub term: String,
+    /// How often the query has it.
+    pub times: u32,
+    /// How many documents have it.
+    pub df: u32,
+    /// Its inverse document frequency.
+    pub idf: f64,
+    /// times * idf * (k1 + 1).
+    pub weight: f32,
+    /// How often the document has it.
+    pub tf: u32,
+    /// weight * tf / (tf + norm).
+    pub score: f32,
+}
+
+/// The score of a document for a query, and its place among all documents.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The document.
+    pub docid: u32,
+    /// Its tokens.
+    pub length: u32,
+    /// Tokens of a document in the mean.
+    pub mean_length: f64,
+    /// k1 * (1 - b + b * length / mean).
+    pub norm: f32,
+    /// The distinct terms of the query by first appearance.
+    pub terms: Vec<ExplainedTerm>,
+    /// The sum of the terms' scores, in their order.
+    pub score: f32,
+    /// Whether it has any term, and whether it has all.
+    pub has_any: bool,
+    /// See `has_any`.
+    pub has_all: bool,
+    /// Its place, from 1, among the documents with any term; none if it has none.
+    pub rank: Option<u64>,
+    /// Its place among those with all terms; none if it lacks one.
+    pub rank_of_all: Option<u64>,
+    /// Documents with any term.
+    pub with_any: u64,
+    /// Documents with all terms.
+    pub with_all: u64,
+    /// The score of the last of the k best documents with any term, if there are so many.
+    pub threshold: Option<f32>,
+}
+
+/// Explains the score of a document. The generation has all documents, not a shard of them.
+///
+/// Takes the time of scoring all postings, and 8 bytes for each document.
+///
+/// # Errors
+/// When the index is damaged, or its analysis is not known.
+///
+/// # Panics
+/// If there is no such document.
+pub fn explain(
+    generation: &Generation,
+    (bm25, kind): (&Bm25, IdfKind),
+    text: &str,
+    docid: u32,
+    k: usize,
+) -> Result<Explanation, IndexError> {
+    let documents = generation.documents();
+    let count = documents.len();
+    let mean = match count {
+        0 => 0.0,
+        n => generation.manifest().statistics.tokens as f64 / f64::from(n),
+    };
+    let mut norms = Vec::new();
+    bm25.norms(documents.lengths(), mean, &mut norms);
+    let norm = norms[docid as usize];
+    let mut scores = vec![0f32; count as usize];
+    let mut matched = vec![0u32; count as usize];
+    let mut terms = Vec::new();
+    for (term, times) in query_terms(generation, text)? {
+        let lists = TermLists::find(generation, &term)?;
+        // An index has fewer than 2^32 documents.
+        let df = lists.df() as u32;
+        let idf = idf(count, df, kind);
+        let weight = bm25.weight(idf, times);
+        let mut tf_here = 0;
+        lists.postings(generation, |docids, tfs| {
+            for (&at, &tf) in docids.iter().zip(tfs) {
+                scores[at as usize] += score(weight, tf, norms[at as usize]);
+                matched[at as usize] += 1;
+                if at == docid {
+                    tf_here = tf;
+                }
+            }
+        })?;
+        let score = if tf_here == 0 { 0.0 } else { score(weight, tf_here, norm) };
+        terms.push(ExplainedTerm { term, times, df, idf, weight, tf: tf_here, score });
+    }
+    let all = terms.len() as u32;
+    let own = (scores[docid as usize], docid);
+    let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
+    let having = |least: u32| (0..matched.len()).filter(move |_| least > 0);
+    let (mut with_any, mut with_all, mut before_any, mut before_all) = (0, 0, 0, 0);
+    let mut found = Vec::new();
+    for at in having(all) {
+        if matched[at] == 0 {
+            continue;
+        }
+        with_any += 1;
+        before_any += u64::from(before(at));
+        found.push(scores[at]);
+        if matched[at] == all {
+            with_all += 1;
+            before_all += u64::from(before(at));
+        }
+    }
+    let threshold = (k > 0 && k <= found.len())
+        .then(|| *found.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1);
+    let has = matched[docid as usize];
+    let (has_any, has_all) = (has > 0, has > 0 && has == all);
+    Ok(Explanation {
+        docid,
+        length: documents.lengths()[docid as usize],
+        mean_length: mean,
+        norm,
+        terms,
+        score: own.0,
+        has_any,
+        has_all,
+        rank: has_any.then_some(before_any + 1),
+        rank_of_all: has_all.then_some(before_all + 1),
+        with_any,
+        with_all,
+        threshold,
+    })
+}
+
+/// The distinct terms of a text by first appearance, and how often it has each.
+fn query_terms(generation: &Generation, text: &str) -> Result<Vec<(String, u32)>, IndexError> {
+    let analysis = generation.manifest().analysis(generation.path())?;
+    let mut terms: Vec<(String, u32)> = Vec::new();
+    analysis.terms(text.as_bytes(), |term| {
+        match terms.iter_mut().find(|(known, _)| known == term) {
+            Some((_, times)) => *times += 1,
+            None => terms.push((term.to_string(), 1)),
+        }
+    });
+    Ok(terms)
+}

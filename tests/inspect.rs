@@ -1,0 +1,225 @@
+//! Do `explain`, `dump` and `show --term` tell what queries and builds do?
+
+use crate::util::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// An index in one run or several, of the same documents.
+fn index(scratch: &Scratch, collection: &Collection, merged: bool) -> std::path::PathBuf {
+    let path = scratch.path(if merged { "merged" } else { "apart" });
+    let input = scratch.write("docs.jsonl", collection.jsonl());
+    let mut job = millrace(args!["build", "--quiet", "--index", path, input]);
+    if !merged {
+        job = job.arg("--no-merge").env("MILLRACE_RUN_LIMIT", "100000");
+    }
+    job.ok();
+    path
+}
+
+#[test]
+fn explain_tells_the_score_and_place_of_every_hit() {
+    let scratch = Scratch::new();
+    let collection = Collection::new(8, 400, 30);
+    let mut random = Random::new(5);
+    for merged in [true, false] {
+        let index = index(&scratch, &collection, merged);
+        for _ in 0..3 {
+            let query: Vec<String> =
+                (0..4).map(|_| collection.words.draw(&mut random).to_string()).collect();
+            let query = query.join(" ");
+            for mode in ["or", "and"] {
+                let job =
+                    args!["query", "--quiet", "--format", "jsonl", "-k", "400", "--mode", mode];
+                let found = millrace(job).args(args!["--index", index]).stdin(query.clone());
+                let hits = found.ok().json_lines()[0]["hits"].as_array().unwrap().clone();
+                for hit in hits.iter().step_by(1 + hits.len() / 4) {
+                    let docid = hit["docid"].to_string();
+                    let job = args!["explain", "--json", "--index", index, "--docid", docid, query];
+                    let told = &millrace(job).ok().json_lines()[0];
+                    let bits = |value: &Value| (value.as_f64().unwrap() as f32).to_bits();
+                    assert_eq!(bits(&told["score"]), bits(&hit["score"]), "{told}");
+                    assert_eq!(told["name"], hit["name"]);
+                    let rank = if mode == "or" { "rank" } else { "rank_of_all" };
+                    assert_eq!(told[rank], hit["rank"], "{told}");
+                    let of = if mode == "or" { "with_any" } else { "with_all" };
+                    assert_eq!(told[of], hits.len(), "{told}");
+                    let sum: f64 = told["terms"]
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|t| t["score"].as_f64().unwrap())
+                        .sum();
+                    assert!((sum - told["score"].as_f64().unwrap()).abs() < 1e-3);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_found_is_said() {
+    let scratch = Scratch::new();
+    let input = scratch.write(
+        "docs.jsonl",
+        "{\"id\":\"a\",\"contents\":\"mill race mill\"}\n{\"id\":\"b\",\"contents\":\"river\"}\n",
+    );
+    let index = scratch.path("index");
+    build(&index, args![input]);
+    let explain = |words: &[&str]| millrace(args!["explain", "--index", index]).args(words);
+    let text = explain(&["a", "Mills and rivers", "-k", "1"]).ok();
+    for part in ["docid 0", "lacks     river", "place     2 of 2", "not in the first 1"] {
+        assert!(text.text().contains(part), "{part}: {text:?}");
+    }
+    explain(&["nobody", "mill"]).fails(1).says("no document is named `nobody`");
+    explain(&["--docid", "7", "mill"]).fails(1).says("no docid 7");
+    explain(&["mill"]).fails(2).says("give --docid N");
+    let show = |args: &[&str]| millrace(args!["show", "--index", index]).args(args);
+    let term = show(&["--term", "Mills"]).ok();
+    let rows: Vec<Vec<&str>> =
+        term.text().lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["term", "mill"]);
+    assert_eq!(rows[1], ["df", "1", "of", "2", "documents"]);
+    assert!(rows.contains(&vec!["0", "2", "3", "a"]), "{rows:?}");
+    show(&["--term", "the"]).fails(1).says("stop word");
+    let tokens = show(&["--analyze", "The Mills, grinding"]).ok();
+    let rows: Vec<Vec<&str>> =
+        tokens.text().lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(
+        rows,
+        [vec!["the", "(stop", "word)"], vec!["mills", "mill"], vec!["grinding", "grind"]]
+    );
+}
+
+#[test]
+fn dumps_hold_everything() {
+    let scratch = Scratch::new();
+    let collection = Collection::new(9, 300, 20);
+    for merged in [true, false] {
+        let index = index(&scratch, &collection, merged);
+        let dump = |args: &[&str]| millrace(args!["dump", "--index", index]).args(args).ok();
+        let (known, terms) = (info(&index), dump(&["terms"]).json_lines());
+        assert_eq!(terms.len(), known["terms"].as_u64().unwrap() as usize);
+        let sum = |rows: &[Value], key: &str| {
+            rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>()
+        };
+        assert_eq!(sum(&terms, "df"), known["postings"].as_u64().unwrap());
+        assert_eq!(sum(&terms, "cf"), known["tokens"].as_u64().unwrap());
+        let documents = dump(&["documents"]).json_lines();
+        assert_eq!(documents.len(), 300);
+        assert_eq!(documents[7]["name"], "doc-9-7");
+        // The lengths of documents are what their postings add up to.
+        let mut lengths: BTreeMap<u64, u64> = BTreeMap::new();
+        for row in dump(&["postings"]).json_lines() {
+            for posting in row["postings"].as_array().unwrap() {
+                *lengths.entry(posting[0].as_u64().unwrap()).or_default() +=
+                    posting[1].as_u64().unwrap();
+            }
+        }
+        for row in &documents {
+            let docid = row["docid"].as_u64().unwrap();
+            assert_eq!(row["tokens"].as_u64().unwrap(), lengths.get(&docid).copied().unwrap_or(0));
+        }
+        let lines = |what: &str| dump(&["--format", "tsv", what]).text().lines().count() as u64;
+        assert_eq!(lines("postings"), known["postings"].as_u64().unwrap());
+        assert_eq!(lines("terms"), known["terms"].as_u64().unwrap());
+        assert_eq!(lines("documents"), 300);
+    }
+}
+
+/// Reads protobuf as plainly as can be: a varint, and the fields of a message.
+struct Message<'a>(&'a [u8]);
+
+impl<'a> Message<'a> {
+    fn varint(&mut self) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = self.0[0];
+            self.0 = &self.0[1..];
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return value;
+            }
+        }
+    }
+
+    fn take(&mut self) -> Message<'a> {
+        let length = self.varint() as usize;
+        let (head, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Message(head)
+    }
+
+    /// Numbers and texts by their fields, in order.
+    fn fields(mut self) -> Vec<(u64, u64, &'a [u8])> {
+        let mut fields = Vec::new();
+        while !self.0.is_empty() {
+            let tag = self.varint();
+            fields.push(match tag & 7 {
+                0 => (tag >> 3, self.varint(), &[][..]),
+                1 => {
+                    let (double, rest) = self.0.split_at(8);
+                    self.0 = rest;
+                    (tag >> 3, 0, double)
+                }
+                2 => (tag >> 3, 0, self.take().0),
+                kind => panic!("field of kind {kind}"),
+            });
+        }
+        fields
+    }
+}
+
+#[test]
+fn ciff_holds_the_same_as_the_dumps() {
+    let scratch = Scratch::new();
+    let collection = Collection::new(10, 300, 20);
+    for merged in [true, false] {
+        let index = index(&scratch, &collection, merged);
+        let file = scratch.path("index.ciff");
+        millrace(args!["export", "--index", index, "--format", "ciff", file]).ok();
+        let bytes = std::fs::read(&file).unwrap();
+        assert_eq!(millrace(args!["export", "--index", index, "-"]).ok().stdout, bytes);
+        let mut rest = Message(&bytes);
+        let header = rest.take().fields();
+        let known = info(&index);
+        let number = |key: &str| known[key].as_u64().unwrap();
+        let (terms, documents) = (number("terms"), number("documents"));
+        let numbers: Vec<u64> = header[..6].iter().map(|field| field.1).collect();
+        assert_eq!(numbers, [1, terms, documents, terms, documents, number("tokens")]);
+        let mean = f64::from_le_bytes(header[6].2.try_into().unwrap());
+        assert_eq!(mean, number("tokens") as f64 / documents as f64);
+        let mut found: BTreeMap<String, Vec<[u64; 2]>> = BTreeMap::new();
+        let mut last = Vec::new();
+        for _ in 0..terms {
+            let list = rest.take().fields();
+            let term = list[0].2.to_vec();
+            assert!(last < term, "lists are in the order of their terms");
+            let (mut docid, mut cf) = (0, 0);
+            let postings = list[3..].iter().map(|&(field, _, bytes)| {
+                assert_eq!(field, 4);
+                let posting = Message(bytes).fields();
+                docid += posting[0].1;
+                cf += posting[1].1;
+                [docid, posting[1].1]
+            });
+            let postings: Vec<[u64; 2]> = postings.collect();
+            assert_eq!((list[1].1, list[2].1), (postings.len() as u64, cf));
+            found.insert(String::from_utf8(term.clone()).unwrap(), postings);
+            last = term;
+        }
+        let dump = |what: &str| millrace(args!["dump", "--index", index, what]).ok().json_lines();
+        let dumped = dump("postings").into_iter().map(|row| {
+            let postings = serde_json::from_value(row["postings"].clone()).unwrap();
+            (row["term"].as_str().unwrap().to_string(), postings)
+        });
+        assert!(found == dumped.collect());
+        for row in dump("documents") {
+            let record = rest.take().fields();
+            assert_eq!(record[0].1, row["docid"].as_u64().unwrap());
+            assert_eq!(record[1].2, row["name"].as_str().unwrap().as_bytes());
+            assert_eq!(record[2].1, row["tokens"].as_u64().unwrap());
+        }
+        assert!(rest.0.is_empty());
+    }
+}
