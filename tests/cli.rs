@@ -150,8 +150,10 @@ fn missing_and_empty_input() {
         let more = if name == "show" { &["one"][..] } else { &[] };
         millrace(args![name, "--index", index]).args(more).fails(1);
     }
-    // An empty file is an empty collection.
-    build_job(&index).arg(scratch.write("empty.jsonl", "")).ok();
+    // An empty file is an empty collection, for who says so.
+    let empty = scratch.write("empty.jsonl", "");
+    build_job(&index).arg(&empty).fails(1).says("this input is empty").says("empty.jsonl");
+    build_job(&index).args(args!["--allow-empty", empty]).ok();
     assert_eq!(info(&index)["documents"], 0);
     millrace(args!["check", "--index", index]).ok();
 }
