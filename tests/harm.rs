@@ -26,7 +26,7 @@ fn a_standard_error_that_takes_nothing_fails_no_job() {
     let set = OldAndNew::new(60, 20, 2);
     let index = set.index();
     // Records that are skipped are named behind the dataflow, before the index is published.
-    let bad = set.scratch.write("bad.jsonl", format!("{{\n{ONE}[]\n"));
+    let bad = set.scratch.write("bad.jsonl", format!("{ONE}not json\n[1]\n"));
     for (kind, stderr) in deaf() {
         let mut build = Command::new(env!("CARGO_BIN_EXE_millrace"));
         build.args(["build", "-w", "2", "--index"]).args([&index, &bad, &set.new]);
@@ -402,7 +402,7 @@ fn a_job_that_fails_writes_its_report() {
         fs::remove_file(&report).unwrap();
         told
     };
-    let bad = scratch.write("bad.jsonl", "[]\n");
+    let bad = scratch.write("bad.jsonl", "not json\n[1]\n");
     let missing = scratch.path("missing");
     for (job, more, why) in [
         ("build", args!["--index", index, bad].to_vec(), "not a JSON object"),
