@@ -191,7 +191,7 @@ const LIST_BYTE_COST: u64 = 2;
 const UNIT_COST: u64 = 112;
 
 /// A run never costs more, whatever the memory: one indexer may own all of it, and it numbers bytes of
-/// strings with 32 bits, of which a unit of the dictionary that costs [`UNIT_COST`] has 24. Slices of
+/// strings with 32 bits, of which a unit of the dictionary that costs `UNIT_COST` has 24. Slices of
 /// postings, of which a byte costs at least one, it numbers by 8 bytes.
 pub const MOST_RUN_BYTES: u64 = 16 << 30;
 const _: () = assert!(MOST_RUN_BYTES / UNIT_COST * 24 < (4 << 30) && MOST_RUN_BYTES < (32 << 30));

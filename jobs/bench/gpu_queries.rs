@@ -182,7 +182,8 @@ impl Bench<'_> {
         let step = (self.planned.len() / self.args.sample.max(1)).max(1);
         let sample: Vec<&Planned> = self.planned.iter().step_by(step).collect();
         let (mut found, mut overflown) = (Vec::new(), 0);
-        for part in sample.chunks(self.args.batch.get().min(64)) {
+        let most = (room.keys / u64::from(room.capacity(k))).clamp(1, 64) as usize;
+        for part in sample.chunks(self.args.batch.get().min(most)) {
             let mut batch = Batch::default();
             for planned in part {
                 let query = self.on.query(planned, mode, k);

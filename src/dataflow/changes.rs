@@ -12,7 +12,7 @@
 //! no reader and keeps nothing.
 //!
 //! - In: two sorted tables. Out: [`Changes`], once the dataflow is complete.
-//! - Memory: the pairs of [`AHEAD`] chunks of about [`CHUNK`] entries for each worker, beside the
+//! - Memory: the pairs of `AHEAD` chunks of about `CHUNK` entries for each worker, beside the
 //!   changes themselves. One after the other instead of in lock-step would take all of a table.
 //! - Work per activation: a chunk.
 

@@ -7,7 +7,7 @@
 //! - Groups wait until every earlier piece has been taken; what may be under way bounds them. From the
 //!   pieces' counts each owner knows docids and borders of runs without asking anybody.
 //! - A run that closes is encoded before the next one begins: there is memory for one.
-//! - A worker has a [`Lane`] for each of its owners. None is waited for: one that holds pieces which
+//! - A worker has a `Lane` for each of its owners. None is waited for: one that holds pieces which
 //!   it is not done with keeps their capabilities, and is looked at again when it is woken, or after a
 //!   pause.
 //! - Work per activation: a step of each lane.

@@ -1,7 +1,7 @@
 //! Keeps the terms and postings of the open run: the lane of [`feed`](super::feed) for the postings of
 //! `fast`. Each piece is appended at once.
 //!
-//! Work per step: at most [`MOST_AT_ONCE`] groups, or [`MOST_BYTES`] of them, for every worker has a
+//! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
 //! group of each piece while it parses a few of the pieces.
 
 use super::build::Build;

@@ -8,12 +8,12 @@
 //! A worker has a slice of the nodes ([`score::pagerank`](crate::score::pagerank)), and the time is the
 //! round. In a round of power iteration every worker sends what its nodes give to their links to all
 //! others, as one shared array, and each node pulls. When the links of the nodes whose residual is too
-//! large are fewer than a [`FEW`]th of all, those nodes push instead, and only they work. All workers
+//! large are fewer than a `FEW`th of all, those nodes push instead, and only they work. All workers
 //! see the same sums and decide alike.
 //!
 //! - In: a graph and the ranks to begin with. Out: ranks with the same bits for any number of workers.
 //! - Memory: 24 bytes a node beside the graph; 16 bytes for each link that is pushed along in a round,
-//!   a [`FEW`]th of the links at first.
+//!   a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
 use super::control::{self, Control, Guard, JobError};

@@ -2,7 +2,7 @@
 //!
 //! A document is a `<page>` of the main namespace that is no redirect; other pages are passed over
 //! and not counted. It is called by its title, and its text is the title and what its last revision
-//! says without markup ([`wikitext`](crate::text::wikitext)). A page without a title, or one that does
+//! says without markup ([`wikitext`]). A page without a title, or one that does
 //! not end, is skipped.
 
 #![forbid(unsafe_code)]

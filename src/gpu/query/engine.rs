@@ -1,4 +1,4 @@
-//! How do workers have their queries answered by devices? Each worker has a [`GpuEngine`], which hands
+//! How do workers have their queries answered by devices? Each worker has a `GpuEngine`, which hands
 //! planned queries to the thread of a device and takes answers back without ever waiting. Queries that a
 //! device gives back are answered here, on the CPU: the answers are the same.
 
