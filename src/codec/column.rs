@@ -33,7 +33,7 @@
 //!     codec.values(list, Block { index: 0, head, body: &body }, &mut back)?;
 //!     assert_eq!(back, values);
 //! }
-//! # Ok::<(), codec::CodecError>(())
+//! # Ok::<(), millrace::codec::CodecError>(())
 //! ```
 //!
 //! [`opened`]: Codec::open
