@@ -1,7 +1,7 @@
 //! The report that `--report` asks for.
 
 use anyhow::Context;
-use millrace::dataflow::control::Share;
+use millrace::dataflow::control::OperatorTime;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ pub(crate) fn write(
     mut totals: Value,
     seconds: f64,
     workers: usize,
-    shares: &[Share],
+    shares: &[OperatorTime],
 ) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     WRITTEN.store(true, Ordering::Relaxed);
@@ -38,7 +38,8 @@ pub(crate) fn write(
     let operators: Vec<Value> = names
         .iter()
         .map(|&name| {
-            let mut rows: Vec<&Share> = shares.iter().filter(|s| s.operator == name).collect();
+            let mut rows: Vec<&OperatorTime> =
+                shares.iter().filter(|s| s.operator == name).collect();
             rows.sort_by_key(|share| share.worker);
             let by_worker: Vec<f64> = rows.iter().map(|share| share.seconds).collect();
             let total: f64 = by_worker.iter().sum();

@@ -97,16 +97,12 @@ impl Running {
 }
 
 fn outcome(mut child: Child, command: String) -> Outcome {
-    let mut stdout = child.stdout.take().unwrap();
-    let reading = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stdout.read_to_end(&mut bytes).unwrap();
-        bytes
-    });
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    // It kills a process that never ends, which ends its streams too.
     let status = wait(&mut child, &command);
-    Outcome::new(command, status, reading.join().unwrap(), stderr)
+    let stderr = String::from_utf8(stderr.join().unwrap()).unwrap();
+    Outcome::new(command, status, stdout.join().unwrap(), stderr)
 }
 
 /// Runs all processes of a job, which have to succeed; returns what process 0 wrote.

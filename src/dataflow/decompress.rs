@@ -12,8 +12,8 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
+use super::local::Local;
 use super::read::{Block, Feed};
-use crate::dictionary::group::Local;
 use crate::input::Format;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
