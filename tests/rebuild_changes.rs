@@ -94,9 +94,12 @@ impl Sources {
     }
 }
 
+/// Docids and names, or names and scores.
+type Pairs<T> = Vec<(T, String)>;
+
 /// Names and scores of the answers to some queries, asked of several algorithms, and the names of all documents
 /// in the order of their docids.
-fn answers(index: &std::path::Path) -> (Vec<(String, String)>, Vec<(u64, String)>) {
+fn answers(index: &std::path::Path) -> (Pairs<String>, Pairs<u64>) {
     let texts = ["all", "mill", "river wheel stone", "mill race water flour", "none"];
     let ways =
         [("or", 5000, "exhaustive"), ("or", 7, "bmw"), ("or", 7, "maxscore"), ("and", 9, "auto")];

@@ -18,7 +18,7 @@ fn a_rebuild_that_is_killed_leaves_a_whole_generation() {
         // Documents come at the end, and one in three changes.
         let end = 40 + kill as u32 + 1;
         let line = |n: u32| {
-            let version = if n % 3 == 0 { kill } else { 0 };
+            let version = if n.is_multiple_of(3) { kill } else { 0 };
             format!("{{\"id\": \"d{n}\", \"contents\": \"mill {n} v{version}\"}}\n")
         };
         place.scratch.write("docs/b.jsonl", (30..end).map(line).collect::<String>());
