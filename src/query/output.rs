@@ -7,11 +7,46 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+/// The name of a run, one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    bytes: [u8; Self::MOST_BYTES],
+    length: u8,
+}
+
+impl Tag {
+    /// Bytes of the longest.
+    pub const MOST_BYTES: usize = 64;
+
+    /// A name, unless it is empty, has white space or control characters, or is too long.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = !name.is_empty() && name.len() <= Self::MOST_BYTES;
+        if !fits || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return None;
+        }
+        let mut bytes = [0; Self::MOST_BYTES];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Some(Self { bytes, length: name.len() as u8 })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length.into()]).expect("it was made of a string")
+    }
+}
+
+impl Default for Tag {
+    /// The name of the program.
+    fn default() -> Self {
+        Self::new("millrace").expect("it is a word")
+    }
+}
+
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `qid Q0 name rank score millrace`, a line a hit.
-    Trec,
+    /// `qid Q0 name rank score tag`, a line a hit.
+    Trec(Tag),
     /// An object a query.
     Jsonl,
     /// qid, rank, name, docid, score, a line a hit.
@@ -75,12 +110,13 @@ impl Form {
                 );
                 out.push('\n');
             }
-            Self::Trec => {
+            Self::Trec(tag) => {
+                let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
                     out.push_str(" Q0 ");
                     one_word(&name(rank - 1), out);
-                    writeln!(out, " {rank} {} millrace", hit.score).expect("a string takes all");
+                    writeln!(out, " {rank} {} {tag}", hit.score).expect("a string takes all");
                 }
             }
             Self::Tsv => {
