@@ -2,6 +2,7 @@
 
 mod util;
 
+mod bench;
 mod btree;
 mod cli;
 mod cluster;
@@ -25,6 +26,8 @@ mod parallel;
 mod queries;
 mod query_lines;
 mod rebuild;
+mod rebuild_changes;
+mod rebuild_kills;
 mod records;
 mod streaming;
 mod wei11;
