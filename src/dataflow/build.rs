@@ -9,6 +9,7 @@ use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
 use crate::input::Compression;
 use crate::input::splits::Plan;
+use crate::input::turns::Turns;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::rebuild::wanted::Wanted;
@@ -85,6 +86,8 @@ pub struct Build {
     pub claims: Claims,
     /// What is under way.
     pub flow: Flow,
+    /// Room for long documents while they are parsed.
+    pub turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
     /// What of each owner is encoded.
