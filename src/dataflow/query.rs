@@ -8,7 +8,7 @@ use super::ask::Ask;
 use super::asked::{Found, NamedHit};
 use super::batch::{Feed, batch};
 use super::collect::{Collect, Writer};
-use super::control::Control;
+use super::control::{Control, lock};
 use super::desk::{Desk, FIRST};
 use super::gather::gather;
 use super::lay_out::{self, Answered, Layout};
@@ -22,7 +22,7 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::Probe;
 use timely::worker::Worker;
@@ -80,6 +80,16 @@ pub(super) struct Tally {
     pub(super) hits: AtomicU64,
     /// Batches written.
     pub(super) batches: AtomicU64,
+    /// When the first query was taken, and when the last batch was written.
+    pub(super) answering: Mutex<Option<(Instant, Instant)>>,
+}
+
+impl Tally {
+    /// A query was taken, or a batch written.
+    pub(super) fn answering(&self) {
+        let now = Instant::now();
+        lock(&self.answering).get_or_insert((now, now)).1 = now;
+    }
 }
 
 impl Context {

@@ -23,7 +23,7 @@ pub use super::shard::Shard;
 
 use super::batch::Feed;
 use super::collect::Writer;
-use super::control::{self, Control, JobError, Share};
+use super::control::{self, Control, JobError, Share, lock};
 use super::desk::Desk;
 use super::look::Planned;
 use super::query::{Context, Tally, Wiring, assemble};
@@ -89,6 +89,8 @@ pub struct QueryReport {
     pub batches: u64,
     /// From when the workers were started to when they ended.
     pub took: Duration,
+    /// From when the first batch was taken to when the last was written.
+    pub answering: Duration,
     /// Working times of all operators.
     pub shares: Vec<Share>,
 }
@@ -216,7 +218,8 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, hits, batches } = &context.tally;
+        let Tally { queries, refused, unknown, hits, batches, answering } = &context.tally;
+        let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
             workers,
@@ -226,6 +229,7 @@ impl QueryService {
             hits: load(hits),
             batches: load(batches),
             took: start.elapsed(),
+            answering,
             shares: control.shares(),
         })
     }
