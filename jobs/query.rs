@@ -430,7 +430,7 @@ fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Re
         "gpu": gpu.map(query_gpus::report),
     });
     let path = args.workers.common.report.as_deref();
-    report::write(path, totals, seconds, report.workers, &report.shares)
+    report::write(path, totals, seconds, report.workers, &report.operators)
 }
 
 /// Opens a file of queries, or standard input.

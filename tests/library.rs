@@ -1,17 +1,25 @@
-//! Does the library serve a program of its own: builds from memory, several at once, one of them
-//! cancelled, and remarks, figures and errors that are typed?
+//! Does the library serve a program of its own: builds from memory and query services, several of both
+//! at once, one of them cancelled, and remarks, figures and errors that are typed?
 
 use crate::util::Scratch;
 use millrace::build::{
     BuildError, BuildOptions, BuildReport, Note, OptionsError, OwnedDocument, build,
 };
 use millrace::dataflow::control::JobError;
+use millrace::dataflow::service::{
+    Asker, QueryAnswer, QueryOptions, QueryReport, QueryService, Sink,
+};
 use millrace::index::generation::Generation;
+use millrace::query::engine::Model;
+use millrace::query::lines::Query;
+use millrace::query::snapshot::{Scoring, Snapshot};
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
+use std::thread::{JoinHandle, spawn};
+use std::time::Duration;
 
 /// A document of `terms` terms that no other one has.
 fn rare(number: usize, terms: usize) -> OwnedDocument {
@@ -44,9 +52,47 @@ fn contents(index: &Path) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
+/// A wait in a test ends after this, and the test fails.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A query service that runs, and what it is asked through.
+struct Running {
+    asker: Asker,
+    answers: Receiver<QueryAnswer>,
+    service: JoinHandle<Result<QueryReport, JobError>>,
+}
+
+impl Running {
+    fn start(index: &Path, model: Model) -> Self {
+        let snapshot = Snapshot::open(index, true, Scoring::default()).unwrap();
+        let workers = NonZeroUsize::new(2).unwrap();
+        let options = QueryOptions { model, workers, ..QueryOptions::default() };
+        let (service, asker) = QueryService::new(snapshot, options);
+        let (sender, answers) = channel();
+        // Nobody receives when the test has failed.
+        let sink = Sink::values(move |answer| _ = sender.send(answer.unwrap()));
+        Self { asker, answers, service: spawn(move || service.run(sink)) }
+    }
+
+    /// Asks for the mill, which two of the three small documents have.
+    fn answers(&self) {
+        assert!(self.asker.ask(Ok(Ok(Query::new("q", "mill")))));
+        let answer = self.answers.recv_timeout(LONG).unwrap();
+        let names: Vec<&str> = answer.hits.iter().map(|hit| &*hit.name).collect();
+        assert_eq!((answer.query.text.as_str(), names), ("mill", vec!["0", "2"]));
+    }
+
+    fn end(self) -> QueryReport {
+        drop(self.asker);
+        // An answer that nobody asked for would be here.
+        assert_eq!(self.answers.recv_timeout(LONG), Err(RecvTimeoutError::Disconnected));
+        self.service.join().unwrap().unwrap()
+    }
+}
+
 #[test]
-fn builds_of_one_process_do_not_know_each_other() {
-    const DOCUMENTS: usize = 6000;
+fn two_builds_one_cancelled_and_three_services_run_at_once() {
+    const DOCUMENTS: usize = 4000;
     let scratch = Scratch::new();
     let (kept, cancelled, alone) =
         (scratch.path("kept"), scratch.path("cancelled"), scratch.path("alone"));
@@ -59,32 +105,43 @@ fn builds_of_one_process_do_not_know_each_other() {
     };
     // The first build waits in its midst until the second one was cancelled and has ended. It has
     // several runs, so that a merge comes behind that.
-    let (ended, wait) = channel::<()>();
+    let (go_on, wait) = channel::<()>();
     let first = (0..DOCUMENTS).map(move |number| {
         if number == DOCUMENTS / 2 {
-            wait.recv().unwrap();
+            wait.recv_timeout(LONG).unwrap();
         }
         rare(number, 60)
     });
-    let first = options(&kept, Box::new(first));
+    let mut first = options(&kept, Box::new(first));
     // The second one would never end.
     let mut second = options(&cancelled, Box::new((0..).map(|number| rare(number, 60))));
-    let (control, told) = (second.control.clone(), Arc::new(AtomicU64::new(0)));
-    let figures = told.clone();
-    second.progress = Some(Box::new(move |snapshot| {
-        figures.store(snapshot.documents, Ordering::Relaxed);
-        if snapshot.documents > 0 {
-            control.cancel();
-        }
-    }));
-    let report = std::thread::scope(|scope| {
-        let first = scope.spawn(|| build(first));
-        let error = build(second).unwrap_err();
-        assert!(matches!(error.job(), Some(JobError::Cancelled)), "{error}");
-        ended.send(()).unwrap();
-        first.join().unwrap().unwrap()
+    let under_way = [&mut first, &mut second].map(|build| {
+        let (sender, under_way) = channel();
+        build.progress = Some(Box::new(move |snapshot| {
+            if snapshot.documents > 0 {
+                // It is told again and again.
+                _ = sender.send(());
+            }
+        }));
+        under_way
     });
-    assert!(told.load(Ordering::Relaxed) > 0);
+    let fgqp = Model::Fgqp { delta: 5, cutting: Default::default(), patience: Duration::ZERO };
+    let models = [Model::Inter, Model::DocpUi { barrier: false }, fgqp];
+    let services = models.map(|model| Running::start(&cancelled, model));
+    let control = second.control.clone();
+    let (first, second) = (spawn(|| build(first)), spawn(|| build(second)));
+    under_way.iter().for_each(|build| build.recv_timeout(LONG).unwrap());
+    services.iter().for_each(Running::answers);
+    control.cancel();
+    let error = second.join().unwrap().unwrap_err();
+    assert!(matches!(error.job(), Some(JobError::Cancelled)), "{error}");
+    services.iter().for_each(Running::answers);
+    go_on.send(()).unwrap();
+    let report = first.join().unwrap().unwrap();
+    services.iter().for_each(Running::answers);
+    for report in services.map(Running::end) {
+        assert_eq!((report.queries, report.hits, report.unknown), (3, 6, 0));
+    }
     assert_eq!((report.documents, report.runs), (DOCUMENTS as u64, 1));
     assert!(report.runs_before_merge > 1, "{}", report.runs_before_merge);
     // What was live is live, and nothing else is left.

@@ -4,7 +4,7 @@ use super::generation::Built;
 use super::options::BuildOptions;
 use super::place::Placement;
 use crate::dataflow::build::Build;
-use crate::dataflow::control::Share;
+use crate::dataflow::control::OperatorTime;
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub struct BuildReport {
     pub workers: usize,
     /// The working time of each operator on each worker.
     #[serde(skip)]
-    pub operators: Vec<Share>,
+    pub operators: Vec<OperatorTime>,
 }
 
 fn display<S: serde::Serializer>(path: &std::path::Path, to: S) -> Result<S::Ok, S::Error> {
@@ -214,7 +214,7 @@ impl BuildReport {
             whole,
             seconds,
             workers: build.workers,
-            operators: build.control.shares(),
+            operators: build.control.operator_times(),
         }
     }
 }

@@ -13,15 +13,13 @@
 //! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches to
 //!   make and answers to write.
 
-use super::batch::Numbered;
+use super::context::{Context, FIRST};
 use super::control::{Cause, Guard};
 use super::cores;
-use super::desk::{Asked, Desk, FIRST, Taken};
-use super::query::{Context, Wiring};
-use super::tell;
-use crate::dictionary::group::Local;
-use crate::query::engine::{Answer, Pace, QueryEngine};
-use crate::query::plan::{Plan, Planner};
+use super::desk::{Desk, Outcome, Request, Taken};
+use super::local::Local;
+use crate::query::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
+use crate::query::plan::Planner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,20 +30,6 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// An activation begins no further query after this time.
 pub(super) const SLICE: Duration = Duration::from_millis(1);
-
-/// What becomes of a query when its engine has answered.
-pub(super) enum Outcome<S, T> {
-    /// This goes out.
-    Out(T),
-    /// The engine is asked for another stage.
-    Again(Box<(Taken<S>, Plan)>),
-}
-
-impl From<Numbered> for Asked {
-    fn from(query: Numbered) -> Self {
-        Asked::Text(query)
-    }
-}
 
 /// What one worker needs to answer queries.
 struct Answering<S, T, F> {
@@ -62,16 +46,16 @@ struct Answering<S, T, F> {
 pub(super) fn answer<'scope, D, S, T>(
     queries: StreamVec<'scope, u64, Local<D>>,
     context: &Arc<Context>,
-    wiring: &Arc<Wiring>,
+    (engines, wakers): (&dyn Engines, &Wakers),
     desk: &Arc<Desk<S, T>>,
     finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause> + 'static,
 ) -> StreamVec<'scope, u64, Local<T>>
 where
-    D: Into<Asked> + 'static,
+    D: Into<Request> + 'static,
     S: Default + Send + 'static,
     T: Send + 'static,
 {
-    let (context, wiring, desk) = (context.clone(), wiring.clone(), desk.clone());
+    let (context, desk) = (context.clone(), desk.clone());
     let scope = queries.scope();
     let worker = scope.index() % context.workers;
     queries.unary(Pipeline, "Answer", move |_, info| {
@@ -79,11 +63,11 @@ where
         let activator = scope.activator_for(info.address.clone());
         let waker = scope.worker().sync_activator_for(info.address.to_vec());
         // It fails when the worker has ended, which needs no waking.
-        wiring.wakers.set(worker, move || _ = waker.activate());
-        if wiring.engines.wants_cores() {
+        wakers.set(worker, move || _ = waker.activate());
+        if engines.wants_cores() {
             cores::bind(worker, context.workers);
         }
-        let engine = guard.work(|| Ok(wiring.engines.engine(worker, &context.snapshot())?));
+        let engine = guard.work(|| Ok(engines.engine(worker, &context.snapshot())?));
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
             let (planner, answers) = (Planner::default(), Vec::new());
@@ -166,21 +150,21 @@ where
     }
 
     /// Plans a query that was taken, and submits it.
-    fn begin(&mut self, batch: u64, asked: Asked) -> Result<(), Cause> {
+    fn begin(&mut self, batch: u64, asked: Request) -> Result<(), Cause> {
         let (began, before) = (Instant::now(), S::default());
         let (number, plan, asked) = match asked {
-            Asked::Planned(number, mut plan) => {
-                let whole = tell::split(&mut plan);
-                (number, plan, whole.map(|whole| Asked::Planned(number, whole)))
+            Request::Planned(number, mut plan) => {
+                let whole = plan.split_stages();
+                (number, plan, whole.map(|whole| Request::Planned(number, whole)))
             }
-            Asked::Text(numbered) => match &numbered.query {
+            Request::Text(numbered) => match &numbered.query {
                 Ok(query) => {
                     let wanted = query.wanted(&self.context.wanted);
                     let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
-                    (numbered.number, plan, Some(Asked::Text(numbered)))
+                    (numbered.number, plan, Some(Request::Text(numbered)))
                 }
                 Err(_) => {
-                    let (number, asked) = (numbered.number, Some(Asked::Text(numbered)));
+                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
                     self.finish(number, Taken { batch, asked, before, began }, None)?;
                     return Ok(());
                 }

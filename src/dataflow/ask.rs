@@ -4,12 +4,12 @@
 //!   there that has its turn, at the batch's time. A line that is no query is asked of nobody.
 //! - Memory: none. Work per activation: all that has come, a few copies of a text for each query.
 
-use super::asked::Question;
 use super::batch::Numbered;
+use super::context::Context;
 use super::control::Guard;
 use super::crossing::Crossing;
-use super::query::Context;
-use crate::dictionary::group::Local;
+use super::local::Local;
+use super::messages::Question;
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;

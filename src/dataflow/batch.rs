@@ -9,9 +9,9 @@
 //! - The stream ends when all are answered: until then the workers help each other. Where the source
 //!   of queries fails, what came before is answered too.
 
+use super::context::Context;
 use super::control::{Cause, Guard, lock};
-use super::query::Context;
-use crate::dictionary::group::Local;
+use super::local::Local;
 use crate::query::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ pub(super) struct Numbered {
 }
 
 /// Where the operator finds what was asked.
-pub(super) struct Feed {
+pub(super) struct Inbox {
     received: Mutex<Option<Receiver<Received>>>,
     bell: Arc<Bell>,
 }
@@ -78,11 +78,11 @@ pub struct Asker {
 
 impl Asker {
     /// Makes one for a job in which so many queries may wait before [`ask`](Self::ask) does.
-    pub(super) fn new(room: usize) -> (Self, Arc<Feed>) {
+    pub(super) fn new(room: usize) -> (Self, Arc<Inbox>) {
         let (sender, receiver) = sync_channel(room);
         let bell = Arc::<Bell>::default();
-        let feed = Feed { received: Mutex::new(Some(receiver)), bell: bell.clone() };
-        (Self { sender: Some(sender), bell }, Arc::new(feed))
+        let inbox = Inbox { received: Mutex::new(Some(receiver)), bell: bell.clone() };
+        (Self { sender: Some(sender), bell }, Arc::new(inbox))
     }
 
     /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
@@ -129,18 +129,18 @@ const PAUSE: Duration = Duration::from_micros(200);
 pub(super) fn batch<'scope>(
     scope: Scope<'scope, u64>,
     context: &Arc<Context>,
-    feed: &Feed,
+    inbox: &Inbox,
     written: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Local<Numbered>> {
     let context = context.clone();
     source(scope, "Batch", move |capability, info| {
         let guard = Guard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
-        let (mut open, bell) = (None, feed.bell.clone());
+        let (mut open, bell) = (None, inbox.bell.clone());
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
-            *lock(&feed.bell.waker) = Some(waker);
-            open = lock(&feed.received).take().map(|queries| (capability, queries));
+            *lock(&inbox.bell.waker) = Some(waker);
+            open = lock(&inbox.received).take().map(|queries| (capability, queries));
         }
         let mut batch: Vec<Result<Query, Refused>> = Vec::new();
         // Why the stream of queries has failed; they end there.

@@ -6,10 +6,10 @@
 //!   bounded, so that nothing piles up. A reader that has gone ends the job.
 //! - Work per activation: all complete batches.
 
+use super::context::{Context, Layout};
 use super::control::{Cause, Guard, JobError};
-use super::lay_out::{Answered, Layout, Out, QueryAnswer};
-use super::query::{Context, Wiring};
-use crate::dictionary::group::Local;
+use super::lay_out::{Answered, Out, QueryAnswer};
+use super::local::Local;
 use crate::query::lines::Refused;
 use crate::query::output::Form;
 use std::collections::BTreeMap;
@@ -83,14 +83,14 @@ impl Writer {
 /// See the [module](self).
 pub(super) trait Collect<'scope> {
     /// Writes answers in order.
-    fn collect(self, context: &Arc<Context>, wiring: &Wiring) -> StreamVec<'scope, u64, ()>;
+    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()>;
 }
 
 impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
-    fn collect(self, context: &Arc<Context>, wiring: &Wiring) -> StreamVec<'scope, u64, ()> {
+    fn collect(self, context: &Arc<Context>, writer: &Writer) -> StreamVec<'scope, u64, ()> {
         let context = context.clone();
         let worker = self.scope().index();
-        let mut sink = if worker == 0 { wiring.writer.take() } else { None };
+        let mut sink = if worker == 0 { writer.take() } else { None };
         let to_writer = Exchange::new(|_: &Local<Answered>| 0);
         self.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
             to_writer,

@@ -74,7 +74,7 @@ pub enum JobError {
 
 /// Seconds that one operator of one worker has worked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub struct OperatorTime {
     /// The operator.
     pub operator: &'static str,
     /// The worker.
@@ -91,13 +91,13 @@ pub struct Control {
     began: Instant,
     stop: Stop,
     failure: Mutex<Option<JobError>>,
-    shares: Mutex<Vec<Share>>,
+    times: Mutex<Vec<OperatorTime>>,
 }
 
 impl Default for Control {
     fn default() -> Self {
-        let (stop, failure, shares) = Default::default();
-        Self { began: Instant::now(), stop, failure, shares }
+        let (stop, failure, times) = Default::default();
+        Self { began: Instant::now(), stop, failure, times }
     }
 }
 
@@ -136,8 +136,8 @@ impl Control {
     }
 
     /// The working times of all operators, once the job has ended.
-    pub fn shares(&self) -> Vec<Share> {
-        lock(&self.shares).clone()
+    pub fn operator_times(&self) -> Vec<OperatorTime> {
+        lock(&self.times).clone()
     }
 }
 
@@ -188,8 +188,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();
-        let share = Share { operator: self.operator, worker: self.worker, seconds, until };
-        lock(&self.control.shares).push(share);
+        let time = OperatorTime { operator: self.operator, worker: self.worker, seconds, until };
+        lock(&self.control.times).push(time);
     }
 }
 

@@ -5,6 +5,7 @@
 //! holds timely's capabilities, and the others need none.
 
 use super::batch::Numbered;
+use super::context::FIRST;
 use super::control::lock;
 use crate::query::engine::Wakers;
 use crate::query::plan::Plan;
@@ -13,15 +14,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// The worker of a process that has its queries.
-pub(super) const FIRST: usize = 0;
-
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
 
 /// A query that is to be answered.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum Request {
     /// As it came in; whoever takes it plans it.
     Text(Numbered),
     /// Planned already, by its number.
@@ -35,11 +33,25 @@ pub(super) struct Taken<S> {
     pub(super) batch: u64,
     /// As it was asked; of one that was planned already, a copy of the plan only if it may be needed
     /// again.
-    pub(super) asked: Option<Asked>,
+    pub(super) asked: Option<Request>,
     /// What was found in earlier stages, where an engine is asked for each of them.
     pub(super) before: S,
     /// When it was taken.
     pub(super) began: Instant,
+}
+
+impl From<Numbered> for Request {
+    fn from(query: Numbered) -> Self {
+        Request::Text(query)
+    }
+}
+
+/// What becomes of a query when its engine has answered.
+pub(super) enum Outcome<S, T> {
+    /// This goes out.
+    Out(T),
+    /// The engine is asked for another stage.
+    Again(Box<(Taken<S>, Plan)>),
 }
 
 /// See the [module](self). `S` is what is kept of earlier stages, `T` an answer on its way out.
@@ -56,7 +68,7 @@ pub(super) struct Desk<S, T> {
 #[derive(Default)]
 struct State {
     /// Queries with their batches.
-    waiting: VecDeque<(u64, Asked)>,
+    waiting: VecDeque<(u64, Request)>,
     /// Workers that sleep.
     idle: Vec<usize>,
 }
@@ -75,7 +87,7 @@ impl<S, T> Desk<S, T> {
     }
 
     /// Adds queries of a batch and wakes workers for all but one of them; returns how many wait.
-    pub(super) fn push(&self, batch: u64, queries: impl IntoIterator<Item = Asked>) -> usize {
+    pub(super) fn push(&self, batch: u64, queries: impl IntoIterator<Item = Request>) -> usize {
         let mut state = lock(&self.state);
         state.waiting.extend(queries.into_iter().map(|asked| (batch, asked)));
         let waiting = state.waiting.len();
@@ -93,7 +105,7 @@ impl<S, T> Desk<S, T> {
 
     /// Takes the query that has waited longest, and says how many wait behind it; these are worth
     /// waking others for.
-    pub(super) fn pop(&self) -> Option<(u64, Asked, usize)> {
+    pub(super) fn pop(&self) -> Option<(u64, Request, usize)> {
         let mut state = lock(&self.state);
         let (batch, asked) = state.waiting.pop_front()?;
         let waiting = state.waiting.len();

@@ -9,7 +9,7 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
-use crate::dictionary::group::Local;
+use super::local::Local;
 use crate::dictionary::names::{Duplicates, Names};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::storage::Durability;

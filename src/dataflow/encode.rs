@@ -12,9 +12,9 @@
 use super::build::Build;
 use super::control::{Cause, Guard};
 use super::feed::{ClosedRun, wake_of};
+use super::local::Local;
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, Wake};
-use crate::dictionary::group::Local;
 use crate::index::list::ListEncoder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

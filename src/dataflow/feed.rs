@@ -14,8 +14,8 @@
 
 use super::build::Build;
 use super::control::{Cause, Guard};
+use super::local::Local;
 use crate::dictionary::closed::{ClosedTerms, Wake};
-use crate::dictionary::group::Local;
 use crate::dictionary::parsed::PieceGroup;
 use crate::order::{Placement, Sequencer};
 use std::cell::Cell;

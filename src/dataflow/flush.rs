@@ -10,7 +10,7 @@
 use super::build::{Build, Progress};
 use super::control::{Cause, Guard};
 use super::encode::Chunk;
-use crate::dictionary::group::Local;
+use super::local::Local;
 use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{Durability, FileEntry};

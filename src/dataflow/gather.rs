@@ -5,14 +5,14 @@
 //! - Memory: the queries of the batches under way and their hits.
 //! - Work per activation: all that has come; a merge costs about as much as sorting 2 k hits.
 
-use super::asked::{Found, NamedHit};
 use super::batch::Numbered;
+use super::context::Context;
 use super::control::Guard;
 use super::crossing::Crossing;
 use super::lay_out::Answered;
-use super::query::Context;
-use crate::dictionary::group::Local;
-use crate::query::top_k::{Combined, Hit};
+use super::local::Local;
+use super::messages::ShardHits;
+use crate::query::top_k::{Combined, Hit, NamedHit};
 use crate::query::wanted::{Stage, Wanted};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -25,24 +25,24 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
 /// A query whose hits come in.
-struct Open {
+struct Gathering {
     cap: Capability<u64>,
     came: Instant,
     query: Option<Numbered>,
-    found: Vec<Found>,
+    found: Vec<ShardHits>,
 }
 
 /// Puts hits together: see the [module](self).
 pub(super) fn gather<'scope>(
     queries: StreamVec<'scope, u64, Local<Numbered>>,
-    found: Stream<'scope, u64, Crossing<Found>>,
+    found: Stream<'scope, u64, Crossing<ShardHits>>,
     context: &Arc<Context>,
 ) -> StreamVec<'scope, u64, Local<Answered>> {
     let context = context.clone();
     let guard = Guard::new(&context.control, "Gather", queries.scope().index());
     let workers = context.workers as u64;
     let query_turn = Exchange::new(move |Local(query): &Local<Numbered>| query.number % workers);
-    let found_turn = ExchangeCore::new(move |found: &Result<Found, _>| {
+    let found_turn = ExchangeCore::new(move |found: &Result<ShardHits, _>| {
         found.as_ref().map_or(0, |found| found.number % workers)
     });
     queries.binary::<_, CapacityContainerBuilder<_>, _, _, _, _>(
@@ -51,7 +51,7 @@ pub(super) fn gather<'scope>(
         found_turn,
         "Gather",
         move |_, _| {
-            let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+            let mut open: BTreeMap<u64, Gathering> = BTreeMap::new();
             move |queries, found, output| {
                 let mut touched = Vec::new();
                 queries.for_each(|cap, data| {
@@ -82,7 +82,7 @@ pub(super) fn gather<'scope>(
                         query.query.is_some() && query.found.len() == context.shard.processes
                     });
                     if complete
-                        && let Some(Open { cap, came, query: Some(query), found }) =
+                        && let Some(Gathering { cap, came, query: Some(query), found }) =
                             open.remove(&number)
                     {
                         let answered = guard.work(|| Ok(answer(&context, query, found, came)));
@@ -96,11 +96,11 @@ pub(super) fn gather<'scope>(
 }
 
 fn entry(
-    open: &mut BTreeMap<u64, Open>,
+    open: &mut BTreeMap<u64, Gathering>,
     number: u64,
     cap: impl FnOnce() -> Capability<u64>,
-) -> &mut Open {
-    open.entry(number).or_insert_with(|| Open {
+) -> &mut Gathering {
+    open.entry(number).or_insert_with(|| Gathering {
         cap: cap(),
         came: Instant::now(),
         query: None,
@@ -109,7 +109,7 @@ fn entry(
 }
 
 /// Lays the answer to a query out.
-fn answer(context: &Context, query: Numbered, found: Vec<Found>, came: Instant) -> Answered {
+fn answer(context: &Context, query: Numbered, found: Vec<ShardHits>, came: Instant) -> Answered {
     let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
     let known = found.iter().any(|found| found.known);
     let (hits, names) = put_together(found, &wanted);
@@ -121,7 +121,7 @@ fn answer(context: &Context, query: Numbered, found: Vec<Found>, came: Instant) 
 }
 
 /// The best k hits of all shards, best first, and the names of all that were found.
-fn put_together(found: Vec<Found>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>) {
+fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>) {
     let mut names = HashMap::new();
     let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
         let mut combined = Combined::new(wanted.k);

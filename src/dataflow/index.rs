@@ -7,8 +7,9 @@
 use super::build::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::local::Local;
 use crate::dictionary::closed::Wake;
-use crate::dictionary::group::{Group, Local};
+use crate::dictionary::group::Group;
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
 use std::sync::Arc;

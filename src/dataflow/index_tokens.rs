@@ -11,8 +11,8 @@
 use super::build::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::local::Local;
 use crate::dictionary::closed::Wake;
-use crate::dictionary::group::Local;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::stream::TokenGroup;

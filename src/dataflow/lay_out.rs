@@ -1,27 +1,16 @@
 //! How is an answer laid out? By the worker that has it, so that only the order is left to the one that
 //! writes.
 
-use super::answer::Outcome;
 use super::batch::Numbered;
+use super::context::{Context, Layout};
 use super::control::Cause;
-use super::desk::{Asked, Taken};
-use super::query::Context;
+use super::desk::{Outcome, Request, Taken};
 use crate::query::engine::Answer;
 use crate::query::lines::{Query, Refused};
-use crate::query::output::Form;
-use crate::query::top_k::Hit;
+use crate::query::top_k::{Hit, NamedHit};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-/// What answers become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
-    /// As they are written.
-    Text(Form),
-    /// [`QueryAnswer`]s.
-    Values,
-}
 
 /// The answer to a query, as a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,20 +18,11 @@ pub struct QueryAnswer {
     /// The query.
     pub query: Query,
     /// The best documents, best first.
-    pub hits: Vec<Found>,
+    pub hits: Vec<NamedHit>,
     /// Whether any of its terms is in the index.
     pub known: bool,
     /// From when a worker took the query to when its answer was there.
     pub took: Duration,
-}
-
-/// A document of an answer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// Its name.
-    pub name: String,
-    /// Its docid in the whole index, and its score.
-    pub hit: Hit,
 }
 
 /// An answer on its way to the worker that writes.
@@ -69,7 +49,7 @@ pub(super) fn answer(
     taken: Taken<()>,
     answer: Option<Answer>,
 ) -> Result<Outcome<(), Answered>, Cause> {
-    let Some(Asked::Text(numbered)) = taken.asked else {
+    let Some(Request::Text(numbered)) = taken.asked else {
         return Err("a query came without its text".into());
     };
     let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
@@ -101,8 +81,8 @@ impl Context {
                 Out::Text(text)
             }
             (Ok(query), Layout::Values) => {
-                let found = |(at, &hit)| Found { name: name(at).into_owned(), hit };
-                let hits = hits.iter().enumerate().map(found).collect();
+                let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
+                let hits = hits.iter().enumerate().map(named).collect();
                 Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, took })))
             }
         };

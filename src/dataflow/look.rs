@@ -7,10 +7,10 @@
 //! - Work per activation: queries for about a millisecond.
 
 use super::answer::SLICE;
-use super::asked::{Counted, Question};
+use super::context::Context;
 use super::control::Guard;
 use super::crossing::Crossing;
-use super::query::{Context, Wiring};
+use super::messages::{Counted, Question};
 use crate::query::plan::{Plan, Planner};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ pub(super) trait Look<'scope> {
     fn look(
         self,
         context: &Arc<Context>,
-        wiring: &Arc<Wiring>,
+        planned: &Arc<Planned>,
     ) -> Stream<'scope, u64, Crossing<Counted>>;
 }
 
@@ -49,9 +49,9 @@ impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Question>> {
     fn look(
         self,
         context: &Arc<Context>,
-        wiring: &Arc<Wiring>,
+        planned: &Arc<Planned>,
     ) -> Stream<'scope, u64, Crossing<Counted>> {
-        let (context, wiring) = (context.clone(), wiring.clone());
+        let (context, planned) = (context.clone(), planned.clone());
         let scope = self.scope();
         let guard = Guard::new(&context.control, "Look", scope.index());
         let named = ExchangeCore::new(|asked: &Result<Question, _>| {
@@ -73,7 +73,7 @@ impl<'scope> Look<'scope> for Stream<'scope, u64, Crossing<Question>> {
                         let dfs: Vec<u64> =
                             plan.terms().iter().map(|term| term.df.into()).collect();
                         // It is there before the counts that ask for it.
-                        wiring.planned.put(number, plan);
+                        planned.put(number, plan);
                         let mut session = output.session(&cap);
                         for process in 0..context.shard.processes {
                             let worker = context.first_of(process);

@@ -17,7 +17,7 @@
 //! - Work per activation: a round of one slice.
 
 use super::control::{self, Control, Guard, JobError};
-use crate::dictionary::group::Local;
+use super::local::Local;
 use crate::score::pagerank::{Asked, Graph, Push, Slice, Sums, normalise};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -10,7 +10,7 @@ use super::build::{Build, Progress};
 use super::control::Guard;
 use super::decompress::Assigned;
 use super::documents::Batch;
-use crate::dictionary::group::Local;
+use super::local::Local;
 use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};

@@ -17,16 +17,17 @@
 
 pub use super::batch::{Asker, Received};
 pub use super::collect::Sink;
-pub use super::lay_out::{Found, QueryAnswer};
-pub use super::query::Hooks;
-pub use super::shard::Shard;
+pub use super::context::Hooks;
+pub use super::lay_out::QueryAnswer;
+pub use crate::query::shard::Shard;
+pub use crate::query::top_k::NamedHit;
 
-use super::batch::Feed;
+use super::batch::Inbox;
 use super::collect::Writer;
-use super::control::{self, Control, JobError, Share, lock};
+use super::context::{Context, Tally};
+use super::control::{self, Control, JobError, OperatorTime, lock};
 use super::desk::Desk;
-use super::look::Planned;
-use super::query::{Context, Tally, Wiring, assemble};
+use super::query::{Wiring, assemble};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
@@ -92,7 +93,7 @@ pub struct QueryReport {
     /// From when the first batch was taken to when the last was written.
     pub answering: Duration,
     /// Working times of all operators.
-    pub shares: Vec<Share>,
+    pub operators: Vec<OperatorTime>,
 }
 
 /// Moves a service over to another version of its index.
@@ -112,7 +113,7 @@ pub struct QueryService {
     options: QueryOptions,
     shard: Shard,
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    feed: Arc<Feed>,
+    inbox: Arc<Inbox>,
     engines: Box<dyn Engines>,
     wakers: Arc<Wakers>,
     control: Arc<Control>,
@@ -138,11 +139,11 @@ impl QueryService {
         options: QueryOptions,
         engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
     ) -> (Self, Asker) {
-        let (asker, feed) = Asker::new(options.room);
+        let (asker, inbox) = Asker::new(options.room);
         let wakers = Wakers::new(options.workers.get());
         let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
         let control = Arc::new(Control::default());
-        (Self { options, shard, snapshot, feed, engines, wakers, control }, asker)
+        (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
     }
 
     /// Takes a control that others hold already, in the place of its own.
@@ -191,7 +192,7 @@ impl QueryService {
         run: impl FnOnce(usize, &Arc<Control>, Build) -> Result<(), JobError>,
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
-        let Self { options, shard, snapshot, feed, engines, wakers, control } = self;
+        let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
         let QueryOptions { wanted, workers, batch, delay, hooks, .. } = options;
         let (workers, layout) = (workers.get(), sink.layout());
         let context = Arc::new(Context {
@@ -207,13 +208,13 @@ impl QueryService {
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {
-            feed,
+            inbox,
             writer: Writer::new(sink),
             engines,
             whole: Arc::new(Desk::new(wakers.clone())),
             shards: Arc::new(Desk::new(wakers.clone())),
             wakers,
-            planned: Planned::default(),
+            planned: Arc::default(),
         });
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
@@ -230,7 +231,7 @@ impl QueryService {
             batches: load(batches),
             took: start.elapsed(),
             answering,
-            shares: control.shares(),
+            operators: control.operator_times(),
         })
     }
 }

@@ -8,16 +8,14 @@
 //! there are k; another sends both kinds. So an engine of a shard is asked for AND, and then for OR if
 //! that found fewer than k.
 
-use super::answer::Outcome;
-use super::asked::{Found, NamedHit};
+use super::context::Context;
 use super::control::Cause;
 use super::crossing::Crossing;
-use super::desk::{Asked, Taken};
-use super::query::Context;
-use crate::dictionary::group::Local;
+use super::desk::{Outcome, Request, Taken};
+use super::local::Local;
+use super::messages::ShardHits;
 use crate::query::engine::Answer;
-use crate::query::plan::Plan;
-use crate::query::top_k::Hit;
+use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Mode, Stage, Wanted};
 use std::sync::atomic::Ordering;
 use timely::container::CapacityContainerBuilder;
@@ -25,28 +23,18 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-/// A query of a shard as its engine is asked: each of its stages for itself.
-pub(super) fn split(plan: &mut Plan) -> Option<Plan> {
-    let wanted = *plan.wanted();
-    (wanted.mode == Mode::AndOr).then(|| {
-        let whole = plan.clone();
-        plan.want(Wanted { mode: Mode::And, ..wanted });
-        whole
-    })
-}
-
 /// Makes of the answer of the engine what is told, or asks it for the next stage.
 pub(super) fn answer(
     context: &Context,
     taken: Taken<Option<Vec<NamedHit>>>,
     answer: Option<Answer>,
-) -> Result<Outcome<Option<Vec<NamedHit>>, Found>, Cause> {
+) -> Result<Outcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
     let Answer { number, hits, known } = answer.ok_or("a shard was asked what is no query")?;
     let Taken { batch, asked, before, began } = taken;
     let named = name(context, &hits);
     let (hits, any) = match (before, asked) {
         (Some(hits), _) => (hits, named),
-        (None, Some(Asked::Planned(_, mut plan)))
+        (None, Some(Request::Planned(_, mut plan)))
             if Stage::first(plan.wanted().mode).next(plan.wanted(), hits.len()).is_some() =>
         {
             let wanted = *plan.wanted();
@@ -60,7 +48,7 @@ pub(super) fn answer(
         context.tally.queries.fetch_add(1, Ordering::Relaxed);
         context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
     }
-    Ok(Outcome::Out(Found { number, known, hits, any }))
+    Ok(Outcome::Out(ShardHits { number, known, hits, any }))
 }
 
 /// Gives hits of the shard their names and their docids in the whole index.
@@ -79,11 +67,11 @@ fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
 /// See the [module](self).
 pub(super) trait Tell<'scope> {
     /// Lets records cross processes.
-    fn tell(self) -> Stream<'scope, u64, Crossing<Found>>;
+    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>>;
 }
 
-impl<'scope> Tell<'scope> for StreamVec<'scope, u64, Local<Found>> {
-    fn tell(self) -> Stream<'scope, u64, Crossing<Found>> {
+impl<'scope> Tell<'scope> for StreamVec<'scope, u64, Local<ShardHits>> {
+    fn tell(self) -> Stream<'scope, u64, Crossing<ShardHits>> {
         self.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Tell", |_, _| {
             |input, output| {
                 input.for_each(|cap, data| {

@@ -5,12 +5,13 @@
 //! - Memory: the counts that are not all there; batches under way are bounded.
 //! - Work per activation: all that has come, a few additions and logarithms for each query.
 
-use super::asked::Counted;
+use super::context::Context;
 use super::control::{Cause, Guard};
 use super::crossing::Crossing;
-use super::desk::Asked;
-use super::query::{Context, Wiring};
-use crate::dictionary::group::Local;
+use super::desk::Request;
+use super::local::Local;
+use super::look::Planned;
+use super::messages::Counted;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
@@ -24,19 +25,19 @@ pub(super) trait Weigh<'scope> {
     fn weigh(
         self,
         context: &Arc<Context>,
-        wiring: &Arc<Wiring>,
-    ) -> StreamVec<'scope, u64, Local<Asked>>;
+        planned: &Arc<Planned>,
+    ) -> StreamVec<'scope, u64, Local<Request>>;
 }
 
 /// A query whose counts come in.
 #[derive(Default)]
-struct Open {
+struct Weighing {
     /// Shards whose counts are added.
     shards: usize,
     dfs: Vec<u64>,
 }
 
-impl Open {
+impl Weighing {
     /// Adds the counts of a shard.
     fn add(&mut self, counted: Counted) -> Result<(), Cause> {
         if self.shards == 0 {
@@ -55,15 +56,15 @@ impl<'scope> Weigh<'scope> for Stream<'scope, u64, Crossing<Counted>> {
     fn weigh(
         self,
         context: &Arc<Context>,
-        wiring: &Arc<Wiring>,
-    ) -> StreamVec<'scope, u64, Local<Asked>> {
-        let (context, wiring) = (context.clone(), wiring.clone());
+        planned: &Arc<Planned>,
+    ) -> StreamVec<'scope, u64, Local<Request>> {
+        let (context, planned) = (context.clone(), planned.clone());
         let guard = Guard::new(&context.control, "Weigh", self.scope().index());
         let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
             counted.as_ref().map_or(0, |counted| counted.worker.into())
         });
         self.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {
-            let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+            let mut open: BTreeMap<u64, Weighing> = BTreeMap::new();
             move |input, output| {
                 input.for_each(|cap, data| {
                     guard.work(|| {
@@ -73,13 +74,13 @@ impl<'scope> Weigh<'scope> for Stream<'scope, u64, Crossing<Counted>> {
                             let query = open.entry(number).or_default();
                             query.add(counted)?;
                             if query.shards == context.shard.processes
-                                && let Some(Open { dfs, .. }) = open.remove(&number)
+                                && let Some(Weighing { dfs, .. }) = open.remove(&number)
                             {
-                                let plan = wiring.planned.take(number);
+                                let plan = planned.take(number);
                                 let mut plan = plan.ok_or("counts came without their query")?;
                                 let most = u64::from(plan.snapshot().whole().documents);
                                 plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));
-                                output.session(&cap).give(Local(Asked::Planned(number, plan)));
+                                output.session(&cap).give(Local(Request::Planned(number, plan)));
                             }
                         }
                         Ok(())

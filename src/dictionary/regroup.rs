@@ -31,7 +31,7 @@ type Short = [u8; 16];
 /// A term of the piece.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Word {
+struct PieceTerm {
     /// The token as a stream has it, with a gap of 0; zeros behind. Without a suffix if it is longer.
     token: Short,
     /// Bytes of the token.
@@ -71,7 +71,7 @@ pub struct TokenTally {
     text_bytes: u64,
     /// Scratch of the layout: the piece's terms by their ordinals, the streams by rank, and all
     /// streams end to end.
-    words: Vec<Word>,
+    words: Vec<PieceTerm>,
     streams: Vec<Stream>,
     bytes: Vec<u8>,
 }
@@ -90,7 +90,7 @@ impl TokenTally {
                 memo.prefetch_suffix(memo.term(ahead.term));
             }
             let mut word =
-                Word { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: of.term, behind: 0 };
+                PieceTerm { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: of.term, behind: 0 };
             if of.term != NO_TERM {
                 let term = memo.term(of.term);
                 let suffix = memo.suffix(term);

@@ -36,12 +36,17 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Run { terms, first_docid, documents, norms: norms.documents, level: scratch.level };
+    let run =
+        Conjunction { terms, first_docid, documents, norms: norms.documents, level: scratch.level };
     match terms {
         [] => Ok(()),
         [term] => {
-            let run =
-                windows::Run { terms, documents, norms: norms.documents, level: scratch.level };
+            let run = windows::WindowScan {
+                terms,
+                documents,
+                norms: norms.documents,
+                level: scratch.level,
+            };
             search_one(term, first_docid, &run, top, scratch)
         }
         _ => run.intersect(top, scratch),
@@ -50,7 +55,7 @@ pub fn search(
 
 /// What all steps of a search need to know. There are two terms or more, and all have a list.
 #[derive(Clone, Copy)]
-struct Run<'a> {
+struct Conjunction<'a> {
     terms: &'a [RunTerm<'a>],
     first_docid: u32,
     documents: u32,
@@ -58,7 +63,7 @@ struct Run<'a> {
     level: Level,
 }
 
-impl Run<'_> {
+impl Conjunction<'_> {
     fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
         let terms = self.terms;
         scratch.reset_cursors(terms.len());

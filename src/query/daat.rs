@@ -8,7 +8,7 @@ use crate::score::bm25::score;
 
 /// What all steps of a search need to know.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
+pub(super) struct Traversal<'a> {
     pub(super) terms: &'a [RunTerm<'a>],
     pub(super) first_docid: u32,
     pub(super) documents: u32,
@@ -16,7 +16,7 @@ pub(super) struct Run<'a> {
     pub(super) level: Level,
 }
 
-impl Run<'_> {
+impl Traversal<'_> {
     /// Brings the cursor of a term to the first posting from `docid` on.
     #[inline]
     pub(super) fn seek(

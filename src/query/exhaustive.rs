@@ -7,7 +7,7 @@
 use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::kernels::offer_block;
 use super::top_k::TopK;
-use super::windows::Run;
+use super::windows::WindowScan;
 use crate::index::list::ListError;
 
 /// Offers to `top` all documents of a run that have at least one term. `norms` are those of the
@@ -29,7 +29,7 @@ pub fn search(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
+    let run = WindowScan { terms, documents, norms: norms.documents, level: scratch.level };
     let mut lists = terms.iter().filter(|term| term.list.is_some());
     match (lists.next(), lists.next()) {
         (None, _) => Ok(()),
@@ -46,7 +46,7 @@ pub fn search(
 
 /// Offers all documents of two lists or more.
 fn search_all(
-    run: &Run<'_>,
+    run: &WindowScan<'_>,
     first_docid: u32,
     top: &mut TopK,
     scratch: &mut Scratch,
@@ -65,7 +65,7 @@ fn search_all(
 pub(super) fn search_one(
     term: &RunTerm<'_>,
     first_docid: u32,
-    run: &Run<'_>,
+    run: &WindowScan<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {

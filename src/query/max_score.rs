@@ -32,7 +32,7 @@ use super::daat::{list_most, rounding};
 use super::kernels::{Documents, Sink, collect_block, offer_block};
 use super::ranges::Ranges;
 use super::top_k::TopK;
-use super::windows::{DENSE, LONGEST, Run};
+use super::windows::{DENSE, LONGEST, WindowScan};
 use crate::index::list::ListError;
 
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
@@ -82,7 +82,7 @@ pub fn search(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    let run = Run { terms, documents, norms: norms.documents, level: scratch.level };
+    let run = WindowScan { terms, documents, norms: norms.documents, level: scratch.level };
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
@@ -143,7 +143,7 @@ impl Sink for AnyOrder<'_> {
 
 /// A search and how far it has come.
 struct Search<'a> {
-    run: Run<'a>,
+    run: WindowScan<'a>,
     norms: Norms<'a>,
     first_docid: u32,
     /// How much rounding may add to a sum of scores, as a factor.
@@ -371,7 +371,7 @@ impl Search<'_> {
 
 /// Adds the documents of one list before `end` that are worth more than `bar`.
 fn one_list(
-    run: &Run<'_>,
+    run: &WindowScan<'_>,
     cursor: &mut Cursor,
     term: usize,
     end: u32,

@@ -16,6 +16,7 @@ pub mod plan;
 pub mod pool;
 mod ranges;
 pub mod searcher;
+pub mod shard;
 pub mod share;
 pub mod small_adaptive;
 pub mod snapshot;

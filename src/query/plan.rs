@@ -3,7 +3,7 @@
 //! holds the snapshot that it was made from, and nothing else that it needs.
 
 use super::snapshot::{Scoring, Snapshot};
-use super::wanted::{Stage, Wanted};
+use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::score::bm25::idf;
@@ -54,6 +54,17 @@ impl Plan {
     /// Asks for something else with the same terms.
     pub fn want(&mut self, wanted: Wanted) {
         self.wanted = wanted;
+    }
+
+    /// Makes of a plan of AND+OR the plan of its first stage, for who decides on the second one elsewhere,
+    /// and returns what it was; any other plan has one stage and stays.
+    pub fn split_stages(&mut self) -> Option<Self> {
+        let wanted = self.wanted;
+        (wanted.mode == Mode::AndOr).then(|| {
+            let whole = self.clone();
+            self.want(Wanted { mode: Mode::And, ..wanted });
+            whole
+        })
     }
 
     /// The distinct terms, by first appearance: the order in which scores are added up.

@@ -26,7 +26,7 @@ const LEAST_NS: f64 = 20_000.0;
 
 /// A query of which tasks are open. `Q` is what it is known by.
 #[derive(Debug)]
-pub struct Open<Q> {
+pub struct OpenQuery<Q> {
     /// What the query is known by.
     pub query: Q,
     /// Its tasks.
@@ -52,7 +52,7 @@ pub enum Work<Q> {
     /// Answer a query, or cut it; and how many queries wait behind it for each worker.
     Begin(Q, usize),
     /// Do some tasks of a query.
-    Tasks(Arc<Open<Q>>, Range<usize>),
+    Tasks(Arc<OpenQuery<Q>>, Range<usize>),
 }
 
 /// The pool.
@@ -71,7 +71,7 @@ struct State<Q> {
     /// Queries that wait outside until the pool wants one.
     behind: usize,
     /// Queries with tasks that nobody has taken, and the first of these tasks.
-    open: VecDeque<(Arc<Open<Q>>, usize)>,
+    open: VecDeque<(Arc<OpenQuery<Q>>, usize)>,
     /// Tasks that nobody has taken.
     tasks: usize,
     /// Queries that somebody is answering or cutting.
@@ -160,7 +160,7 @@ impl<Q> Pool<Q> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
         let combined = Combined::new(cut.plan().wanted().k);
-        let open = Arc::new(Open {
+        let open = Arc::new(OpenQuery {
             query,
             cut,
             found: Mutex::new(Found {
@@ -245,7 +245,7 @@ pub enum Done {
     Next(Stage),
 }
 
-impl<Q> Open<Q> {
+impl<Q> OpenQuery<Q> {
     /// Documents with scores below this are not among the best k of the query.
     pub fn floor(&self) -> f32 {
         lock(&self.found).floor

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::kernels::{Rest, mosts};
-use super::windows::Run;
+use super::windows::WindowScan;
 use crate::cpu::Level;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -62,7 +62,7 @@ impl Ranges {
     /// If a list that is decoded is damaged.
     pub(super) fn advance(
         &mut self,
-        run: &Run<'_>,
+        run: &WindowScan<'_>,
         bounds: &BoundNorms,
         order: &[usize],
         cursors: &mut [Cursor],

@@ -12,7 +12,7 @@
 //! hold the document.
 
 use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
-use super::daat::Run;
+use super::daat::Traversal;
 use super::top_k::TopK;
 use crate::index::list::{ListError, ListView};
 
@@ -38,7 +38,7 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     scratch.reset_cursors(terms.len());
     let Scratch { cursors, order, .. } = scratch;
     let cursors = &mut cursors[..terms.len()];

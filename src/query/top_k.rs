@@ -15,6 +15,15 @@ pub struct Hit {
     pub score: f32,
 }
 
+/// A hit of the whole index, with its document's name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedHit {
+    /// Its docid in the whole index, and its score.
+    pub hit: Hit,
+    /// Its name.
+    pub name: String,
+}
+
 /// The bag never grows less than this between two cuts.
 const LEAST_ROOM: usize = 32;
 

@@ -19,7 +19,7 @@
 //! the query, so that its score is that of every other algorithm to the bit.
 
 use super::cursor::{Cursor, Norms, RunTerm, Scratch, check_run};
-use super::daat::{Run, bar, list_most};
+use super::daat::{Traversal, bar, list_most};
 use super::kernels::first_block;
 use super::top_k::TopK;
 use crate::index::list::ListError;
@@ -44,7 +44,7 @@ pub fn search(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     go_through::<false>(run, top, scratch)
 }
 
@@ -66,7 +66,7 @@ pub fn search_block_max(
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     check_run(first_docid, documents, norms);
-    let run = Run { terms, first_docid, documents, norms, level: scratch.level };
+    let run = Traversal { terms, first_docid, documents, norms, level: scratch.level };
     go_through::<true>(run, top, scratch)
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Stand {
 }
 
 fn go_through<const BLOCK_MAX: bool>(
-    run: Run<'_>,
+    run: Traversal<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
@@ -161,7 +161,7 @@ fn go_through<const BLOCK_MAX: bool>(
 /// Finds what a document is worth in each of the lists that may have it; `false` if none has it, or
 /// as soon as it cannot get in. `sum` is what all of them may be worth together.
 fn take(
-    run: &Run<'_>,
+    run: &Traversal<'_>,
     stands: &mut [Stand],
     docid: u32,
     (cursors, worths): (&mut [Cursor], &mut [f32]),
@@ -200,7 +200,7 @@ impl Stand {
     /// Brings the cursor to the first posting from `docid` on.
     fn go_to(
         &mut self,
-        run: &Run<'_>,
+        run: &Traversal<'_>,
         cursors: &mut [Cursor],
         docid: u32,
     ) -> Result<(), ListError> {
@@ -212,7 +212,7 @@ impl Stand {
 
     /// Goes on to `docid`, if the list stands before it: to the posting, if that is decoded.
     #[inline]
-    fn skip_to(&mut self, run: &Run<'_>, cursors: &mut [Cursor], docid: u32) {
+    fn skip_to(&mut self, run: &Traversal<'_>, cursors: &mut [Cursor], docid: u32) {
         if self.docid >= docid {
             return;
         }
@@ -225,7 +225,7 @@ impl Stand {
     }
 
     /// Looks at the bound of the block that holds the first posting from `docid` on.
-    fn set_block(&mut self, run: &Run<'_>, docid: u32) {
+    fn set_block(&mut self, run: &Traversal<'_>, docid: u32) {
         let RunTerm { weight, list: Some(list) } = &run.terms[self.term] else { return };
         let last_docids = list.last_docids();
         self.block = first_block(last_docids, self.block.min(last_docids.len()), docid);

@@ -33,14 +33,14 @@ const MANY: u64 = 512;
 
 /// What all steps of a search need to know.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
+pub(super) struct WindowScan<'a> {
     pub(super) terms: &'a [RunTerm<'a>],
     pub(super) documents: u32,
     pub(super) norms: &'a [f32],
     pub(super) level: Level,
 }
 
-impl Run<'_> {
+impl WindowScan<'_> {
     /// Whether windows for so many postings should be sparse.
     pub(super) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())

@@ -2,11 +2,11 @@
 //! fail as a whole? Each in a small dataflow of its own; then services of them.
 
 use super::super::batch::{Asker, Numbered};
+use super::super::context::{Hooks, Layout, Tally};
 use super::super::control::JobError;
+use super::super::local::Local;
 use super::super::service::{QueryOptions, QueryService, Sink};
-use super::super::shard::Shard;
 use super::*;
-use crate::dictionary::group::Local;
 use crate::index::generation::Generation;
 use crate::index::testing::{build, collection, term};
 use crate::query::engine::{Answer, EngineError, Model, Pace, QueryEngine};
@@ -14,12 +14,16 @@ use crate::query::lines::{Lines, Query};
 use crate::query::output::Form;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
-use crate::query::snapshot::Scoring;
+use crate::query::shard::Shard;
+use crate::query::snapshot::{Scoring, Snapshot};
+use crate::query::wanted::Wanted;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Input;
@@ -50,16 +54,16 @@ fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {
 }
 
 fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
-    let (asker, feed) = Asker::new(16);
+    let (asker, inbox) = Asker::new(16);
     let wakers = Wakers::new(1);
     let wiring = Wiring {
-        feed,
+        inbox,
         writer: Writer::new(sink),
         engines,
         whole: Arc::new(Desk::new(wakers.clone())),
         shards: Arc::new(Desk::new(wakers.clone())),
         wakers,
-        planned: Planned::default(),
+        planned: Arc::default(),
     };
     (Arc::new(wiring), asker)
 }
@@ -119,7 +123,13 @@ fn through_answer(gate: Gate, breaks: bool) -> (Vec<(u64, u32)>, Option<JobError
         let (records, probe) = (found.clone(), ProbeHandle::new());
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
             let (input, queries) = scope.new_input::<Vec<Local<Numbered>>>();
-            let answered = answer(queries, &context, &wiring, &wiring.whole, lay_out::answer);
+            let answered = answer(
+                queries,
+                &context,
+                (&*wiring.engines, &*wiring.wakers),
+                &wiring.whole,
+                lay_out::answer,
+            );
             let kept = answered.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
                 Pipeline,
                 "Keep",
@@ -191,7 +201,7 @@ fn queries_become_batches_that_bear_their_snapshot() {
         let seen = Rc::new(RefCell::new(Vec::new()));
         let (records, probe) = (seen.clone(), ProbeHandle::new());
         worker.dataflow::<u64, _, _>(|scope| {
-            let queries = batch(scope, &context, &wiring.feed, probe.clone());
+            let queries = batch(scope, &context, &wiring.inbox, probe.clone());
             let kept = queries.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
                 Pipeline,
                 "Keep",

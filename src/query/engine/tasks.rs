@@ -4,7 +4,7 @@
 
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
-use crate::query::pool::{Done, Open, Pool, Work};
+use crate::query::pool::{Done, OpenQuery, Pool, Work};
 use crate::query::searcher::{Begun, Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
@@ -105,7 +105,11 @@ impl TaskEngine {
         Ok(())
     }
 
-    fn tasks(&mut self, open: &Open<Numbered>, tasks: Range<usize>) -> Result<(), EngineError> {
+    fn tasks(
+        &mut self,
+        open: &OpenQuery<Numbered>,
+        tasks: Range<usize>,
+    ) -> Result<(), EngineError> {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;

@@ -6,12 +6,12 @@ use crate::query::cursor::{RunTerm, Scratch};
 use crate::query::exhaustive;
 use crate::query::kernels::offer_block;
 use crate::query::top_k::TopK;
-use crate::query::windows::Run;
+use crate::query::windows::WindowScan;
 use crate::score::bounds::BoundNorms;
 
 /// Takes the blocks of the greatest bounds first, then all others that reach the threshold.
 pub(super) fn search(
-    run: &Run<'_>,
+    run: &WindowScan<'_>,
     norms: &BoundNorms,
     first_docid: u32,
     top: &mut TopK,

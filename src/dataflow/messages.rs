@@ -2,7 +2,7 @@
 //! its terms, and the best hits of each shard.
 
 use super::crossing::{Record, Words, put_numbers, put_text};
-use crate::query::top_k::Hit;
+use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 /// A query for one shard.
@@ -31,7 +31,7 @@ pub struct Counted {
 
 /// The best hits of one shard.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct ShardHits {
     /// The query's number.
     pub number: u64,
     /// Whether any of its terms is in the index.
@@ -40,15 +40,6 @@ pub struct Found {
     pub hits: Vec<NamedHit>,
     /// Of AND+OR, hits with any term, if this shard has fewer than k with all.
     pub any: Vec<NamedHit>,
-}
-
-/// A hit of the whole index.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NamedHit {
-    /// Its docid in the whole index, and its score.
-    pub hit: Hit,
-    /// Its name.
-    pub name: String,
 }
 
 /// The place of an item in a list of all.
@@ -89,7 +80,7 @@ impl Record for Counted {
     }
 }
 
-impl Record for Found {
+impl Record for ShardHits {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.number);
         put(self.known.into());
@@ -169,7 +160,7 @@ mod tests {
             send(&[asked.clone(), asked]);
             let counted = Counted { worker, number, dfs };
             send(&[counted.clone(), counted]);
-            let found = Found { number, known, hits, any };
+            let found = ShardHits { number, known, hits, any };
             send(&[found.clone(), found]);
         }
     }

@@ -1,8 +1,8 @@
 //! Which part of an index does a process search?
 
+use super::snapshot::{ALL, Scoring, Snapshot, Whole};
 use crate::index::error::IndexError;
 use crate::index::shards::ShardedManifest;
-use crate::query::snapshot::{ALL, Scoring, Snapshot, Whole};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
