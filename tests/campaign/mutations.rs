@@ -1,5 +1,5 @@
 //! What do commands do with an index that somebody has changed, who has made all checksums good
-//! again? They refuse it or answer; they never panic, hang or take much memory.
+//! again? They refuse it or answer; they never panic, take much memory, or hang: a job that takes minutes is killed.
 
 use super::part;
 use crate::damage::seal_pages;
@@ -10,14 +10,11 @@ use millrace::index::manifest::Manifest;
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Places that are changed, of all commands and codecs together.
 const MUTATIONS: usize = 10_000;
 /// Address space of a command, in KiB; the indexes have less than 1 MB.
 const MOST_KIB: u64 = 4 << 20;
-/// A command takes no longer.
-const HANG: Duration = Duration::from_secs(30);
 /// Codecs with block sizes.
 const FORMS: [(&str, &str); 5] =
     [("bp128", "128"), ("rice", "64"), ("pfor", "64"), ("newpfd", "64"), ("vbyte", "128")];
@@ -152,14 +149,12 @@ fn with_form((codec, block_size): (&str, &str)) -> Figures {
             copy_folder(&set.index(), &copy);
         }
         let index = if writes { copy.clone() } else { set.index() };
-        let begun = Instant::now();
         let job = millrace(arguments(command, &index, (word, &small))).limited(MOST_KIB);
         let outcome = job.stdin(queries.clone()).run();
         let what = || {
             let outcome = format!("{outcome:?}");
             format!("{codec}, mutation {mutation} of {changed}: {outcome:.3000}")
         };
-        assert!(begun.elapsed() < HANG, "{}", what());
         assert!(matches!(outcome.status, Some(0 | 1)), "{}", what());
         let refused = outcome.status == Some(1);
         assert!(!refused || !outcome.stderr.trim().is_empty() || command == "check", "{}", what());
