@@ -41,7 +41,7 @@ pub(super) fn build_generation(
     number: u32,
     directory: PathBuf,
 ) -> Result<Built, BuildError> {
-    let (owners, placement) = place(options, &mut input);
+    let (owners, placement) = place(options, &mut input)?;
     let Ready { began, resident, gpus, roles, budget, plan, whole, .. } = input;
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);

@@ -35,6 +35,7 @@ mod options;
 mod place;
 mod prepare;
 mod progress;
+mod rates;
 mod report;
 mod shard;
 
@@ -47,6 +48,7 @@ pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers
 pub use place::{Placed, Placement};
 pub use prepare::Prepared;
 pub use progress::Snapshot;
+pub use rates::{MeasuredRates, RatesFrom};
 pub use report::{BuildReport, IndexerReport, PhasesReport, SplitReport, TokensTaken, WholeReport};
 
 /// Builds an index, or replaces it by a new generation.

@@ -101,6 +101,8 @@ pub struct Encoded {
     pub terms: AtomicU64,
     /// Their postings.
     pub postings: AtomicU64,
+    /// Bytes of the suffixes of those terms.
+    pub characters: AtomicU64,
 }
 
 /// Counters that grow while the job runs.

@@ -158,6 +158,7 @@ impl Encoding {
         encoded.terms.fetch_add(ended().count() as u64, Ordering::Relaxed);
         let postings = ended().map(|list| u64::from(list.df)).sum();
         encoded.postings.fetch_add(postings, Ordering::Relaxed);
+        encoded.characters.fetch_add(chunk.suffixes.len() as u64, Ordering::Relaxed);
     }
 
     /// The next chunk; `None` while the dictionary has not even a part of one.
