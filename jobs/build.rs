@@ -4,8 +4,11 @@ use crate::args::{Workers, command, show_bytes, show_count, size};
 use crate::progress::bar;
 use crate::{Usage, report, signals};
 use anyhow::Context;
+use millrace::build::Prepared;
 use millrace::build::memory::give_back_large_buffers;
-use millrace::build::{BuildError, BuildOptions, BuildReport, Indexer, OptionsError, Prepared};
+use millrace::build::{
+    BuildError, BuildOptions, BuildReport, Guards, Indexer, Limit, OptionsError,
+};
 use millrace::dataflow::together::TogetherError;
 use millrace::gpu::discover::Gpus;
 use millrace::index::error::IndexError;
@@ -41,12 +44,34 @@ pub(crate) struct Args {
     #[command(flatten)]
     how: How,
     #[command(flatten)]
+    guards: GuardArgs,
+    #[command(flatten)]
     parts: Parts,
     #[command(flatten)]
     workers: Workers,
     /// Files, folders, or - for standard input.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
+}
+
+/// What is refused before it replaces the live generation.
+#[derive(clap::Args, Clone, Debug)]
+struct GuardArgs {
+    /// Take empty input, and publish an index without documents.
+    #[arg(long)]
+    allow_empty: bool,
+    /// Take what comes before the damage or the early end of a compressed file.
+    #[arg(long)]
+    allow_cut: bool,
+    /// Fail if more records are broken, in number or as a share of all (default: no limit).
+    #[arg(long, value_name = "N|N%")]
+    max_skipped: Option<Limit>,
+    /// Fail if there are fewer documents, in number or as a share of those before (default: no limit).
+    #[arg(long, value_name = "N|N%")]
+    min_documents: Option<Limit>,
+    /// Older generations that stay for `millrace rollback`.
+    #[arg(long, default_value = "1", value_name = "N")]
+    keep: usize,
 }
 
 /// How an index is built: options that a bench has too.
@@ -131,6 +156,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
     args.how.fill(&mut options)?;
     args.parts.fill(&mut options.pipeline);
+    let GuardArgs { allow_empty, allow_cut, max_skipped, min_documents, keep } =
+        args.guards.clone();
+    options.guards = Guards { allow_empty, allow_cut, max_skipped, min_documents, keep };
     (options.indexer, options.memory) = (args.indexer, args.memory);
     options.workers = workers.count()?;
     options.peers = workers.peers()?;

@@ -5,8 +5,10 @@
 // `say!` does not panic when nobody listens.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 #[macro_use]
 mod say;
@@ -30,6 +32,7 @@ mod query;
 mod query_gpus;
 mod rebuild;
 mod report;
+mod rollback;
 mod show;
 mod signals;
 
@@ -57,6 +60,8 @@ enum Job {
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
     Check(check::Args),
+    /// Make an older generation of an index the live one again.
+    Rollback(rollback::Args),
     /// Print what an index holds.
     Info(info::Args),
     /// Print a document, a term with its postings, or what becomes of a text.
@@ -88,7 +93,9 @@ impl std::error::Error for Usage {}
 fn main() -> ExitCode {
     signals::refuse_no_file_size();
     millrace::dataflow::control::keep_panic_messages();
-    let result = match Cli::parse().job {
+    let (start, matches) = (Instant::now(), Cli::command().get_matches());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match cli.job {
         Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
@@ -96,6 +103,7 @@ fn main() -> ExitCode {
         Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),
+        Job::Rollback(args) => rollback::run(&args),
         Job::Info(args) => info::run(&args),
         Job::Show(args) => show::run(&args),
         Job::Explain(args) => explain::run(&args),
@@ -110,11 +118,24 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say!("millrace: {error:#}");
+    if let Some((job, path)) = report_of(&matches) {
+        report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
+    }
     match signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None if error.is::<Usage>() => ExitCode::from(2),
         None => ExitCode::FAILURE,
     }
+}
+
+/// The job that was asked for, and where its report goes, if anywhere.
+fn report_of(matches: &ArgMatches) -> Option<(String, PathBuf)> {
+    let (name, matches) = matches.subcommand()?;
+    if let Some((below, path)) = report_of(matches) {
+        return Some((format!("{name} {below}"), path));
+    }
+    let path = matches.try_get_one::<PathBuf>("report").ok()??;
+    Some((name.to_string(), path.clone()))
 }
 
 /// The reader of standard output has gone: nothing is left to do, and nothing went wrong.

@@ -4,6 +4,21 @@ use anyhow::Context;
 use millrace::dataflow::control::OperatorTime;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether the job has written its report itself, which may tell more of a failure.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// Writes the report of a job that failed: which, why, and what it took.
+pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
+    if WRITTEN.load(Ordering::Relaxed) {
+        return;
+    }
+    let totals = json!({"job": job, "failed": true, "error": format!("{error:#}")});
+    if let Err(error) = write(Some(path), totals, seconds, 0, &[]) {
+        say!("millrace: {error:#}");
+    }
+}
 
 /// Adds time, memory and each operator's share to a job's totals, and writes them to a file.
 pub(crate) fn write(
@@ -14,6 +29,7 @@ pub(crate) fn write(
     shares: &[OperatorTime],
 ) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
+    WRITTEN.store(true, Ordering::Relaxed);
     let worked: f64 = shares.iter().map(|share| share.seconds).sum();
     let share_of = |seconds: f64| if worked > 0.0 { seconds / worked } else { 0.0 };
     let mut names: Vec<&str> = shares.iter().map(|share| share.operator).collect();

@@ -97,16 +97,12 @@ impl Running {
 }
 
 fn outcome(mut child: Child, command: String) -> Outcome {
-    let mut stdout = child.stdout.take().unwrap();
-    let reading = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stdout.read_to_end(&mut bytes).unwrap();
-        bytes
-    });
-    let mut stderr = String::new();
-    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    let stdout = drain(child.stdout.take().unwrap());
+    let stderr = drain(child.stderr.take().unwrap());
+    // It kills a process that never ends, which ends its streams too.
     let status = wait(&mut child, &command);
-    Outcome::new(command, status, reading.join().unwrap(), stderr)
+    let stderr = String::from_utf8(stderr.join().unwrap()).unwrap();
+    Outcome::new(command, status, stdout.join().unwrap(), stderr)
 }
 
 /// Runs all processes of a job, which have to succeed; returns what process 0 wrote.
@@ -248,8 +244,12 @@ fn shards_may_lie_on_different_disks() {
     // The second time every process finds something to replace.
     for generation in 1..3 {
         let hosts = Hosts::new(&scratch, 3);
-        let job =
-            |p| hosts.job(p, &args!["build", "--quiet", "--index", index(p), "-w", "1", input]);
+        let job = |p| {
+            hosts.job(
+                p,
+                &args!["build", "--keep", "0", "--quiet", "--index", index(p), "-w", "1", input],
+            )
+        };
         for outcome in Running::start((0..3).map(job)).end() {
             outcome.expect_status(0);
         }
@@ -320,7 +320,11 @@ fn one_kind_of_index_replaces_the_other() {
     let (input, _) = collection(&scratch);
     let index = scratch.path("index");
     let several = |n| {
-        together(&scratch, n, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+        together(
+            &scratch,
+            n,
+            &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
+        );
     };
     let names = || {
         let entry = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
@@ -328,7 +332,7 @@ fn one_kind_of_index_replaces_the_other() {
         names.sort();
         names.into_iter().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
     };
-    build(&index, args![input]);
+    build(&index, args!["--keep", "0", input]);
     several(3);
     assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "shard-0", "shard-1", "shard-2"]);
     // What a killed job leaves behind.
@@ -339,7 +343,7 @@ fn one_kind_of_index_replaces_the_other() {
     assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "shard-0", "shard-1"]);
     let inside: Vec<_> = std::fs::read_dir(index.join("shard-1")).unwrap().collect();
     assert_eq!(inside.len(), 2, "a lock and a generation: {inside:?}");
-    build(&index, args![input]);
+    build(&index, args!["--keep", "0", input]);
     assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004"]);
 }
 

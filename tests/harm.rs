@@ -26,7 +26,7 @@ fn a_standard_error_that_takes_nothing_fails_no_job() {
     let set = OldAndNew::new(60, 20, 2);
     let index = set.index();
     // Records that are skipped are named behind the dataflow, before the index is published.
-    let bad = set.scratch.write("bad.jsonl", format!("{ONE}{{\n[]\n"));
+    let bad = set.scratch.write("bad.jsonl", format!("{ONE}not json\n[1]\n"));
     for (kind, stderr) in deaf() {
         let mut build = Command::new(env!("CARGO_BIN_EXE_millrace"));
         build.args(["build", "-w", "2", "--index"]).args([&index, &bad, &set.new]);
@@ -271,4 +271,152 @@ fn a_zstd_file_with_a_long_window_is_read_or_refused() {
     let build = millrace(args!["build", "--format", "jsonl", "--index", index, input]).fails(1);
     build.says("window of 256 MiB").says("the largest that is read has 128 MiB");
     assert_eq!(info(&index)["generation"], 3);
+}
+
+fn documents(index: &std::path::Path) -> u64 {
+    info(index)["documents"].as_u64().unwrap()
+}
+
+fn records(count: usize) -> String {
+    (0..count).map(|i| format!("{{\"id\":\"d{i}\",\"text\":\"water mill {i}\"}}\n")).collect()
+}
+
+#[test]
+fn empty_and_cut_input_leaves_the_live_generation() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let build = |more: &[std::ffi::OsString]| {
+        millrace(args!["build", "-w", "2", "--index", index]).args(more)
+    };
+    let good = scratch.write("good.jsonl", records(1000));
+    build(&args![good]).ok();
+    let whole = crate::util::gzip(records(20_000).as_bytes(), 1);
+    let cut = scratch.write("cut.jsonl.gz", &whole[..whole.len() / 3]);
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0xff;
+    let damaged = scratch.write("damaged.jsonl.gz", flipped);
+    let garbage = scratch.write("garbage.jsonl.gz", [&whole[..], b"garbage"].concat());
+    let zstd = crate::util::zstd(records(20_000).as_bytes(), 1);
+    let zstd = scratch.write("cut.jsonl.zst", &zstd[..zstd.len() / 3]);
+    for input in [&cut, &damaged, &garbage, &zstd] {
+        let outcome = build(&args![good, input]).fails(1).says("--allow-cut");
+        outcome.says(input.to_str().unwrap()).says("nothing was published");
+    }
+    let empty = scratch.write("empty.jsonl", "");
+    let nothing = scratch.write("nothing.jsonl.gz", crate::util::gzip(b"", 1));
+    let note = scratch.write("empty.txt", "");
+    for input in [&empty, &nothing, &note] {
+        build(&args![good, input]).fails(1).says("--allow-empty").says(input.to_str().unwrap());
+        build(&args![input]).fails(1).says("--allow-empty");
+    }
+    build(&args!["-"]).fails(1).says("-: this input is empty");
+    build(&args!["--format", "jsonl", "-"]).fails(1).says("-: this input is empty");
+    let told = info(&index);
+    assert_eq!((&told["generation"], &told["documents"]), (&1.into(), &1000.into()));
+    // What is there is taken by who says so, and a note in a folder may be empty.
+    build(&args!["--allow-cut", cut]).ok().says("cut short");
+    let some = documents(&index);
+    assert!(some > 1000 && some < 20_000, "{some}");
+    scratch.write("notes/a.txt", "");
+    scratch.write("notes/b.txt", "a note");
+    build(&args![scratch.path("notes")]).ok();
+    assert_eq!(documents(&index), 2);
+    build(&args!["--allow-empty", empty]).ok();
+    assert_eq!(documents(&index), 0);
+}
+
+#[test]
+fn too_many_broken_records_or_too_few_documents_are_not_published() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let build = |more: &[&str], input: &std::path::Path| {
+        millrace(args!["build", "-w", "2", "--index", index]).args(more).arg(input)
+    };
+    let broken = |count: usize| records(100) + &"[]\n".repeat(count);
+    let few = scratch.write("few.jsonl", broken(5));
+    build(&["--max-skipped", "4"], &few).fails(1).says("5 of 105 records are broken, more than 4");
+    build(&["--max-skipped", "4.7%"], &few).fails(1).says("more than 4.7%");
+    build(&["--max-skipped", "5", "--min-documents", "101"], &few).fails(1).says("fewer than 101");
+    assert!(!index.join("CURRENT").exists());
+    build(&["--max-skipped", "5%", "--min-documents", "90%"], &few).ok();
+    let fewer = scratch.write("fewer.jsonl", records(89));
+    let outcome = build(&["--min-documents", "90%"], &fewer).fails(1);
+    outcome.says("89 documents, fewer than 90 (90% of the 100 before): nothing was published");
+    build(&["--min-documents", "89%"], &fewer).ok();
+    assert_eq!((documents(&index), &info(&index)["generation"]), (89, &2.into()));
+    for wrong in ["-1", "101%", "x"] {
+        build(&[&format!("--max-skipped={wrong}")], &few).fails(2).says("found `");
+    }
+    // What a format leaves out on purpose is not broken.
+    let page = |status: u16| {
+        let content = format!("HTTP/1.1 {status} x\r\nContent-Type: text/html\r\n\r\n<p>mill");
+        let length = content.len();
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: {length}\r\n\r\n{content}\r\n\r\n"
+        )
+    };
+    let crawl = scratch.write("crawl.warc", [page(200), page(404), page(500)].concat());
+    build(&["--max-skipped", "0"], &crawl).ok();
+    assert_eq!(info(&index)["skipped"], serde_json::json!({"HTTP status": 2}));
+}
+
+#[test]
+fn older_generations_are_kept_and_come_back() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let build = |count: usize, more: &[&str]| {
+        let input = scratch.write("in.jsonl", records(count));
+        millrace(args!["build", "-w", "1", "--index", index]).args(more).arg(input).ok();
+    };
+    let rollback = |more: &[&str]| millrace(args!["rollback", "--index", index]).args(more);
+    rollback(&[]).fails(1).says("no index");
+    build(1, &[]);
+    rollback(&[]).fails(1).says("no generation before 1 is kept; kept are none");
+    build(2, &[]);
+    build(3, &[]);
+    rollback(&[]).ok().says("generation 2 is live; generation 3 is kept");
+    assert_eq!(documents(&index), 2);
+    millrace(args!["check", "--index", index]).ok().says("sound");
+    let answer = millrace(args!["query", "--index", index]).stdin("mill\n").ok();
+    assert_eq!(answer.text().lines().count(), 2);
+    rollback(&["--to", "gen-000003"]).ok();
+    assert_eq!(documents(&index), 3);
+    rollback(&["--to", "1"]).fails(1).says("generation 1 is not kept; kept are 2");
+    build(4, &["--keep", "2"]);
+    rollback(&["--to", "2"]).ok();
+    // A failed build leaves all of them.
+    millrace(args!["build", "--index", index, scratch.path("missing")]).fails(1);
+    rollback(&["--to", "4"]).ok();
+    build(5, &["--keep", "0"]);
+    rollback(&[]).fails(1).says("kept are none");
+    assert_eq!(documents(&index), 5);
+}
+
+#[test]
+fn a_job_that_fails_writes_its_report() {
+    let scratch = Scratch::new();
+    let report = scratch.path("report.json");
+    let index = scratch.path("index");
+    let read = || -> serde_json::Value {
+        let told = serde_json::from_slice(&fs::read(&report).unwrap()).unwrap();
+        fs::remove_file(&report).unwrap();
+        told
+    };
+    let bad = scratch.write("bad.jsonl", "not json\n[1]\n");
+    let missing = scratch.path("missing");
+    for (job, more, why) in [
+        ("build", args!["--index", index, bad].to_vec(), "not a JSON object"),
+        ("query", args!["--index", index].to_vec(), "no index"),
+        ("merge", args!["--index", index].to_vec(), "no index"),
+        ("info", args!["--index", missing].to_vec(), "no index"),
+        ("rollback", args!["--index", missing].to_vec(), "no index"),
+        ("check", args!["--index", missing].to_vec(), "no index"),
+    ] {
+        millrace([job]).args(more).args(args!["--report", report]).fails(1);
+        let told = read();
+        assert_eq!(told["job"], job);
+        let text = told.to_string();
+        assert!(text.contains(why) && told["seconds"].is_number(), "{job}: {text}");
+        assert!(told["failed"] == true || job == "check", "{text}");
+    }
 }

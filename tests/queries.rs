@@ -118,7 +118,7 @@ impl Naive {
 pub(crate) struct Fixture {
     pub(crate) scratch: Scratch,
     pub(crate) index: PathBuf,
-    collection: Collection,
+    pub(crate) collection: Collection,
 }
 
 impl Fixture {

@@ -90,11 +90,14 @@ fn a_compressed_stream_cut_short_keeps_what_came_before() {
     let bytes = Collection::new(43, 3000, 40).jsonl();
     for (name, whole) in [("c.jsonl.gz", gzip(&bytes, 1)), ("c.jsonl.zst", zstd(&bytes, 1))] {
         let cut = scratch.write(name, &whole[..whole.len() / 2]);
-        let outcome = build_job(&index).arg(&cut).ok().says(cut.to_str().unwrap());
+        let outcome = build_job(&index).arg("--allow-cut").arg(&cut).ok();
+        let outcome = outcome.says(cut.to_str().unwrap());
         outcome.says("cut short").says("skipped");
         let documents = info(&index)["documents"].as_u64().unwrap();
         assert!((1000..2500).contains(&documents), "{documents} documents of {name}");
-        build_job(&index).arg("--strict").arg(&cut).fails(1).says(cut.to_str().unwrap());
+        for refusing in [&["--strict"][..], &[]] {
+            build_job(&index).args(refusing).arg(&cut).fails(1).says(cut.to_str().unwrap());
+        }
     }
 }
 

@@ -82,7 +82,7 @@ impl OldAndNew {
 
     pub(crate) fn build_with(&self, workers: &str, index: &Path, input: &Path) -> Job {
         millrace(args!["build", "-w", workers, "--memory", "64M", "--index", index, input])
-            .arg("--quiet")
+            .args(["--quiet", "--keep", "0"])
     }
 
     pub(crate) fn answers(&self) -> Answers {

@@ -2,6 +2,7 @@
 
 mod util;
 
+mod bench;
 mod btree;
 mod cli;
 mod cluster;

@@ -156,7 +156,8 @@ pub(crate) fn wait(child: &mut Child, what: &str) -> Option<i32> {
     }
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+/// Reads all that a child writes, on a thread.
+pub(crate) fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         pipe.read_to_end(&mut bytes).unwrap();

@@ -37,7 +37,8 @@ pub(crate) struct Args {
     /// Worker threads, such as 1,2,4 (default: powers of two up to all cores).
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     workers: Vec<NonZeroUsize>,
-    /// Which models the experiment `models` compares, such as inter,fgqp (default: all).
+    /// Which models are compared, such as inter,fgqp-always (default: all that the figure has). inter
+    /// always is there, since the others are compared with it.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     models: Vec<ModelName>,
     /// What to measure, such as models,delta (default: all).
@@ -82,7 +83,8 @@ pub(crate) struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum Figure {
-    /// Throughput and latency by workers (figures 4a, 4b).
+    /// Throughput and processing time in a closed loop by workers (figures 4a, 4b), and latency at
+    /// light load.
     Models,
     /// Pool thresholds (figure 4c).
     Delta,
@@ -105,7 +107,10 @@ enum ModelName {
     DocpUiFree,
     /// Workers that are ahead go on with the next query.
     DocpPiFree,
+    /// Short queries stay whole (--cut-us), and more of them the more queries wait.
     Fgqp,
+    /// Every query is cut, as in the paper.
+    FgqpAlways,
 }
 
 impl ModelName {
@@ -116,6 +121,7 @@ impl ModelName {
             Model::DocpPi { barrier: true } => Self::DocpPi,
             Model::DocpUi { barrier: false } => Self::DocpUiFree,
             Model::DocpPi { barrier: false } => Self::DocpPiFree,
+            Model::Fgqp { cutting, .. } if cutting.least_ns == 0.0 => Self::FgqpAlways,
             Model::Fgqp { .. } => Self::Fgqp,
         }
     }
@@ -128,6 +134,7 @@ impl ModelName {
             Self::DocpUiFree => "docp-ui-free",
             Self::DocpPiFree => "docp-pi-free",
             Self::Fgqp => "fgqp",
+            Self::FgqpAlways => "fgqp-always",
         }
     }
 }
@@ -236,12 +243,13 @@ struct Way {
 
 impl Way {
     fn name(self) -> String {
+        let name = format!("{}-{}", ModelName::of(self.model).name(), self.workers);
         match self.model {
             Model::Fgqp { delta, cutting, .. } if cutting.skip > 1 => {
-                format!("fgqp-{}-delta-{delta}-skip-{}-blocks", self.workers, cutting.skip)
+                format!("{name}-delta-{delta}-skip-{}-blocks", cutting.skip)
             }
-            Model::Fgqp { delta, .. } => format!("fgqp-{}-delta-{delta}", self.workers),
-            model => format!("{}-{}", ModelName::of(model).name(), self.workers),
+            Model::Fgqp { delta, .. } => format!("{name}-delta-{delta}"),
+            _ => name,
         }
     }
 }
@@ -342,6 +350,25 @@ impl Bench<'_> {
 
     fn fgqp_cut(&self, delta: usize, cutting: Cutting) -> Model {
         Model::Fgqp { delta, cutting, patience: patience(self.args.spin_us) }
+    }
+
+    /// `fgqp` with our rule of which queries are worth cutting, and with all of them cut, as in the
+    /// paper: the same where --cut-us is 0.
+    fn fgqp_both(&self, delta: usize) -> Vec<Model> {
+        let always = Cutting { least_ns: 0.0, ..self.cutting() };
+        let mut both = vec![self.fgqp(delta), self.fgqp_cut(delta, always)];
+        both.dedup();
+        both
+    }
+
+    /// Those of some models that are asked for, on so many workers.
+    fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<Way> {
+        let names = &self.args.models;
+        let wanted = |model: &Model| {
+            let name = ModelName::of(*model);
+            names.is_empty() || name == ModelName::Inter || names.contains(&name)
+        };
+        models.into_iter().filter(wanted).map(|model| Way { model, workers }).collect()
     }
 
     fn all(&self) -> Vec<&Query> {

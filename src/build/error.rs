@@ -1,5 +1,6 @@
 //! Why does a build fail?
 
+use super::guards::Limit;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
 use crate::gpu::discover::NotEnough;
@@ -32,7 +33,7 @@ pub enum BuildError {
         /// Why there is no device.
         reasons: Vec<String>,
     },
-    /// The input is not empty and has no document.
+    /// The input has no document.
     #[error("no document in {bytes} bytes of {place}: {}", show_reasons(.skipped))]
     NoDocuments {
         /// Bytes of the input.
@@ -59,6 +60,30 @@ pub enum BuildError {
         documents: u32,
         /// What the input looks like.
         seen: String,
+    },
+    /// More records are broken than may be.
+    #[error("{broken} of {records} records are broken, more than {limit}: nothing was published")]
+    TooManySkipped {
+        /// Broken records.
+        broken: u64,
+        /// Those and the documents.
+        records: u64,
+        /// How many may be.
+        limit: Limit,
+    },
+    /// There are fewer documents than there have to be.
+    #[error(
+        "{documents} documents, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
+    )]
+    TooFewDocuments {
+        /// Documents that were found.
+        documents: u64,
+        /// How many there have to be.
+        least: u64,
+        /// The limit.
+        limit: Limit,
+        /// Documents of the generation before, if there is one.
+        before: Option<u64>,
     },
     /// A document has the name of another one, and the build is strict.
     #[error(
@@ -156,6 +181,10 @@ pub enum OptionsError {
 }
 
 use super::options::Indexer;
+
+fn show_before(before: Option<u64>) -> String {
+    before.map_or("no generation before".to_string(), |n| format!("the {n} before"))
+}
 
 /// Why there are no documents.
 fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {

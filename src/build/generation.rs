@@ -54,6 +54,8 @@ pub(super) fn build_generation(
         budget,
         max_document: options.max_document,
         strict: options.strict,
+        allow_empty: options.guards.allow_empty,
+        allow_cut: options.guards.allow_cut,
         workers,
         writing: roles.writing(),
         make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
@@ -105,7 +107,7 @@ fn finish(
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
     }
     let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
-    if whole && documents.documents == 0 && read > 0 {
+    if whole && documents.documents == 0 && !options.guards.allow_empty {
         let place = match build.plan.inputs.len() {
             1 => build.plan.path(0),
             n => format!("{} and {} more inputs", build.plan.path(0), n - 1),

@@ -27,6 +27,7 @@
 mod devices;
 mod error;
 mod generation;
+mod guards;
 pub mod memory;
 mod names;
 mod note;
@@ -40,6 +41,7 @@ mod shard;
 pub use crate::input::memory::{Documents, OwnedDocument};
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
+pub use guards::{Guards, Limit, NoLimit};
 pub use note::Note;
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use place::{Placed, Placement};

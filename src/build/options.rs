@@ -1,5 +1,6 @@
 //! What can be asked of a build?
 
+use super::guards::Guards;
 use super::note::Note;
 use super::progress::Snapshot;
 use crate::cluster::hosts::Hosts;
@@ -162,6 +163,8 @@ pub struct BuildOptions {
     pub merge: bool,
     /// Refuses duplicate names and everything that would be skipped.
     pub strict: bool,
+    /// What is refused although it could be built.
+    pub guards: Guards,
     /// Worker threads: as many as cores by default.
     pub workers: usize,
     /// Devices that may be used.
@@ -198,6 +201,7 @@ impl BuildOptions {
             max_document: MAX_DOCUMENT_BYTES,
             merge: true,
             strict: false,
+            guards: Guards::default(),
             workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             gpus: Gpus::Auto,
             pipeline: Pipeline::default(),

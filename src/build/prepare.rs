@@ -6,7 +6,7 @@ use super::generation::{Built, build_generation};
 use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::report::BuildReport;
-use super::{memory, place, shard};
+use super::{guards, memory, place, shard};
 use crate::dataflow::sample::Sample;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
@@ -14,6 +14,7 @@ use crate::input::folder::Walk;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
+use std::path::Path;
 use std::time::Instant;
 
 /// A build whose options and input are good, and which has written nothing yet.
@@ -69,10 +70,10 @@ impl Prepared {
     fn alone(self) -> Result<BuildReport, BuildError> {
         let Self { mut options, input, .. } = self;
         let began = input.began;
-        let lock = IndexLock::acquire(&options.index)?;
+        let lock = IndexLock::acquire(&options.index)?.keeping(options.guards.keep);
         lock.remove_debris()?;
         let before = current(&options.index)?;
-        let result = build_and_publish(&mut options, input, &lock);
+        let result = build_and_publish(&mut options, input, &lock, before.as_deref());
         if result.is_err() {
             // What cannot be removed now is removed by the next build.
             _ = lock.abandon(before.as_deref());
@@ -89,9 +90,12 @@ fn build_and_publish(
     options: &mut BuildOptions,
     input: Ready,
     lock: &IndexLock,
+    before: Option<&Path>,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
     let built = build_generation(options, input, number, directory)?;
+    let statistics = &built.manifest.statistics;
+    guards::check(options, statistics.documents, &statistics.skipped, before)?;
     if let Some(accept) = options.accept.take() {
         accept(&built.manifest).map_err(BuildError::Refused)?;
     }

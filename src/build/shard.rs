@@ -17,6 +17,7 @@
 
 use super::error::{BuildError, OptionsError};
 use super::generation::{Built, accept_duplicates, build_generation};
+use super::guards;
 use super::names;
 use super::note::chain;
 use super::options::{BuildOptions, Peers};
@@ -26,6 +27,7 @@ use crate::cluster::links::Outcome;
 use crate::dataflow::together::{Cluster, Meeting, Setting, outcome_of};
 use crate::dictionary::hash::hash;
 use crate::index::format::VERSION;
+use crate::index::keep::kept;
 use crate::index::manifest::Manifest;
 use crate::index::publish::{IndexLock, current};
 use crate::index::shards::{ShardEntry, ShardLock, ShardedManifest};
@@ -38,8 +40,8 @@ use std::path::Path;
 struct Begin {
     /// Number of the new generation.
     generation: u32,
-    /// Number of the live one, if it has shards.
-    live: Option<u32>,
+    /// Numbers of the live one and of those that are kept.
+    keep: Vec<u32>,
 }
 
 /// A shard is on disk.
@@ -58,8 +60,11 @@ pub(super) enum Order {
         /// Its docid in the shard.
         from: u32,
     },
-    /// The new generation is live: remove the one before, and say so.
-    Clean,
+    /// The new generation is live: remove all others but these, and say so.
+    Clean {
+        /// Their numbers.
+        keep: Vec<u32>,
+    },
 }
 
 /// What is not live was removed.
@@ -91,7 +96,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Settin
     let words: Vec<_> = options.analysis.stop_words.words().collect();
     let stop_words = hash(words.join("\n").as_bytes());
     let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
-    let rows: [(&str, String); 10] = [
+    let rows: [(&str, String); 11] = [
         ("an input with hash", format!("{:016x}", input.plan.digest())),
         ("the format", format),
         ("the indexer", options.indexer.name().to_string()),
@@ -101,6 +106,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Settin
         ("a block size of", options.form.block_len().to_string()),
         ("a longest document of", options.max_document.to_string()),
         ("merging of runs", options.merge.to_string()),
+        ("guards", format!("{:?}", options.guards)),
         ("strictness", options.strict.to_string()),
     ];
     let settings = rows.map(|(name, value)| (name.to_string(), value)).into();
@@ -147,7 +153,7 @@ fn lead(
     input: Ready,
     cluster: &Cluster,
 ) -> Result<(Built, ShardedManifest), BuildError> {
-    let lock = IndexLock::acquire(&options.index)?;
+    let lock = IndexLock::acquire(&options.index)?.keeping(options.guards.keep);
     lock.remove_debris()?;
     let before = current(&options.index)?;
     let result = lead_locked(options, input, (cluster, &lock), before.as_deref());
@@ -157,7 +163,9 @@ fn lead(
     }
     let done = result?;
     // The new generation is live, whatever happens to the others from now on.
-    if cluster.tell_others(&Order::Clean).is_ok() {
+    let mut keep = kept(&options.index).unwrap_or_default();
+    keep.push(done.1.generation);
+    if cluster.tell_others(&Order::Clean { keep }).is_ok() {
         _ = cluster.hear_others::<Cleaned>();
     }
     _ = lock.remove_debris();
@@ -171,16 +179,19 @@ fn lead_locked(
     before: Option<&Path>,
 ) -> Result<(Built, ShardedManifest), BuildError> {
     let (generation, _) = lock.next_folder()?;
-    let live = before.and_then(ShardedManifest::number_with_shards);
-    cluster.tell_others(&Begin { generation, live })?;
+    let mut keep = kept(&options.index)?;
+    keep.extend(before.and_then(ShardedManifest::number_with_shards));
+    cluster.tell_others(&Begin { generation, keep: keep.clone() })?;
     let shard = ShardLock::acquire(&options.index, 0)?;
-    let directory = shard.begin(generation, live)?;
+    let directory = shard.begin(generation, &keep)?;
     let built = build_generation(options, input, generation, directory)?;
     let first = synced(&shard, &built)?;
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
         std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
-    require_documents(&all)?;
+    require_documents(options, &all)?;
+    let (documents, skipped) = summed(&all);
+    guards::check(options, documents, &skipped, before)?;
     let mut whole = ShardedManifest {
         format: VERSION,
         generation,
@@ -207,22 +218,27 @@ fn follow(
     input: Ready,
     cluster: &Cluster,
 ) -> Result<Built, BuildError> {
-    let Begin { generation, live } = cluster.hear_first()?;
+    let Begin { generation, keep } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&options.index, cluster.process)?;
-    let directory = shard.begin(generation, live)?;
+    let directory = shard.begin(generation, &keep)?;
     let built = build_generation(options, input, generation, directory)
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
         // What cannot be removed now is removed by the next build.
-        _ = shard.retain(live);
+        _ = shard.retain(&keep);
     }
     let (synced, built) = built?;
     cluster.tell(0, &synced)?;
-    while let Order::Names { from } = cluster.hear_first()? {
-        cluster.tell_bytes(0, &names::piece(&built.build.directory, from)?)?;
-    }
+    let keep = loop {
+        match cluster.hear_first()? {
+            Order::Names { from } => {
+                cluster.tell_bytes(0, &names::piece(&built.build.directory, from)?)?;
+            }
+            Order::Clean { keep } => break keep,
+        }
+    };
     // What cannot be removed now is removed by the next build, and process 0 may have gone.
-    _ = shard.retain(Some(generation));
+    _ = shard.retain(&keep);
     _ = cluster.tell(0, &Cleaned);
     Ok(built)
 }
@@ -235,16 +251,22 @@ fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     Ok(Synced { entry: ShardEntry::of(directory)?, read_bytes })
 }
 
-/// An input without a document is a failure, as in one process.
-fn require_documents(all: &[Synced]) -> Result<(), BuildError> {
-    let documents: u64 = all.iter().map(|shard| shard.entry.statistics.documents).sum();
-    let bytes: u64 = all.iter().map(|shard| shard.read_bytes).sum();
-    if documents > 0 || bytes == 0 {
-        return Ok(());
-    }
+/// Documents of all shards, and records that were skipped, by reason.
+fn summed(all: &[Synced]) -> (u64, BTreeMap<String, u64>) {
+    let documents = all.iter().map(|shard| shard.entry.statistics.documents).sum();
     let mut skipped = BTreeMap::new();
     for (reason, n) in all.iter().flat_map(|shard| &shard.entry.statistics.skipped) {
         *skipped.entry(reason.clone()).or_default() += n;
+    }
+    (documents, skipped)
+}
+
+/// An input without a document is a failure, as in one process.
+fn require_documents(options: &BuildOptions, all: &[Synced]) -> Result<(), BuildError> {
+    let (documents, skipped) = summed(all);
+    let bytes: u64 = all.iter().map(|shard| shard.read_bytes).sum();
+    if documents > 0 || options.guards.allow_empty {
+        return Ok(());
     }
     let (place, first_skipped) = ("input".to_string(), Vec::new());
     Err(BuildError::NoDocuments { bytes, place, skipped, first_skipped })

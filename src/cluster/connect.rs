@@ -5,7 +5,7 @@ use super::ClusterError;
 use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
 use super::hosts::Hosts;
 use super::line::SealedLine;
-use super::links::send_failure;
+use super::links::{SILENCE, send_failure};
 use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read, Write};
@@ -147,9 +147,9 @@ fn make_lines(
     }
     drop(over);
     for SealedLine { stream, .. } in lines.data.iter().flatten() {
-        // Greetings are over; from now on a line may be silent for long.
-        for unset in [stream.set_read_timeout(None), stream.set_write_timeout(None)] {
-            unset.map_err(|source| ClusterError::Line { source })?;
+        // Greetings are over; from now on a line may be silent for long, but in no message.
+        for set in [stream.set_read_timeout(Some(SILENCE)), stream.set_write_timeout(None)] {
+            set.map_err(|source| ClusterError::Line { source })?;
         }
     }
     Ok(())

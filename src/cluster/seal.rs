@@ -162,6 +162,12 @@ pub enum SealError {
         /// The number in the message.
         found: u64,
     },
+    /// Its begin came, and the rest did not.
+    #[error("message {number} stops before its end")]
+    Short {
+        /// Its number.
+        number: u64,
+    },
     /// It is not what was sent.
     #[error("message {number} is damaged, or not of a process that knows the secret")]
     Tag {
@@ -206,6 +212,10 @@ pub struct Opener {
 impl Opener {
     /// Reads the next message, of less than `most` bytes, into `message`.
     ///
+    /// A stream that waits for a limited time may say so (`WouldBlock`, `TimedOut`) before a message
+    /// begins: nothing was read then. In the midst of a message that is an error, for each is written
+    /// at once: a byte was lost on the way, and both ends would wait for ever.
+    ///
     /// # Errors
     /// `UnexpectedEof` if the line ends; `InvalidData` with a [`SealError`]; those of the stream.
     pub fn read(
@@ -215,13 +225,25 @@ impl Opener {
         message: &mut Vec<u8>,
     ) -> io::Result<()> {
         let mut head = [0; HEAD_BYTES];
-        stream.read_exact(&mut head)?;
+        let begun = loop {
+            match stream.read(&mut head) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(begun) => break begun,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        };
+        let number = self.next;
+        let amid = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => SealError::Short { number }.into(),
+            _ => error,
+        };
+        stream.read_exact(&mut head[begun..]).map_err(amid)?;
         let ([a, b, c, d], rest) = head.split_first_chunk().expect("a head is long enough");
         let bytes = u32::from_be_bytes([*a, *b, *c, *d]);
-        let (number, rest) = rest.split_first_chunk().expect("a head is long enough");
-        let found = u64::from_be_bytes(*number);
+        let (found, rest) = rest.split_first_chunk().expect("a head is long enough");
+        let found = u64::from_be_bytes(*found);
         let (tag, crc) = rest.split_first_chunk::<TAG_BYTES>().expect("a head is long enough");
-        let number = self.next;
         if crc != crc32fast::hash(&head[..HEAD_BYTES - 4]).to_be_bytes() {
             return Err(SealError::Head { number }.into());
         }
@@ -233,7 +255,7 @@ impl Opener {
         }
         message.clear();
         // The room grows with what comes.
-        if stream.take(bytes.into()).read_to_end(message)? < bytes as usize {
+        if stream.take(bytes.into()).read_to_end(message).map_err(amid)? < bytes as usize {
             return Err(ErrorKind::UnexpectedEof.into());
         }
         if !self.key.verify(number, message, *tag) {

@@ -59,6 +59,10 @@ pub struct Build {
     pub max_document: u64,
     /// Duplicate names and everything that would be skipped are errors.
     pub strict: bool,
+    /// Input without any content is taken, and not an error.
+    pub allow_empty: bool,
+    /// What stands before the damage or the early end of a compressed stream is taken.
+    pub allow_cut: bool,
     /// Worker threads.
     pub workers: usize,
     /// The worker that writes runs (`schedule::roles`).

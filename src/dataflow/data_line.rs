@@ -107,7 +107,12 @@ impl Sending {
 impl Receiving {
     /// Makes the next message the current one.
     fn next(&mut self, stream: &mut TcpStream) -> io::Result<()> {
-        self.opener.read(stream, MOST_BYTES as u32 + 2, &mut self.message)?;
+        // Between two messages a line may be silent for as long as it likes.
+        while let Err(error) = self.opener.read(stream, MOST_BYTES as u32 + 2, &mut self.message) {
+            if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+                return Err(error);
+            }
+        }
         self.given = 1;
         match self.message.first() {
             Some(&RECORDS) => Ok(()),
@@ -230,5 +235,27 @@ mod tests {
             assert!(why.message.contains(expected), "{why}");
             assert!(start.elapsed() < Duration::from_secs(5));
         }
+    }
+
+    #[test]
+    fn a_message_that_stops_ends_the_job_and_a_line_without_messages_does_not() {
+        let control = Arc::new(Control::default());
+        let (mut out, mut back) = pair(&control);
+        back.stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let reading = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            back.read_to_end(&mut read).unwrap_err();
+            read
+        });
+        out.write_all(b"some").unwrap();
+        // Several times as long as a read waits.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!control.stopped());
+        let head = lock(&out.shared.sending).sealer.head(b"\0more");
+        out.stream.write_all(&head).unwrap();
+        out.stream.write_all(b"\0mor").unwrap();
+        assert_eq!(reading.join().unwrap(), b"some");
+        let JobError::Peer(why) = control.take_failure().unwrap() else { panic!() };
+        assert!(why.message.contains("damaged (message 1 stops before its end)"), "{why}");
     }
 }

@@ -95,6 +95,10 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         stream.step(block)
                     });
                     let Some((piece, done)) = step else { return };
+                    let read = stream.as_ref().expect("it was made above");
+                    if guard.work(|| accept(&build, read, block, done)).is_none() {
+                        return;
+                    }
                     if let Some(bytes) = stream.as_ref().and_then(SplitStream::wanted_window) {
                         let input = block.input;
                         if guard.work(|| check_window(&build, input, bytes)).is_none() {
@@ -158,8 +162,8 @@ pub(super) struct SplitStream {
     /// Bytes of the current block that are decoded.
     at: usize,
     input: Option<u32>,
-    /// The rest of the input cannot be decoded.
-    broken: bool,
+    /// The rest of the input cannot be decoded: from which byte of its stream on, and why.
+    broken: Option<(u64, DecodeError)>,
     /// The last of the input is out of the decoder; what remains is to end it.
     ended: bool,
     /// The decoder was told that the input is at its end.
@@ -178,6 +182,35 @@ enum WindowError {
         bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20)
     )]
     TooLarge { path: String, bytes: u64 },
+}
+
+/// Input that would put less in the place of more.
+#[derive(Debug, thiserror::Error)]
+enum InputRefused {
+    #[error(
+        "{path}: {reason} behind byte {offset} of its content: nothing was published; --allow-cut takes what comes before"
+    )]
+    Broken { path: String, reason: &'static str, offset: u64, source: DecodeError },
+    #[error("{path}: this input is empty: nothing was published; --allow-empty takes it")]
+    Empty { path: String },
+}
+
+/// Refuses a stream that breaks off and input without any content, unless they are allowed. A file
+/// that is a document and was found in a folder may be empty.
+fn accept(build: &Build, read: &SplitStream, block: &Block, done: bool) -> Result<(), Cause> {
+    let path = || build.plan.path(block.input);
+    if !build.allow_cut
+        && let Some((offset, error)) = &read.broken
+    {
+        let (reason, offset, source) = (reason(error), *offset, error.clone());
+        return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
+    }
+    let input = &build.plan.inputs[block.input as usize];
+    let may_be_empty = build.allow_empty || input.found && input.format.file_is_document();
+    if done && block.ends_input && !may_be_empty && read.cutter.stream_bytes() == 0 {
+        return Err(InputRefused::Empty { path: path() }.into());
+    }
+    Ok(())
 }
 
 /// Refuses a window for which there will never be room.
@@ -202,7 +235,7 @@ impl SplitStream {
             decoder: None,
             at: 0,
             input: None,
-            broken: false,
+            broken: None,
             ended: false,
             finished: false,
             wanted: None,
@@ -228,7 +261,7 @@ impl SplitStream {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
             self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
-            self.broken = false;
+            self.broken = None;
             self.finished = false;
             self.cutter.begin(block.input);
         }
@@ -236,7 +269,7 @@ impl SplitStream {
             return Ok((Some(piece), false));
         }
         let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
-        while !self.ended && !self.broken {
+        while !self.ended && self.broken.is_none() {
             let buffer = self.cutter.buffer();
             let before = buffer.len();
             let result = decoder.decode(&block.bytes[self.at..], buffer);
@@ -248,8 +281,9 @@ impl SplitStream {
                     return Ok((None, false));
                 }
                 Err(error) => {
-                    self.broken = true;
                     self.cutter.skip_rest(reason(&error), error.to_string());
+                    let at = self.cutter.stream_bytes() + grown as u64;
+                    self.broken = Some((at, error));
                 }
             }
             if let Some(piece) = self.cutter.grown(grown) {
@@ -259,10 +293,11 @@ impl SplitStream {
         }
         if block.ends_input {
             if !self.finished
-                && !self.broken
+                && self.broken.is_none()
                 && let Err(error) = decoder.finish()
             {
                 self.cutter.skip_rest(reason(&error), error.to_string());
+                self.broken = Some((self.cutter.stream_bytes(), error));
             }
             self.finished = true;
             if let Some(piece) = self.cutter.end_input() {

@@ -106,6 +106,18 @@ pub enum IndexError {
         /// The folder.
         path: PathBuf,
     },
+    /// There is no such generation to go back to.
+    #[error("{}: {}; kept are {}", .path.display(), not_kept(*.wanted, *.live), numbers(.kept))]
+    NotKept {
+        /// The folder of the index.
+        path: PathBuf,
+        /// The live generation.
+        live: u32,
+        /// The one that was asked for, or the latest before the live one.
+        wanted: Option<u32>,
+        /// Those that are kept.
+        kept: Vec<u32>,
+    },
     /// A codec has no blocks of the size that was asked for.
     #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
     NoForm {
@@ -127,6 +139,20 @@ pub enum IndexError {
 fn sizes(codec: ListCodec) -> String {
     let sizes: Vec<String> = codec.block_lens().iter().map(ToString::to_string).collect();
     sizes.join(", ")
+}
+
+fn not_kept(wanted: Option<u32>, live: u32) -> String {
+    match wanted {
+        Some(wanted) => format!("generation {wanted} is not kept"),
+        None => format!("no generation before {live} is kept"),
+    }
+}
+
+fn numbers(kept: &[u32]) -> String {
+    if kept.is_empty() {
+        return "none".to_string();
+    }
+    kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn shards_in_words(shards: usize) -> String {

@@ -32,6 +32,10 @@ pub const POSTINGS_SLACK: u64 = 64;
 pub const CURRENT: &str = "CURRENT";
 /// Its next version while that is written.
 pub const CURRENT_TMP: &str = "CURRENT.tmp";
+/// The file that names the older generations that are kept.
+pub const KEPT: &str = "KEPT";
+/// The file that [`KEPT`] is renamed from.
+pub const KEPT_TMP: &str = "KEPT.tmp";
 /// The file that a build or a merge locks.
 pub const LOCK: &str = "LOCK";
 /// The manifest of a generation.

@@ -10,6 +10,7 @@ pub mod draft;
 pub mod error;
 pub mod format;
 pub mod generation;
+pub mod keep;
 pub mod lexicon;
 pub mod list;
 pub mod manifest;

@@ -8,7 +8,10 @@
 #![forbid(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
+use crate::index::format::{
+    CURRENT, CURRENT_TMP, KEPT_TMP, LOCK, RUNS, generation_name, generation_number,
+};
+use crate::index::keep::kept;
 use crate::index::manifest::Manifest;
 use crate::index::{plain, shards, storage};
 use std::fs::{self, File, TryLockError};
@@ -20,6 +23,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct IndexLock {
     index: PathBuf,
+    /// Older generations that stay, if the one that is replaced may be one of them.
+    pub(super) keep: Option<usize>,
     /// The lock goes when the file is closed.
     _lock: File,
 }
@@ -46,7 +51,7 @@ impl IndexLock {
         let mut attempt = 1;
         loop {
             match lock.try_lock() {
-                Ok(()) => return Ok(Self { index: index.to_path_buf(), _lock: lock }),
+                Ok(()) => return Ok(Self { index: index.to_path_buf(), keep: None, _lock: lock }),
                 // A check that only asks holds it for some microseconds.
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => {
                     attempt += 1;
@@ -119,7 +124,8 @@ impl IndexLock {
         Ok((number, path))
     }
 
-    /// Makes generation `number` the live one and removes all others. Its files are finished, that
+    /// Makes generation `number` the live one and removes all others but those that are
+    /// [kept](Self::keeping). Its files are finished, that
     /// is synced, and its manifest is written.
     ///
     /// # Errors
@@ -136,7 +142,9 @@ impl IndexLock {
         }
         storage::sync_dir(&path.join(RUNS))?;
         storage::sync_dir(&path)?;
+        self.keep_all()?;
         self.switch(number)?;
+        let _ = self.keep_few();
         let _ = self.remove_debris();
         Ok(())
     }
@@ -186,13 +194,18 @@ pub(crate) fn number_of(generation: &Path) -> Option<u32> {
 
 /// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
+    let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
+    let kept: Vec<PathBuf> = kept.collect();
+    let keep: Vec<&Path> = keep.iter().copied().chain(kept.iter().map(PathBuf::as_path)).collect();
     let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
     debris.retain(|path| !keep.contains(&path.as_path()));
-    let next = index.join(CURRENT_TMP);
-    if next.symlink_metadata().is_ok() {
-        debris.push(next);
+    for name in [CURRENT_TMP, KEPT_TMP] {
+        let next = index.join(name);
+        if next.symlink_metadata().is_ok() {
+            debris.push(next);
+        }
     }
-    debris.extend(shards::debris(index, keep)?);
+    debris.extend(shards::debris(index, &keep)?);
     Ok(debris)
 }
 

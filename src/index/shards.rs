@@ -259,12 +259,12 @@ impl ShardLock {
         Ok(Self { _lock: IndexLock::acquire(&folder)?, folder })
     }
 
-    /// Removes all generations of the shard but `keep`, and makes an empty folder for generation
+    /// Removes all generations of the shard but those to `keep`, and makes an empty folder for generation
     /// `number`. Returns the folder.
     ///
     /// # Errors
     /// `Storage`.
-    pub fn begin(&self, number: u32, keep: Option<u32>) -> Result<PathBuf, IndexError> {
+    pub fn begin(&self, number: u32, keep: &[u32]) -> Result<PathBuf, IndexError> {
         self.retain(keep)?;
         let path = self.folder.join(generation_name(number));
         storage::create_dir(&path)?;
@@ -282,13 +282,13 @@ impl ShardLock {
         storage::sync_dir(&self.folder)
     }
 
-    /// Removes all generations of the shard but `keep`.
+    /// Removes all generations of the shard but those to `keep`.
     ///
     /// # Errors
     /// `Storage`.
-    pub fn retain(&self, keep: Option<u32>) -> Result<(), IndexError> {
+    pub fn retain(&self, keep: &[u32]) -> Result<(), IndexError> {
         for (number, path) in generations(&self.folder)? {
-            if Some(number) != keep {
+            if !keep.contains(&number) {
                 storage::remove_tree(&path)?;
             }
         }
@@ -307,7 +307,11 @@ impl IndexLock {
         let path = self.index().join(generation_name(manifest.generation));
         storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
         storage::sync_dir(&path)?;
-        self.switch(manifest.generation)
+        self.keep_all()?;
+        self.switch(manifest.generation)?;
+        // What is kept too long now is removed later.
+        let _ = self.keep_few();
+        Ok(())
     }
 }
 
@@ -371,7 +375,7 @@ mod tests {
             ShardedManifest { format: VERSION, generation, ..ShardedManifest::default() };
         for (shard, documents) in [20, 0, 7].into_iter().enumerate() {
             let own = ShardLock::acquire(index, shard).unwrap();
-            let folder = own.begin(generation, None).unwrap();
+            let folder = own.begin(generation, &[]).unwrap();
             write_generation(&folder, generation, &collection(7, documents, 30), &[]);
             own.sync(&folder).unwrap();
             manifest.shards.push(ShardEntry::of(&folder).unwrap());

@@ -142,6 +142,11 @@ impl Cutter {
         self.piece.skipped.push(skipped);
     }
 
+    /// Bytes of the current input's stream so far.
+    pub fn stream_bytes(&self) -> u64 {
+        self.end
+    }
+
     /// Notes that the rest of the input cannot be read.
     pub fn skip_rest(&mut self, reason: &'static str, detail: String) {
         let skipped = Skipped { input: self.input, offset: self.end, line: 0, reason, detail };

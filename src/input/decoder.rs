@@ -8,7 +8,7 @@ use super::zstd::Zstd;
 use thiserror::Error;
 
 /// What is wrong with a compressed stream. What was decoded before is good.
-#[derive(Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The file ends inside a member or a frame.

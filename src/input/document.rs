@@ -259,6 +259,20 @@ impl Skip {
     }
 }
 
+/// Whether records that are counted by this reason are broken: not those that a format leaves out on
+/// purpose, nor files and links that are no records.
+pub fn is_broken_record(reason: &str) -> bool {
+    let left_out = [
+        "HTTP status",
+        "content type",
+        "dangling link",
+        "circle of links",
+        "unreadable file",
+        "unreadable folder",
+    ];
+    !left_out.contains(&reason)
+}
+
 /// Prints a byte that was found, so that a terminal can show it.
 struct Found(Option<u8>);
 

@@ -86,7 +86,8 @@ impl Plan {
         let pipe = Pipe::new(Vec::new(), || Ok(documents))
             .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;
         let format = Format::Jsonl;
-        let input = Input { path: None, name: "memory".to_string(), bytes: 0, format };
+        let input =
+            Input { path: None, name: "memory".to_string(), bytes: 0, format, found: false };
         let split = Split { inputs: 0..1, format };
         Ok(Self::of_pipe(input, split, pipe))
     }

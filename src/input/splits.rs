@@ -28,6 +28,8 @@ pub struct Input {
     pub bytes: u64,
     /// How documents are found in it.
     pub format: Format,
+    /// It was not named by itself, but found in a folder.
+    pub found: bool,
 }
 
 /// Inputs that are read as one stream: one file of records, or some neighbouring small files that are
@@ -268,7 +270,7 @@ impl Plan {
             Some(format) => format,
             None => format_of_content(argument)?,
         };
-        self.add_file(argument.to_path_buf(), Path::new(name), format)
+        self.add_file(argument.to_path_buf(), (Path::new(name), false), format)
     }
 
     /// Bytes of all inputs whose size is known.
@@ -352,7 +354,13 @@ impl Plan {
                 format
             }
         };
-        self.inputs.push(Input { path: None, name: "stdin".to_string(), bytes: 0, format });
+        self.inputs.push(Input {
+            path: None,
+            name: "stdin".to_string(),
+            bytes: 0,
+            format,
+            found: false,
+        });
         Ok(())
     }
 
@@ -372,7 +380,7 @@ impl Plan {
                 return Ok(());
             };
             let name = path.strip_prefix(folder).unwrap_or(&path).to_path_buf();
-            self.add_file(path, &name, format)
+            self.add_file(path, (&name, true), format)
         });
         self.passed = passed;
         walked?;
@@ -388,11 +396,16 @@ impl Plan {
         Ok(())
     }
 
-    fn add_file(&mut self, path: PathBuf, name: &Path, format: Format) -> Result<(), InputError> {
+    fn add_file(
+        &mut self,
+        path: PathBuf,
+        (name, found): (&Path, bool),
+        format: Format,
+    ) -> Result<(), InputError> {
         let bytes = metadata(&path)?.len();
         let name = name.to_string_lossy();
         let name = COMPRESSED.iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
-        self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format });
+        self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format, found });
         Ok(())
     }
 

@@ -11,7 +11,8 @@ fn kill_everywhere(victim: usize, step: usize) {
         scratch.write("new/2.tsv", "c\tnew words\nd\tnew\n"),
     ];
     let index = scratch.path("index");
-    let build = |input: &Path| args!["build", "--quiet", "--index", index, "-w", "1", input];
+    let build =
+        |input: &Path| args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input];
     let mut crashes = 0;
     for operation in (0..).step_by(step) {
         together(&scratch, 2, &build(&old));
@@ -52,7 +53,11 @@ fn a_signal_to_one_ends_all() {
     let scratch = Scratch::new();
     let (input, _) = collection(&scratch);
     let index = scratch.path("index");
-    together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    together(
+        &scratch,
+        2,
+        &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
+    );
     let ask = args!["query", "--index", index, "-w", "1"];
     for (victim, status) in [(0, 143), (1, 143)] {
         let hosts = Hosts::new(&scratch, 2);
@@ -74,7 +79,11 @@ fn what_fails_in_one_process_is_told_by_all() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
     let index = scratch.path("index");
-    together(&scratch, 2, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    together(
+        &scratch,
+        2,
+        &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
+    );
     let ask = args!["query", "--index", index, "-w", "2", queries];
     for (fault, victim) in [
         ("error:Answer", 1),

@@ -1,11 +1,12 @@
 //! The figures of `tatikonda11`, one a method.
 
-use super::{Bench, ModelName, Point, Way};
+use super::{Bench, Point, Way};
+use anyhow::Context;
 use millrace::query::engine::Model;
 use millrace::query::lines::Query;
 use millrace::query::plan::Planner;
 use millrace::query::pool::{Pool, Work};
-use millrace::query::searcher::{Begun, Cutting, Searcher};
+use millrace::query::searcher::{Begun, Cut, Cutting, Searcher};
 use millrace::query::wanted::{Mode, Stage, Wanted};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -29,102 +30,89 @@ impl Bench<'_> {
         point.print(figure, self.block_len(), more)
     }
 
-    /// Throughput with all queries there from the beginning, and latency at light load.
+    /// By workers, in two experiments.
+    ///
+    /// `models-closed-loop` has the paper's figures 4a and 4b: all queries are there, a model takes the
+    /// next one when it can, and a query's latency is its processing time, from when it is taken to its
+    /// answer, which is why that of INTER does not depend on the workers. `models-light-load` is ours:
+    /// queries arrive seldom, and waking counts too.
     pub(super) fn models(&self) -> anyhow::Result<()> {
         let queries = self.all();
         let one = Way { model: Model::Inter, workers: 1 };
-        let light = self.args.light * 1e6 / self.mean_us(&queries);
         for &workers in &self.workers {
-            let models = [
+            let mut models = vec![
                 Model::Inter,
                 Model::DocpUi { barrier: true },
                 Model::DocpPi { barrier: true },
                 Model::DocpUi { barrier: false },
                 Model::DocpPi { barrier: false },
-                self.fgqp(THROUGHPUT),
-                self.fgqp(LATENCY),
             ];
-            // All are compared with `inter`.
-            let wanted = |model: &Model| {
-                let (names, name) = (&self.args.models, ModelName::of(*model));
-                names.is_empty() || name == ModelName::Inter || names.contains(&name)
-            };
-            let models = models.into_iter().filter(wanted);
-            let mut ways: Vec<Way> = models.map(|model| Way { model, workers }).collect();
+            models.extend(self.fgqp_both(THROUGHPUT));
+            models.extend(self.fgqp_both(LATENCY));
+            let mut ways = self.ways(models, workers);
             if workers > 1 {
                 ways.insert(0, one);
             }
-            let mut wanted: Vec<(Way, f64)> = Vec::new();
-            for rate in [f64::INFINITY, light] {
-                wanted.extend(ways.iter().map(|&way| (way, rate)));
-            }
-            let points = self.points(&wanted, &queries)?;
-            let inter = Way { model: Model::Inter, workers };
-            for point in &points {
-                let at_once = point.rate.is_infinite();
-                let (Some(one), Some(inter)) =
-                    (find(&points, one, at_once), find(&points, inter, at_once))
-                else {
-                    continue;
-                };
-                let ratios = if at_once {
-                    json!({
-                        "throughput_over_inter_1": point.throughput() / one.throughput(),
-                        "throughput_over_inter": point.throughput() / inter.throughput(),
-                    })
-                } else {
-                    json!({
-                        "latency_gain_over_inter_1": one.mean_us() / point.mean_us(),
-                        "latency_gain_over_inter": inter.mean_us() / point.mean_us(),
-                    })
-                };
-                self.print("models", point, ratios)?;
+            self.compare("models", &ways, &queries)?;
+        }
+        Ok(())
+    }
+
+    /// By threshold, in the same two experiments: `delta-closed-loop` has the paper's figure 4c. In
+    /// `delta-light-load` hardly two queries are under way, so that the threshold can make little
+    /// difference.
+    pub(super) fn delta(&self) -> anyhow::Result<()> {
+        let workers = self.most_workers();
+        let mut models = vec![Model::Inter];
+        for delta in [5, 10, 20, 50, 75, 100, 150, 200] {
+            models.extend(self.fgqp_both(delta));
+        }
+        let mut ways = vec![Way { model: Model::Inter, workers: 1 }];
+        ways.extend(self.ways(models, workers));
+        self.compare("delta", &ways, &self.all())
+    }
+
+    /// Measures ways with all queries there, and at light load; compares each with `inter` on one
+    /// worker and on as many, which are among them.
+    fn compare(&self, figure: &str, ways: &[Way], queries: &[&Query]) -> anyhow::Result<()> {
+        let light = self.args.light * 1e6 / self.mean_us(queries);
+        let mut wanted: Vec<(Way, f64)> = Vec::new();
+        for rate in [f64::INFINITY, light] {
+            wanted.extend(ways.iter().map(|&way| (way, rate)));
+        }
+        let points = self.points(&wanted, queries)?;
+        let inter = |workers, at_once| find(&points, Way { model: Model::Inter, workers }, at_once);
+        for point in &points {
+            let at_once = point.rate.is_infinite();
+            let (Some(one), Some(all)) = (inter(1, at_once), inter(point.way.workers, at_once))
+            else {
+                continue;
+            };
+            if at_once {
+                let over = point.throughput() / all.throughput();
+                let ratios = json!({
+                    "throughput_over_inter_1": point.throughput() / one.throughput(),
+                    "throughput_over_inter": over,
+                    "throughput_degradation_percent": (1.0 - over) * 100.0,
+                    "processing_gain_over_inter_1": one.processing_us() / point.processing_us(),
+                });
+                self.print(&format!("{figure}-closed-loop"), point, ratios)?;
+            } else {
+                let ratios = json!({
+                    "latency_gain_over_inter_1": one.mean_us() / point.mean_us(),
+                    "latency_gain_over_inter": all.mean_us() / point.mean_us(),
+                });
+                self.print(&format!("{figure}-light-load"), point, ratios)?;
             }
         }
         Ok(())
     }
 
-    /// What each threshold costs in throughput and gains in latency, in two experiments.
-    ///
-    /// `delta-closed-loop` is the paper's figure 4c: all queries are there, the next one is taken when
-    /// the threshold allows it, and a query's latency is its processing time, from when it is taken to
-    /// its answer. `delta-light-load` is ours: queries arrive seldom, so that hardly two are under way
-    /// and the threshold can make little difference.
-    pub(super) fn delta(&self) -> anyhow::Result<()> {
-        let (queries, workers) = (self.all(), self.most_workers());
-        let one = Way { model: Model::Inter, workers: 1 };
-        let inter = Way { model: Model::Inter, workers };
-        let light = self.args.light * 1e6 / self.mean_us(&queries);
-        let mut ways = vec![one, inter];
-        ways.extend(
-            [5, 10, 20, 50, 75, 100, 150, 200].map(|n| Way { model: self.fgqp(n), workers }),
-        );
-        let mut wanted: Vec<(Way, f64)> = Vec::new();
-        for rate in [f64::INFINITY, light] {
-            wanted.extend(ways.iter().map(|&way| (way, rate)));
-        }
-        let points = self.points(&wanted, &queries)?;
-        for &way in &ways {
-            let [Some(all), Some(light), Some(of_all), Some(alone), Some(of_one)] = [
-                find(&points, way, true),
-                find(&points, way, false),
-                find(&points, inter, true),
-                find(&points, one, true),
-                find(&points, one, false),
-            ] else {
-                continue;
-            };
-            let degradation = (1.0 - all.throughput() / of_all.throughput()) * 100.0;
-            let gain = alone.processing_us() / all.processing_us();
-            let ratios = json!({
-                "throughput_degradation_percent": degradation,
-                "processing_gain_over_inter_1": gain,
-            });
-            self.print("delta-closed-loop", all, ratios)?;
-            let gain = of_one.mean_us() / light.mean_us();
-            self.print("delta-light-load", light, json!({ "latency_gain_over_inter_1": gain }))?;
-        }
-        Ok(())
+    /// The models that the figures by load and by length compare.
+    fn few(&self, workers: usize) -> Vec<Way> {
+        let mut models = vec![Model::Inter, Model::DocpUi { barrier: true }];
+        models.extend(self.fgqp_both(LATENCY));
+        self.ways(models, workers)
     }
 
     /// Latency from light load to past saturation.
@@ -133,9 +121,7 @@ impl Bench<'_> {
             let capacity = self.capacity(workers, queries)?;
             let mut wanted = Vec::new();
             for load in LOADS {
-                for model in [Model::Inter, Model::DocpUi { barrier: true }, self.fgqp(LATENCY)] {
-                    wanted.push((Way { model, workers }, load * capacity));
-                }
+                wanted.extend(self.few(workers).into_iter().map(|way| (way, load * capacity)));
             }
             for point in &self.points(&wanted, queries)? {
                 self.print(figure, point, json!({ "load": point.rate / capacity }))?;
@@ -161,9 +147,7 @@ impl Bench<'_> {
             let light = self.args.light * 1e6 / self.mean_us(&queries);
             let mut wanted = Vec::new();
             for rate in [f64::INFINITY, light] {
-                for model in [Model::Inter, Model::DocpUi { barrier: true }, self.fgqp(LATENCY)] {
-                    wanted.push((Way { model, workers }, rate));
-                }
+                wanted.extend(self.few(workers).into_iter().map(|way| (way, rate)));
             }
             for point in &self.points(&wanted, &queries)? {
                 let more = json!({ "length": length, "distinct_queries": queries.len() });
@@ -181,19 +165,21 @@ impl Bench<'_> {
     pub(super) fn skips(&self) -> anyhow::Result<()> {
         let (queries, workers) = (self.all(), self.most_workers());
         let light = self.args.light * 1e6 / self.mean_us(&queries);
-        let inter = Way { model: Model::Inter, workers };
-        let (mut ways, mut rows) = (vec![inter], Vec::new());
+        let (mut models, mut rows) = (vec![Model::Inter], Vec::new());
         let block_len = self.block_len();
-        for postings in [64, 128, 256, 512].into_iter().filter(|n| n % block_len == 0) {
-            let skip = postings / block_len;
-            let cutting = Cutting { skip, ..self.cutting() };
-            rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);
-            ways.push(Way { model: self.fgqp_cut(LATENCY, cutting), workers });
+        for postings in [512, 256, 128, 64].into_iter().filter(|n| n % block_len == 0) {
+            let cutting = Cutting { skip: postings / block_len, least_ns: 0.0 };
+            rows.push(Tasks::of(self, cutting)?);
+            models.push(self.fgqp_cut(LATENCY, Cutting { skip: cutting.skip, ..self.cutting() }));
+            models.push(self.fgqp_cut(LATENCY, cutting));
         }
+        models.dedup();
+        let longest = rows.first().context("skips have 512 postings at most")?;
         for row in &rows {
-            row.print()?;
+            row.print(longest)?;
         }
         self.cost_of_tasks()?;
+        let ways = self.ways(models, workers);
         let mut wanted = Vec::new();
         for rate in [f64::INFINITY, light] {
             wanted.extend(ways.iter().map(|&way| (way, rate)));
@@ -278,8 +264,9 @@ struct Tasks {
     tasks: u64,
     skips_a_list: f64,
     overlaps_a_list: f64,
-    seconds: f64,
-    seconds_of_queries: f64,
+    /// What finding the lists and cutting took, and what the same queries take whole.
+    creation_s: f64,
+    whole_s: f64,
 }
 
 impl Tasks {
@@ -294,46 +281,69 @@ impl Tasks {
             // What is cut is an AND query, so that is what its time is compared with.
             let wanted = query.wanted(&bench.args.ranking.wanted());
             let wanted = Wanted { mode: Mode::And, ..wanted };
-            let mut lap = lap();
-            searcher.search(&bench.snapshot, &wanted, &query.text)?;
-            let whole = lap();
             let plan = Arc::new(planner.plan(&bench.snapshot, wanted, &query.text)?);
-            let begun = searcher.begin(&plan, Stage::All, &cutting)?;
-            let seconds = lap();
-            let Begun::Cut(cut) = begun else { continue };
-            sums.queries += 1;
-            sums.tasks += cut.tasks() as u64;
-            sums.seconds += seconds;
-            sums.seconds_of_queries += whole;
-            let lists = plan.terms().len() as f64;
-            let skips_of = |blocks: u32| f64::from(blocks.div_ceil(cutting.skip as u32));
-            for task in 0..cut.tasks() {
-                let blocks = cut.blocks(task);
-                let skips: f64 = blocks.iter().map(|range| skips_of(range.end - range.start)).sum();
-                sums.skips_a_list += skips / lists;
-                if task > 0 && lists > 1.0 {
-                    let before = cut.blocks(task - 1);
-                    let shared =
-                        before.iter().zip(blocks).map(|(a, b)| a.end.saturating_sub(b.start));
-                    let shared: f64 = shared.map(skips_of).sum();
-                    sums.overlaps_a_list += shared / (lists - 1.0);
+            let (mut whole, mut creation, mut cut) = (f64::INFINITY, f64::INFINITY, None);
+            for _ in 0..bench.args.passes.get() {
+                let mut lap = lap();
+                searcher.answer(&plan)?;
+                whole = whole.min(lap());
+                let begun = searcher.begin(&plan, Stage::All, &cutting)?;
+                creation = creation.min(lap());
+                match begun {
+                    Begun::Cut(tasks) => cut = Some(tasks),
+                    Begun::Answered => break,
                 }
             }
+            let Some(cut) = cut else { continue };
+            sums.add(&cut, plan.terms().len());
+            sums.creation_s += creation;
+            sums.whole_s += whole;
         }
         Ok(sums)
     }
 
-    fn print(&self) -> anyhow::Result<()> {
+    /// Counts the tasks of a query of so many terms.
+    fn add(&mut self, cut: &Cut, terms: usize) {
+        let skip = self.skip as u32;
+        let skips_of = |blocks: u32| f64::from(blocks.div_ceil(skip));
+        self.queries += 1;
+        self.tasks += cut.tasks() as u64;
+        for task in 0..cut.tasks() {
+            let blocks = cut.blocks(task);
+            let skips: f64 = blocks.iter().map(|range| skips_of(range.end - range.start)).sum();
+            self.skips_a_list += skips / terms as f64;
+            if task > 0 && terms > 1 {
+                let before = cut.blocks(task - 1);
+                let shared = before.iter().zip(blocks).map(|(a, b)| a.end.saturating_sub(b.start));
+                let shared: f64 = shared.map(skips_of).sum();
+                self.overlaps_a_list += shared / (terms - 1) as f64;
+            }
+        }
+    }
+
+    fn tasks_a_query(&self) -> f64 {
+        self.tasks as f64 / (self.queries as f64).max(1.0)
+    }
+
+    fn creation_us(&self) -> f64 {
+        self.creation_s * 1e6 / (self.queries as f64).max(1.0)
+    }
+
+    /// Prints the row, as the paper does beside that of the longest skips.
+    fn print(&self, longest: &Tasks) -> anyhow::Result<()> {
         let tasks = (self.tasks as f64).max(1.0);
         let line = json!({
             "figure": "skips",
             "skip": self.skip * self.block_len,
             "queries": self.queries,
-            "tasks_a_query": self.tasks as f64 / (self.queries as f64).max(1.0),
+            "tasks_a_query": self.tasks_a_query(),
+            "tasks_over_those_of_longest": self.tasks_a_query() / longest.tasks_a_query(),
             "skips_a_list_and_task": self.skips_a_list / tasks,
             "overlaps_a_list_and_task": self.overlaps_a_list / tasks,
-            "creation_us_a_query": self.seconds * 1e6 / (self.queries as f64).max(1.0),
-            "creation_share": self.seconds / self.seconds_of_queries,
+            "creation_us_a_query": self.creation_us(),
+            "creation_over_that_of_longest": self.creation_us() / longest.creation_us(),
+            "whole_us_a_query": self.whole_s * 1e6 / (self.queries as f64).max(1.0),
+            "creation_share": self.creation_s / self.whole_s,
         });
         writeln!(std::io::stdout(), "{line}")?;
         say!("skips      {line}");

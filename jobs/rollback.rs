@@ -1,0 +1,41 @@
+//! `millrace rollback`.
+
+use crate::args::Common;
+use millrace::index::format::generation_number;
+use millrace::index::keep::rollback;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// Number or name of a kept generation (default: the latest before the live one).
+    #[arg(long, value_name = "GENERATION", value_parser = generation)]
+    to: Option<u32>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Reads `7` or `gen-000007`.
+fn generation(text: &str) -> Result<u32, String> {
+    let number = generation_number(text).or_else(|| text.parse().ok());
+    number.ok_or_else(|| format!("`{text}` is no generation; write 7 or gen-000007"))
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    let done = rollback(&args.index, args.to)?;
+    if !args.common.quiet {
+        let index = args.index.display();
+        say!("{index}: generation {} is live; generation {} is kept", done.to, done.from);
+    }
+    let totals = serde_json::json!({
+        "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+}
