@@ -145,9 +145,12 @@ fn a_run_of_nothing_can_be_read() {
     assert!(run.find(0, b"a").unwrap().is_none());
 }
 
-/// Terms with their postings, as (docid, tf), of which each comes at the second question.
+/// A term's trie collection, suffix and postings, as (docid, tf).
+type Term = (u16, Vec<u8>, Vec<(u32, u32)>);
+
+/// Terms of which each comes at the second question.
 struct Terms {
-    terms: Vec<(u16, Vec<u8>, Vec<(u32, u32)>)>,
+    terms: Vec<Term>,
     behind: usize,
     asked: bool,
 }
