@@ -93,7 +93,7 @@ fn build_and_publish(
     before: Option<&Path>,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
-    let built = build_generation(options, input, number, directory)?;
+    let built = build_generation(options, input, number, directory, None)?;
     let statistics = &built.manifest.statistics;
     guards::check(options, statistics.documents, &statistics.skipped, before)?;
     if let Some(accept) = options.accept.take() {

@@ -184,7 +184,7 @@ fn lead_locked(
     cluster.tell_others(&Begin { generation, keep: keep.clone() })?;
     let shard = ShardLock::acquire(&options.index, 0)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory)?;
+    let built = build_generation(options, input, generation, directory, None)?;
     let first = synced(&shard, &built)?;
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
@@ -221,7 +221,7 @@ fn follow(
     let Begin { generation, keep } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&options.index, cluster.process)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory)
+    let built = build_generation(options, input, generation, directory, None)
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
         // What cannot be removed now is removed by the next build.

@@ -3,6 +3,7 @@
 use crate::index::manifest::Statistics;
 use crate::rebuild::job_file::GuardKeys;
 use crate::rebuild::values::Share;
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// What a guard of the job file found.
@@ -66,19 +67,33 @@ pub(super) fn check(
     live: Option<u64>,
     statistics: &Statistics,
 ) -> Result<(), GuardError> {
-    let cut: u64 = CUT.iter().filter_map(|reason| statistics.skipped.get(*reason)).sum();
+    check_skipped(guard, statistics.documents, &statistics.skipped)?;
+    check_documents(guard, live.unwrap_or(0), statistics.documents)
+}
+
+/// Looks at what could not be read beside so many documents.
+pub(super) fn check_skipped(
+    guard: &GuardKeys,
+    documents: u64,
+    skipped: &BTreeMap<String, u64>,
+) -> Result<(), GuardError> {
+    let cut: u64 = CUT.iter().filter_map(|reason| skipped.get(*reason)).sum();
     if cut > 0 && !guard.allow_cut {
         return Err(GuardError::Cut { count: cut });
     }
-    let (found, asked) = (statistics.documents, guard.max_skipped);
-    let skipped: u64 = statistics.skipped.values().sum();
-    let records = found + skipped;
-    if skipped > asked.most_of(records) {
-        let reasons = statistics.skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
+    let (asked, count) = (guard.max_skipped, skipped.values().sum::<u64>());
+    let records = documents + count;
+    if count > asked.most_of(records) {
+        let reasons = skipped.iter().map(|(reason, count)| format!("{count} {reason}"));
         let reasons = reasons.collect::<Vec<_>>().join(", ");
-        return Err(GuardError::TooManySkipped { skipped, records, asked, reasons });
+        return Err(GuardError::TooManySkipped { skipped: count, records, asked, reasons });
     }
-    let (live, asked) = (live.unwrap_or(0), guard.min_documents);
+    Ok(())
+}
+
+/// Compares the documents that there would be with the `live` ones.
+pub(super) fn check_documents(guard: &GuardKeys, live: u64, found: u64) -> Result<(), GuardError> {
+    let asked = guard.min_documents;
     let least = asked.least_of(live);
     if found < least {
         return Err(GuardError::TooFew { found, least, live, asked });

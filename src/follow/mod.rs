@@ -2,13 +2,16 @@
 //! a [`Record`] out.
 //!
 //! ```text
-//! list the sources -> hash them -> compare with the live generation -> build -> guard -> publish
+//! list the sources -> hash them -> read what changed -> compare -> guard -> index what is new -> link the rest -> publish
 //! ```
 //!
-//! Files whose hashes are those of the live generation have not changed. If any has, or one came or went, or
-//! the settings are others, the index is built anew, and published if the guards let it. Whatever fails,
-//! the live generation stays.
+//! A file whose hash is that of the live generation is not read again. Of the others every document is
+//! read, and its name and content are compared with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::changes)). Only documents that are new or have changed are indexed;
+//! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
+//! settings are others, everything is built. Whatever fails, the live generation stays.
 
+mod add;
 mod error;
 mod guard;
 mod look;
@@ -19,14 +22,14 @@ pub use look::{How, Planned};
 
 use crate::build::{BuildOptions, BuildReport, Input, Notes, Prepared};
 use crate::dataflow::control::Control;
+use crate::index::error::IndexError;
 use crate::index::manifest::Manifest;
-use crate::index::publish::current;
+use crate::index::publish::{IndexLock, current};
 use crate::input::splits::Plan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
-use look::Looked;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
@@ -36,6 +39,9 @@ use std::time::Instant;
 
 /// The file that a rebuild locks while it runs, in the folder of the history.
 const LOCK: &str = "LOCK";
+
+/// Where a rebuild keeps what it needs for a while, in the same folder.
+const WORK: &str = "work";
 
 /// What is known of the sources' files, in the same folder.
 const FILES: &str = "files.json";
@@ -53,12 +59,13 @@ pub struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// Says what a rebuild would do now, and writes nothing.
+    /// Says what a rebuild would do now, and writes nothing but scratch files, elsewhere.
     ///
     /// # Errors
     /// What would make the rebuild fail before it builds.
     pub fn plan(&self) -> Result<Planned, FollowError> {
-        let looked = self.look(&mut Stages::default())?;
+        let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
+        let looked = self.look(work.path(), &mut Stages::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -76,10 +83,13 @@ impl Rebuild<'_> {
         let _lock = lock(&folder)?;
         let mut record = Record { started, attempt, ..Record::default() };
         let mut stages = Stages::default();
-        let result = self
-            .attempt(&mut record, &mut stages)
+        let work = folder.join(WORK);
+        let result = fresh(&work)
+            .and_then(|()| self.attempt(&work, &mut record, &mut stages))
             // A job that is told to end also fails elsewhere; that it was told is the reason.
             .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
         record.stages = stages.seconds;
         if let Err(error) = &result {
@@ -98,21 +108,49 @@ impl Rebuild<'_> {
         result.map(|()| record)
     }
 
-    fn attempt(&self, record: &mut Record, stages: &mut Stages) -> Result<(), FollowError> {
-        let looked = self.look(stages)?;
-        record.inputs = looked.planned.inputs;
+    fn attempt(
+        &self,
+        work: &Path,
+        record: &mut Record,
+        stages: &mut Stages,
+    ) -> Result<(), FollowError> {
+        let looked = self.look(work, stages)?;
+        let planned = &looked.planned;
+        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.skipped = planned.skipped.values().sum();
+        record.read_bytes = planned.read_bytes;
         looked.check(self.job)?;
-        let Looked { planned, plan, mut known, live, .. } = looked;
-        if planned.how == How::Nothing {
-            record.outcome = Outcome::Unchanged;
-            known.generation = live.as_ref().map_or(0, |live| live.generation);
-        } else {
-            let report = stages.time("build", || self.build(plan, live.as_ref()))?;
-            record.outcome = Outcome::Published;
-            record.read_bytes = report.read_bytes;
-            record.skipped = report.skipped.values().sum();
-            known.generation = report.generation;
-        }
+        let mut known = looked.known.clone();
+        known.generation = match planned.how {
+            How::Nothing => {
+                record.outcome = Outcome::Unchanged;
+                // A job that was killed behind its last step has left the generation before.
+                match IndexLock::acquire(&self.job.index) {
+                    Ok(lock) => lock.remove_debris()?,
+                    Err(IndexError::Locked { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                looked.live.as_ref().map_or(0, |live| live.manifest.generation)
+            }
+            How::Part => {
+                let manifest = stages.time("build", || add::add(self, &looked, work))?;
+                record.outcome = Outcome::Published;
+                record.incremental = true;
+                manifest.generation
+            }
+            How::Whole(_) => {
+                let live = looked.live.as_ref().map(|live| &live.manifest);
+                let report =
+                    stages.time("build", || self.build(looked.plan.only(|_| true), live))?;
+                record.outcome = Outcome::Published;
+                record.read_bytes = report.read_bytes;
+                record.skipped = report.skipped.values().sum();
+                if live.is_none() {
+                    record.documents.added = report.documents;
+                }
+                report.generation
+            }
+        };
         known.write(&self.job.index.join(FOLDER).join(FILES))?;
         Ok(())
     }
@@ -171,6 +209,16 @@ fn lock(folder: &Path) -> Result<File, FollowError> {
         Err(TryLockError::WouldBlock) => Err(FollowError::Busy { folder: folder.to_path_buf() }),
         Err(TryLockError::Error(source)) => Err(FollowError::folder(&path, source)),
     }
+}
+
+/// Makes an empty folder.
+fn fresh(folder: &Path) -> Result<(), FollowError> {
+    let error = |source| FollowError::folder(folder, source);
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(error(source)),
+        _ => {}
+    }
+    fs::create_dir(folder).map_err(error)
 }
 
 /// Seconds of each stage.
