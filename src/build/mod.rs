@@ -41,9 +41,10 @@ mod report;
 mod shard;
 
 pub use crate::input::memory::{Documents, OwnedDocument};
+pub use crate::rebuild::values::{Limit, NoLimit};
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
-pub use guards::{Guards, Limit, NoLimit};
+pub use guards::Guards;
 pub use note::Note;
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use part::{build_part, scan};

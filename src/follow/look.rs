@@ -1,8 +1,7 @@
 //! What is there now, and what of it has changed?
 
-use super::guard::{check_documents, check_skipped};
-use super::{FILES, FollowError, GuardError, Rebuild, Stages};
-use crate::build::{Input, scan};
+use super::{FILES, FollowError, Rebuild, Stages, guards};
+use crate::build::{BuildError, Input, scan};
 use crate::dataflow::changes::changes;
 use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
@@ -73,8 +72,6 @@ pub(super) struct Looked {
     pub(super) changes: Changes,
     /// The file with the places of the documents that were read.
     places: Option<PathBuf>,
-    /// A file of no bytes that was not there or had some.
-    emptied: Option<String>,
 }
 
 /// The part of the memory that sorting may take: one of so many.
@@ -95,7 +92,7 @@ impl Rebuild<'_> {
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
         let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
         let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
-        let Found { counts: inputs, touched, gone, emptied } = found;
+        let Found { counts: inputs, touched, gone } = found;
         let other = live.as_ref().map(|live| self.other_settings(&live.manifest)).transpose()?;
         let how = match (&live, other.flatten()) {
             (None, _) => How::Whole("there is no index"),
@@ -110,8 +107,8 @@ impl Rebuild<'_> {
         let (skipped, read_bytes) = Default::default();
         let planned = Planned { how, inputs, documents, skipped, read_bytes };
         let (changes, places) = Default::default();
-        let mut looked = Looked { planned, plan, touched, known, live, changes, places, emptied };
-        if how == How::Part && (looked.emptied.is_none() || self.job.guard.allow_empty) {
+        let mut looked = Looked { planned, plan, touched, known, live, changes, places };
+        if how == How::Part {
             let scanned = stages.time("read", || self.scan(&mut looked, work))?;
             stages.time("compare", || self.compare(&mut looked, gone, scanned, work))?;
         }
@@ -184,15 +181,19 @@ impl Rebuild<'_> {
 impl Looked {
     /// Compares with the guards that need no build.
     pub(super) fn check(&self, job: &JobFile) -> Result<(), FollowError> {
-        if let (Some(path), false) = (&self.emptied, job.guard.allow_empty) {
-            return Err(GuardError::Empty { path: path.clone() }.into());
+        let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
+        let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
+        let guards = guards(job);
+        if now == 0 && !guards.allow_empty {
+            return Err(BuildError::NoDocuments {
+                bytes: self.planned.read_bytes,
+                place: "the sources".into(),
+                skipped: self.planned.skipped.clone(),
+                first_skipped: Vec::new(),
+            }
+            .into());
         }
-        if let (How::Part, Some(live)) = (self.planned.how, &self.live) {
-            let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
-            check_skipped(&job.guard, now, &self.planned.skipped)?;
-            check_documents(&job.guard, before, now)?;
-        }
-        Ok(())
+        Ok(guards.check(now, &self.planned.skipped, || Ok(Some(before)))?)
     }
 
     /// The files that changed or are new.
@@ -276,8 +277,6 @@ struct Found {
     touched: Vec<bool>,
     /// Files of the live generation that are sources no more.
     gone: HashSet<String>,
-    /// A file that has no bytes, and had some or was not there.
-    emptied: Option<String>,
 }
 
 impl Found {
@@ -291,7 +290,7 @@ impl Found {
                 *known = None;
             }
         }
-        let (mut counts, mut emptied) = (InputCounts::default(), None);
+        let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
         for input in &plan.inputs {
             let path = input.path.as_ref().map(|path| path.display().to_string());
@@ -306,14 +305,11 @@ impl Found {
                 (false, None) => &mut counts.added,
             };
             *count += 1;
-            if !same && file.is_some_and(|file| file.bytes == 0) {
-                emptied.get_or_insert(path);
-            }
             touched.push(!same);
         }
         counts.removed = before.len() as u64;
         let gone = before.into_keys().map(str::to_string).collect();
-        Self { counts, touched, gone, emptied }
+        Self { counts, touched, gone }
     }
 }
 
