@@ -87,8 +87,9 @@ pub(crate) struct Args {
     spreading: Spreading,
     #[command(flatten)]
     place: Where,
-    /// trec: qid Q0 name rank score millrace; jsonl: an object a query; tsv: qid, rank, name, docid, score.
-    #[arg(long, default_value = "trec", value_parser = parse_form, value_name = "trec|jsonl|tsv")]
+    /// trec: qid Q0 name rank score millrace; jsonl: an object a query; tsv: qid, rank, name, docid, score;
+    /// binary: docids and scores alone (docs/query.md).
+    #[arg(long, default_value = "trec", value_parser = parse_form, value_name = "trec|jsonl|tsv|binary")]
     format: Form,
     /// Queries that are taken together at most (64 if left out, with a GPU 1024).
     #[arg(long, value_name = "N")]
@@ -188,7 +189,8 @@ fn parse_form(text: &str) -> Result<Form, String> {
         "trec" => Ok(Form::Trec),
         "jsonl" => Ok(Form::Jsonl),
         "tsv" => Ok(Form::Tsv),
-        _ => Err("give trec, jsonl, or tsv".into()),
+        "binary" => Ok(Form::Binary),
+        _ => Err("give trec, jsonl, tsv, or binary".into()),
     }
 }
 
@@ -427,6 +429,7 @@ fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Re
         "hits": hits,
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
+        "answering_s": report.answering.as_secs_f64(),
         "gpu": gpu.map(query_gpus::report),
     });
     let path = args.workers.common.report.as_deref();
