@@ -47,7 +47,7 @@ pub(super) fn build_generation(
 ) -> Result<Built, BuildError> {
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
-    let (build, placement) = dataflow_of(options, input, directory, wanted);
+    let (build, placement) = dataflow_of(options, input, directory, wanted)?;
     let watching = Watching::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
@@ -68,13 +68,16 @@ pub(super) fn build_generation(
 }
 
 /// What the dataflow of a build shares.
+///
+/// # Errors
+/// Those of placing.
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     mut input: Ready,
     directory: PathBuf,
     wanted: Option<Wanted>,
-) -> (Arc<Build>, Placement) {
-    let (owners, placement) = place(options, &mut input);
+) -> Result<(Arc<Build>, Placement), BuildError> {
+    let (owners, placement) = place(options, &mut input)?;
     let Ready { gpus, roles, budget, plan, .. } = input;
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
@@ -106,7 +109,7 @@ pub(super) fn dataflow_of(
         done: Default::default(),
         wanted,
     });
-    (build, placement)
+    Ok((build, placement))
 }
 
 /// Merges the runs and describes the generation. `resident` is what the process had when the build
