@@ -5,7 +5,7 @@ use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::query_gpus::{Devices, Where};
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
-use crate::{Usage, query_gpus, report, signals};
+use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
@@ -62,7 +62,7 @@ pub(crate) struct Ranking {
 
 /// A range of docids of the whole index.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Docids(Range<u32>);
+pub(crate) struct Docids(pub(crate) Range<u32>);
 
 fn parse_docids(text: &str) -> Result<Docids, String> {
     let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
@@ -87,9 +87,10 @@ pub(crate) struct Args {
     spreading: Spreading,
     #[command(flatten)]
     place: Where,
-    /// trec: qid Q0 name rank score tag; jsonl: an object a query; tsv: qid, rank, name, docid, score.
-    #[arg(long, default_value = "trec", value_name = "trec|jsonl|tsv")]
-    #[arg(value_parser = ["trec", "jsonl", "tsv"], hide_possible_values = true)]
+    /// trec: qid Q0 name rank score tag; jsonl: an object a query; tsv: qid, rank, name, docid, score;
+    /// binary: docids and scores alone (docs/query.md).
+    #[arg(long, default_value = "trec", value_name = "trec|jsonl|tsv|binary")]
+    #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
     format: String,
     /// Queries that are taken together at most (64 if left out, with a GPU 1024).
     #[arg(long, value_name = "N")]
@@ -181,7 +182,7 @@ fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     Algorithm::named(text).ok_or_else(|| format!("give {}", names()))
 }
 
-fn parse_idf(text: &str) -> Result<IdfKind, String> {
+pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     match text {
         "lucene" => Ok(IdfKind::Lucene),
         "robertson" => Ok(IdfKind::Robertson),
@@ -207,7 +208,7 @@ impl Ranking {
         Wanted { k, mode, algorithm }
     }
 
-    fn scoring(&self) -> anyhow::Result<Scoring> {
+    pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
         Ok(Scoring { bm25, idf: self.idf })
     }
@@ -247,7 +248,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;
             return refused.end();
         }
-        let (service, asker) = QueryService::new(snapshot, options);
+        let (service, asker) = QueryService::new(snapshot.clone(), options);
+        follow::follow(&args.ranking, args.workers.common.quiet, &snapshot, service.mover())?;
+        drop(snapshot);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(remark(queries))?;
@@ -309,6 +312,7 @@ fn run_on(
     if let Some(error) = failed {
         return Err(error);
     }
+    follow::stay(&args.ranking, quiet, &snapshot)?;
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(remark(queries))?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
@@ -336,6 +340,7 @@ impl Args {
         let form = match &*self.format {
             "jsonl" => Form::Jsonl,
             "tsv" => Form::Tsv,
+            "binary" => Form::Binary,
             _ => Form::Trec(self.tag),
         };
         let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
@@ -421,6 +426,7 @@ fn totals(
         "hits": hits,
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
+        "answering_s": report.answering.as_secs_f64(),
         "gpu": gpu.map(query_gpus::report),
         "measures": measures,
     });

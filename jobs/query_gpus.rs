@@ -107,7 +107,7 @@ impl Where {
             anyhow::ensure!(n <= devices.len(), "--gpus {n}: {} can be used", devices.len());
             devices.truncate(n);
         }
-        let fetchers = std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(2));
+        let fetchers = std::thread::available_parallelism().map_or(1, |n| n.get());
         let options = GpuOptions {
             memory: self.gpu_memory,
             k,
@@ -154,6 +154,7 @@ pub(crate) fn report(counts: &Counts) -> Value {
         "without_lists": of(&counts.without_lists),
         "unsuited": of(&counts.unsuited),
         "lost": of(&counts.lost),
+        "repeated": of(&counts.repeated),
         "overflown": of(&counts.overflown),
         "batches": of(&counts.batches),
         "list_bytes": of(&counts.list_bytes),

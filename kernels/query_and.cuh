@@ -93,6 +93,7 @@ __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, 
     for (u32 step = 16; step > 0; step /= 2) most += __shfl_xor_sync(ALL, most, step);
     if (lane == 0) {
         u32 threshold = __ldcg(&state.threshold);
+        if (threshold < record.floor) threshold = record.floor;
         shared.threshold = threshold;
         shared.live = !none && bin_of(record, most) >= threshold;
     }

@@ -68,7 +68,7 @@ struct Record {
     u32 hits;          // the first of its hits
     float per_unit;    // of AND: score to bin
     u32 bar;           // sums below are not looked at in a sample
-    u32 floor;         // nor are sums below this at any time
+    u32 floor;         // nor are sums (of AND: bins) below this at any time
 };
 
 // What is known of a query so far.

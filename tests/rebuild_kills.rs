@@ -10,7 +10,8 @@ const KILLS: usize = 8;
 #[test]
 fn a_rebuild_that_is_killed_leaves_a_whole_generation() {
     let kills = std::env::var("MILLRACE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
-    let place = Place::new("[guard]\nmin_documents = 0\n[merge]\nruns = 2\n");
+    let place =
+        Place::new("[guard]\nmin_documents = 0\n[keep]\ngenerations = 1\n[merge]\nruns = 2\n");
     place.once();
     let mut random = Random::new(17);
     let (mut live, mut published) = (40, 0);

@@ -22,6 +22,7 @@ mod gpu_queries;
 mod inspect;
 mod layers;
 mod library;
+mod memory;
 mod parallel;
 mod queries;
 mod query_lines;
@@ -30,10 +31,13 @@ mod rebuild_changes;
 mod rebuild_kills;
 mod records;
 mod streaming;
+mod swap;
 mod topics;
 mod wei11;
 
 // Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod campaign;
 #[cfg(debug_assertions)]
 mod crash;
 #[cfg(debug_assertions)]

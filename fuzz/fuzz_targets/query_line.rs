@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use millrace::index::generation::Generation;
 use millrace::query::lines::Query;
-use millrace::query::output::Form;
+use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
@@ -104,19 +104,19 @@ fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, wanted: &Wanted
 fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     let documents = snapshot.generation().documents();
     let written = |form: Form| {
-        let mut out = String::new();
+        let mut out = Vec::new();
         let name =
             |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
         form.write(query, hits, Duration::from_micros(5), name, &mut out);
         out
     };
     let json: serde_json::Value =
-        serde_json::from_str(&written(Form::Jsonl)).expect("an answer is JSON");
+        serde_json::from_slice(&written(Form::Jsonl)).expect("an answer is JSON");
     assert_eq!(json["qid"], query.qid);
     assert_eq!(json["query"], query.text);
     assert_eq!(json["hits"].as_array().map(Vec::len), Some(hits.len()));
-    for (form, separator, fields) in [(Form::Trec, ' ', 6), (Form::Tsv, '\t', 5)] {
-        let out = written(form);
+    for (form, separator, fields) in [(Form::Trec(Tag::default()), ' ', 6), (Form::Tsv, '\t', 5)] {
+        let out = String::from_utf8(written(form)).expect("lines are text");
         assert_eq!(out.lines().count(), hits.len());
         for (line, hit) in out.lines().zip(hits) {
             let found: Vec<&str> = line.split(separator).collect();

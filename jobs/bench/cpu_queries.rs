@@ -9,15 +9,19 @@
 //! pass counts. Stages are measured by doing them again: a search that decodes every block five times
 //! takes what decoding takes four times more than a search that decodes it once. What is left
 //! is called intersection: finding the documents, of OR adding them up, and keeping the best; what it
-//! takes to bring a list from memory to the caches for the first time is in it too.
+//! takes to bring a list from memory to the caches for the first time is in it too. That a stage may be
+//! done again costs every search a little, so that table 2 needs the feature `stages`.
 
 use super::all_queries;
+use crate::query::parse_idf;
 use millrace::index::generation::Generation;
-use millrace::query::cursor::Again;
+#[cfg(feature = "stages")]
+use millrace::query::again::Again;
 use millrace::query::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::score::bm25::IdfKind;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +41,9 @@ pub(super) struct Args {
     /// Counted passes over the queries; one before them is not counted.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
+    /// Weight of rare terms: robertson as in the papers, or lucene.
+    #[arg(long, default_value = "robertson", value_parser = parse_idf, value_name = "robertson|lucene")]
+    idf: IdfKind,
     /// Print an object for each row instead of tables.
     #[arg(long)]
     json: bool,
@@ -49,6 +56,7 @@ pub(super) struct Args {
 const TIMES: u8 = 4;
 
 /// The rows of table 2 of `ding09`, for the best ten.
+#[cfg(feature = "stages")]
 const STAGES: [(&str, Mode, Algorithm); 5] = [
     ("AND", Mode::And, Algorithm::Auto),
     ("OR", Mode::Or, Algorithm::Exhaustive),
@@ -81,16 +89,16 @@ struct Point {
 }
 
 impl Point {
-    fn new(
-        snapshot: &Arc<Snapshot>,
-        (mode, algorithm): (Mode, Algorithm),
-        k: usize,
-        again: Again,
-    ) -> Self {
-        let mut searcher = Searcher::new();
-        searcher.repeat(again);
+    fn new(snapshot: &Arc<Snapshot>, (mode, algorithm): (Mode, Algorithm), k: usize) -> Self {
         let (snapshot, wanted) = (snapshot.clone(), Wanted { k, mode, algorithm });
-        Self { snapshot, wanted, searcher, looks_up: false, micros: Vec::new() }
+        Self { snapshot, wanted, searcher: Searcher::new(), looks_up: false, micros: Vec::new() }
+    }
+
+    /// Does stages of the searches again.
+    #[cfg(feature = "stages")]
+    fn repeat(mut self, again: Again) -> Self {
+        self.searcher.repeat(again);
+        self
     }
 
     /// Goes through the queries once.
@@ -153,28 +161,22 @@ impl Stages {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    let snapshot = Snapshot::open(&args.index, false, Scoring::default())?;
+    let scoring = Scoring { idf: args.idf, ..Scoring::default() };
+    let snapshot = Snapshot::open(&args.index, false, scoring)?;
     let blocks = blocks_of(snapshot.generation(), &queries)?;
     let mut points = Vec::new();
     let mut add = |point: Point| {
         points.push(point);
         points.len() - 1
     };
-    let once = Again::default();
-    let mut looking_up = Point::new(&snapshot, (Mode::Or, Algorithm::Auto), 10, once);
+    let mut looking_up = Point::new(&snapshot, (Mode::Or, Algorithm::Auto), 10);
     looking_up.looks_up = true;
     let looking_up = add(looking_up);
-    let mut stages = Vec::new();
-    for (name, mode, algorithm) in STAGES {
-        let mut of = |again| add(Point::new(&snapshot, (mode, algorithm), 10, again));
-        let whole = of(once);
-        let decodes = of(Again { decode: TIMES, ..once });
-        stages.push(Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once }) });
-    }
+    let stages = stages(&snapshot, &mut add);
     let mut pruning = Vec::new();
     for (name, mode, algorithm) in PRUNING {
         for k in BEST {
-            pruning.push((name, k, add(Point::new(&snapshot, (mode, algorithm), k, once))));
+            pruning.push((name, k, add(Point::new(&snapshot, (mode, algorithm), k))));
         }
     }
     for pass in 0..=args.passes.get() {
@@ -187,15 +189,45 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         stages.iter().map(|row| (row.name, row.shares(&points, look_up))).collect();
     let classes = by_blocks(&blocks);
     let mut out = std::io::stdout().lock();
+    let manifest = snapshot.generation().manifest();
+    let setting = json!({
+        "table": "setting", "queries": queries.len(), "documents": manifest.statistics.documents,
+        "postings": manifest.statistics.postings, "codec": manifest.settings.codec,
+        "block": manifest.settings.block_size, "idf": format!("{:?}", args.idf).to_lowercase(),
+        "blocks_a_query": mean(&blocks.iter().map(|&n| n as f64).collect::<Vec<_>>()),
+    });
     if args.json {
+        writeln!(out, "{setting}")?;
         print_json(&mut out, &shares, &pruning, &classes, &points)?;
     } else {
-        writeln!(out, "{} queries\n", queries.len())?;
-        print_stages(&mut out, &shares)?;
+        writeln!(out, "{setting}\n")?;
+        if cfg!(feature = "stages") {
+            print_stages(&mut out, &shares)?;
+        } else {
+            writeln!(out, "ding09, table 2: needs a build with --features stages")?;
+        }
         print_best(&mut out, &pruning, &points)?;
         print_by_blocks(&mut out, &pruning, &classes, &points)?;
     }
     Ok(())
+}
+
+/// What the rows of table 2 are measured by.
+#[cfg(feature = "stages")]
+fn stages(snapshot: &Arc<Snapshot>, add: &mut impl FnMut(Point) -> usize) -> Vec<Stages> {
+    let row = |(name, mode, algorithm)| {
+        let mut of = |again| add(Point::new(snapshot, (mode, algorithm), 10).repeat(again));
+        let (whole, once) = (of(Again::default()), Again::default());
+        let decodes = of(Again { decode: TIMES, ..once });
+        Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once }) }
+    };
+    STAGES.into_iter().map(row).collect()
+}
+
+/// What does a stage again is not compiled in.
+#[cfg(not(feature = "stages"))]
+fn stages(_: &Arc<Snapshot>, _: &mut impl FnMut(Point) -> usize) -> Vec<Stages> {
+    Vec::new()
 }
 
 /// How many blocks the lists of each query have, the tails counted as blocks.

@@ -196,7 +196,7 @@ impl Bench<'_> {
             for (planned, answer) in part.iter().zip(slot.answers(&batch)) {
                 found.push(match answer {
                     Answered::Hits(hits) => hits,
-                    Answered::Overflown => {
+                    Answered::Overflown(_) => {
                         overflown += 1;
                         self.ordered(&mut ordered, planned, mode, k)?
                     }
@@ -324,7 +324,8 @@ impl Bench<'_> {
                     let batch = &batches[batch];
                     let answers = slot.answers(batch);
                     overflown +=
-                        answers.iter().filter(|a| **a == Answered::Overflown).count() as u64;
+                        answers.iter().filter(|a| matches!(a, Answered::Overflown(_))).count()
+                            as u64;
                     queries += batch.len() as u64;
                 }
                 slot.launch(self.device, &batches[next % batches.len()])?;
@@ -516,6 +517,6 @@ fn threads() -> usize {
 impl OnDevice {
     fn query(&self, planned: &Planned, mode: Mode, k: u32) -> BatchQuery {
         let terms = planned.terms.iter().map(|term| self.place(term)).collect();
-        BatchQuery { terms, k, mode, docids: 0..u32::MAX }
+        BatchQuery { terms, k, mode, docids: 0..u32::MAX, floors: [0; 2] }
     }
 }

@@ -1,12 +1,12 @@
 //! Why does a build fail?
 
-use super::guards::Limit;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
 use crate::gpu::discover::NotEnough;
 use crate::index::error::IndexError;
 use crate::input::splits::InputError;
 use crate::order::TooLittleMemory;
+use crate::rebuild::values::Limit;
 use crate::schedule::roles::RolesError;
 use std::collections::BTreeMap;
 use std::io;
@@ -44,6 +44,15 @@ pub enum BuildError {
         skipped: BTreeMap<String, u64>,
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
+    },
+    /// The rates that are kept of this machine cannot be read.
+    #[error("{}: the rates of this machine; measure them again, or remove the file", path.display())]
+    Rates {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
     },
     /// Folders hold what cannot be read, and the build is strict.
     #[error("{count} cannot be read; the first: {first}")]

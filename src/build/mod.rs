@@ -36,19 +36,22 @@ mod part;
 mod place;
 mod prepare;
 mod progress;
+mod rates;
 mod report;
 mod shard;
 
 pub use crate::input::memory::{Documents, OwnedDocument};
+pub use crate::rebuild::values::{Limit, NoLimit};
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
-pub use guards::{Guards, Limit, NoLimit};
+pub use guards::Guards;
 pub use note::Note;
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use part::{build_part, scan};
 pub use place::{Placed, Placement};
 pub use prepare::Prepared;
 pub use progress::Snapshot;
+pub use rates::{MeasuredRates, RatesFrom};
 pub use report::{BuildReport, IndexerReport, PhasesReport, SplitReport, TokensTaken, WholeReport};
 
 /// Builds an index, or replaces it by a new generation.

@@ -17,7 +17,7 @@
 
 use super::error::{BuildError, OptionsError};
 use super::generation::{Built, accept_duplicates, build_generation};
-use super::guards;
+use super::guards::documents_of;
 use super::names;
 use super::note::chain;
 use super::options::{BuildOptions, Peers};
@@ -191,7 +191,8 @@ fn lead_locked(
         std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
     require_documents(options, &all)?;
     let (documents, skipped) = summed(&all);
-    guards::check(options, documents, &skipped, before)?;
+    let before = || before.map(documents_of).transpose();
+    options.guards.check(documents, &skipped, before)?;
     let mut whole = ShardedManifest {
         format: VERSION,
         generation,

@@ -107,6 +107,7 @@ where
                     Pace::Busy if start.elapsed() > slice => return activator.activate(),
                     Pace::Busy => {}
                     Pace::Soon => return activator.activate(),
+                    Pace::Full => return,
                     Pace::Idle if answering.desk.sleep(worker) => {
                         asleep = true;
                         return;

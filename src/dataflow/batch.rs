@@ -16,7 +16,7 @@ use crate::query::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -43,28 +43,53 @@ pub(super) struct Numbered {
 /// Where the operator finds what was asked.
 pub(super) struct Inbox {
     received: Mutex<Option<Receiver<Received>>>,
-    waker: Arc<Mutex<Option<SyncActivator>>>,
+    bell: Arc<Bell>,
+}
+
+/// Wakes the operator that has found nothing: it is not woken for each query of many.
+#[derive(Default)]
+struct Bell {
+    waker: Mutex<Option<SyncActivator>>,
+    /// Whether the operator has looked and found nothing since it was woken.
+    waits: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        if let Some(waker) = &*lock(&self.waker) {
+            // It fails when the worker has ended, which needs no waking.
+            _ = waker.activate();
+        }
+    }
+
+    /// Behind something that was put into the channel.
+    fn ring_if_awaited(&self) {
+        if self.waits.swap(false, Ordering::SeqCst) {
+            self.ring();
+        }
+    }
 }
 
 /// Puts queries to a query job; the job ends when they are answered and this is dropped.
 pub struct Asker {
     sender: Option<SyncSender<Received>>,
-    waker: Arc<Mutex<Option<SyncActivator>>>,
+    bell: Arc<Bell>,
 }
 
 impl Asker {
     /// Makes one for a job in which so many queries may wait before [`ask`](Self::ask) does.
     pub(super) fn new(room: usize) -> (Self, Arc<Inbox>) {
         let (sender, receiver) = sync_channel(room);
-        let waker = Arc::new(Mutex::new(None));
-        let inbox = Inbox { received: Mutex::new(Some(receiver)), waker: waker.clone() };
-        (Self { sender: Some(sender), waker }, Arc::new(inbox))
+        let bell = Arc::<Bell>::default();
+        let inbox = Inbox { received: Mutex::new(Some(receiver)), bell: bell.clone() };
+        (Self { sender: Some(sender), bell }, Arc::new(inbox))
     }
 
     /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
     pub fn ask(&self, received: Received) -> bool {
         let sent = self.sender.as_ref().is_some_and(|sender| sender.send(received).is_ok());
-        self.wake();
+        fence(Ordering::SeqCst);
+        self.bell.ring_if_awaited();
         sent
     }
 
@@ -86,19 +111,12 @@ impl Asker {
         };
         std::thread::Builder::new().name("queries".into()).spawn(ask).map(drop)
     }
-
-    fn wake(&self) {
-        if let Some(waker) = &*lock(&self.waker) {
-            // It fails when the worker has ended, which needs no waking.
-            _ = waker.activate();
-        }
-    }
 }
 
 impl Drop for Asker {
     fn drop(&mut self) {
         self.sender = None;
-        self.wake();
+        self.bell.ring();
     }
 }
 
@@ -118,10 +136,10 @@ pub(super) fn batch<'scope>(
     source(scope, "Batch", move |capability, info| {
         let guard = Guard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
-        let mut open = None;
+        let (mut open, bell) = (None, inbox.bell.clone());
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
-            *lock(&inbox.waker) = Some(waker);
+            *lock(&inbox.bell.waker) = Some(waker);
             open = lock(&inbox.received).take().map(|queries| (capability, queries));
         }
         let mut batch: Vec<Result<Query, Refused>> = Vec::new();
@@ -147,6 +165,7 @@ pub(super) fn batch<'scope>(
             }
             let step = guard.work(|| {
                 let mut ended = failed.is_some();
+                let mut rings = false;
                 while batch.len() < context.batch && !ended {
                     match queries.try_recv() {
                         Ok(Ok(query)) => {
@@ -162,13 +181,22 @@ pub(super) fn batch<'scope>(
                             failed = Some(error.into());
                             ended = true;
                         }
-                        Err(TryRecvError::Empty) => break,
+                        Err(TryRecvError::Empty) if rings => break,
+                        Err(TryRecvError::Empty) => {
+                            // What came before the bell was set does not ring it: look again.
+                            bell.waits.store(true, Ordering::SeqCst);
+                            fence(Ordering::SeqCst);
+                            rings = true;
+                        }
                         Err(TryRecvError::Disconnected) => ended = true,
                     }
                 }
                 let waited = first_came.elapsed();
                 let full = batch.len() == context.batch;
                 if !batch.is_empty() && (full || ended || waited >= context.delay) {
+                    if batches == 0 {
+                        context.tally.answering();
+                    }
                     let snapshot = context.snapshot();
                     let mut session = output.session(&*cap);
                     for (place, query) in (0u32..).zip(batch.drain(..)) {

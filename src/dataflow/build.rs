@@ -7,8 +7,10 @@ use crate::dictionary::owners::Owners;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
+use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::splits::Plan;
+use crate::input::turns::Turns;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::rebuild::wanted::Wanted;
@@ -19,9 +21,9 @@ use std::sync::{Arc, Mutex};
 
 use super::decompress::Decompress;
 use super::documents::{DocumentsDone, write_documents};
-use super::encode::{CHUNK_BYTES, Encode};
+use super::encode::Encode;
 use super::flow::Flow;
-use super::flush::{Flush, RunDone};
+use super::flush::Flush;
 use super::index::Index;
 use super::index_tokens::{IndexTokens, IndexerWork};
 use super::parse::Parse;
@@ -85,6 +87,8 @@ pub struct Build {
     pub claims: Claims,
     /// What is under way.
     pub flow: Flow,
+    /// Room for long documents while they are parsed.
+    pub turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
     /// What of each owner is encoded.
@@ -104,6 +108,8 @@ pub struct Encoded {
     pub terms: AtomicU64,
     /// Their postings.
     pub postings: AtomicU64,
+    /// Bytes of the suffixes of those terms.
+    pub characters: AtomicU64,
 }
 
 /// Counters that grow while the job runs.
@@ -123,7 +129,7 @@ pub struct Progress {
 #[derive(Default)]
 pub struct Done {
     /// Runs in order.
-    pub runs: Vec<RunDone>,
+    pub runs: Vec<WrittenRun>,
     /// The documents' table.
     pub documents: Option<DocumentsDone>,
     /// The inputs that were read.

@@ -54,7 +54,7 @@ impl Sink {
     fn put(&mut self, answers: Vec<Answered>) -> io::Result<()> {
         for Answered { out, .. } in answers {
             match (&mut *self, out) {
-                (Self::Text(_, to), Out::Text(text)) => to.write_all(text.as_bytes())?,
+                (Self::Text(_, to), Out::Text(text)) => to.write_all(&text)?,
                 (Self::Values(take), Out::Value(answer)) => take(*answer),
                 // The layout is that of the sink.
                 (Self::Text(..), Out::Value(_)) | (Self::Values(_), Out::Text(_)) => {}
@@ -119,6 +119,7 @@ impl<'scope> Collect<'scope> for StreamVec<'scope, u64, Local<Answered>> {
                                 put => put.map_err(Cause::from)?,
                             }
                             context.tally.batches.fetch_add(1, Ordering::Relaxed);
+                            context.tally.answering();
                             Ok(())
                         });
                     }

@@ -1,6 +1,6 @@
 //! What do all operators of a query job know?
 
-use super::control::Control;
+use super::control::{Control, lock};
 use crate::query::lines::Refused;
 use crate::query::output::Form;
 use crate::query::shard::Shard;
@@ -8,7 +8,7 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The worker of a process that has its queries.
 pub(super) const FIRST: usize = 0;
@@ -66,6 +66,16 @@ pub(super) struct Tally {
     pub(super) hits: AtomicU64,
     /// Batches written.
     pub(super) batches: AtomicU64,
+    /// When the first query was taken, and when the last batch was written.
+    pub(super) answering: Mutex<Option<(Instant, Instant)>>,
+}
+
+impl Tally {
+    /// A query was taken, or a batch written.
+    pub(super) fn answering(&self) {
+        let now = Instant::now();
+        lock(&self.answering).get_or_insert((now, now)).1 = now;
+    }
 }
 
 impl Context {
@@ -88,7 +98,7 @@ impl Context {
 /// What answers become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// Lines of text.
+    /// As they are written.
     Text(Form),
     /// [`QueryAnswer`]s.
     Values,

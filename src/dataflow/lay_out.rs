@@ -37,8 +37,8 @@ pub(super) struct Answered {
 /// What goes out for a query.
 #[derive(Debug)]
 pub(super) enum Out {
-    /// Lines of output; none for a query without hits in some forms.
-    Text(String),
+    /// What is written; nothing for a query without hits in some forms.
+    Text(Vec<u8>),
     /// A value.
     Value(Box<Result<QueryAnswer, Refused>>),
 }
@@ -76,7 +76,7 @@ impl Context {
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), Layout::Text(form)) => {
-                let mut text = String::new();
+                let mut text = Vec::new();
                 form.write(&query, hits, took, name, &mut text);
                 Out::Text(text)
             }
@@ -104,7 +104,7 @@ impl Context {
         let out = match self.layout {
             Layout::Values => Out::Value(Box::new(Err(refused))),
             Layout::Text(form) => {
-                let mut text = String::new();
+                let mut text = Vec::new();
                 form.write_refused(&refused, &mut text);
                 Out::Text(text)
             }

@@ -25,7 +25,7 @@ pub use crate::query::top_k::NamedHit;
 use super::batch::Inbox;
 use super::collect::Writer;
 use super::context::{Context, Tally};
-use super::control::{self, Control, JobError, OperatorTime};
+use super::control::{self, Control, JobError, OperatorTime, lock};
 use super::desk::Desk;
 use super::query::{Wiring, assemble};
 use crate::cluster::hosts::Hosts;
@@ -90,6 +90,8 @@ pub struct QueryReport {
     pub batches: u64,
     /// From when the workers were started to when they ended.
     pub took: Duration,
+    /// From when the first batch was taken to when the last was written.
+    pub answering: Duration,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
 }
@@ -217,7 +219,8 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, hits, batches } = &context.tally;
+        let Tally { queries, refused, unknown, hits, batches, answering } = &context.tally;
+        let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
             workers,
@@ -227,6 +230,7 @@ impl QueryService {
             hits: load(hits),
             batches: load(batches),
             took: start.elapsed(),
+            answering,
             operators: control.operator_times(),
         })
     }

@@ -6,7 +6,7 @@
 //! where one of its documents came in another file before.
 
 use super::look::{Live, Looked};
-use super::{FollowError, Rebuild};
+use super::{FollowError, Rebuild, guards};
 use crate::build::{Input, build_part};
 use crate::index::documents::{Documents, Location};
 use crate::index::draft::{Description, Draft};
@@ -16,7 +16,7 @@ use crate::index::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::merge::{Recode, merge_index};
 use crate::index::publish::{IndexLock, current};
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
-use crate::rebuild::values::Share;
+use crate::rebuild::values::Limit;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -35,11 +35,10 @@ pub(super) fn add(
             storage::create_dir(&folder.join(RUNS))?;
             let mut options = rebuild.options()?;
             options.input = Input::Plan(plan);
-            options.accept = None;
             Some((build_part(options, wanted, folder.clone())?, folder))
         }
     };
-    let lock = IndexLock::acquire(&rebuild.job.index)?;
+    let lock = IndexLock::acquire(&rebuild.job.index)?.keeping(guards(rebuild.job).keep);
     lock.remove_debris()?;
     let before = current(&rebuild.job.index)?;
     if before.as_deref() != Some(&*live.path) {
@@ -113,9 +112,9 @@ fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowEr
 }
 
 /// Whether more than a share of a run is deleted.
-fn is_worn(run: &RunEntry, share: Share) -> bool {
+fn is_worn(run: &RunEntry, limit: Limit) -> bool {
     let deleted = run.deleted.map_or(0, |deleted| u64::from(deleted.documents));
-    deleted > share.most_of(u64::from(run.documents))
+    deleted > limit.most(u64::from(run.documents))
 }
 
 /// The live generation as its files are now.

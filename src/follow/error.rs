@@ -1,6 +1,5 @@
 //! Why does the live generation stay?
 
-use super::guard::GuardError;
 use crate::build::BuildError;
 use crate::dataflow::control::JobError;
 use crate::index::error::IndexError;
@@ -60,9 +59,6 @@ pub enum FollowError {
     /// The index is one of several processes.
     #[error("the index has shards; a rebuild works on indexes of one process")]
     Shards,
-    /// The guards of the job file.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
     /// The index cannot be read or written.
     #[error(transparent)]
     Index(#[from] IndexError),

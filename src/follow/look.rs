@@ -1,8 +1,7 @@
 //! What is there now, and what of it has changed?
 
-use super::guard::{check_documents, check_skipped};
-use super::{FILES, FollowError, GuardError, Rebuild, Stages};
-use crate::build::{Input, scan};
+use super::{FILES, FollowError, Rebuild, Stages, guards};
+use crate::build::{BuildError, Input, scan};
 use crate::dataflow::changes::changes;
 use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
@@ -11,6 +10,7 @@ use crate::index::manifest::{InputEntry, Manifest};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
 use crate::input::Compression;
+use crate::input::folder::Walk;
 use crate::input::splits::{Plan, Source};
 use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
@@ -73,8 +73,6 @@ pub(super) struct Looked {
     pub(super) changes: Changes,
     /// The file with the places of the documents that were read.
     places: Option<PathBuf>,
-    /// A file of no bytes that was not there or had some.
-    emptied: Option<String>,
 }
 
 /// The part of the memory that sorting may take: one of so many.
@@ -95,7 +93,7 @@ impl Rebuild<'_> {
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
         let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
         let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
-        let Found { counts: inputs, touched, gone, emptied } = found;
+        let Found { counts: inputs, touched, gone } = found;
         let other = live.as_ref().map(|live| self.other_settings(&live.manifest)).transpose()?;
         let how = match (&live, other.flatten()) {
             (None, _) => How::Whole("there is no index"),
@@ -110,8 +108,8 @@ impl Rebuild<'_> {
         let (skipped, read_bytes) = Default::default();
         let planned = Planned { how, inputs, documents, skipped, read_bytes };
         let (changes, places) = Default::default();
-        let mut looked = Looked { planned, plan, touched, known, live, changes, places, emptied };
-        if how == How::Part && (looked.emptied.is_none() || self.job.guard.allow_empty) {
+        let mut looked = Looked { planned, plan, touched, known, live, changes, places };
+        if how == How::Part {
             let scanned = stages.time("read", || self.scan(&mut looked, work))?;
             stages.time("compare", || self.compare(&mut looked, gone, scanned, work))?;
         }
@@ -123,7 +121,8 @@ impl Rebuild<'_> {
             Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
-        Ok(Plan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?)?)
+        let walk = Walk { index: Some(self.job.index.clone()) };
+        Ok(Plan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
     /// Why the live generation cannot be added to, if its settings are others.
@@ -184,15 +183,19 @@ impl Rebuild<'_> {
 impl Looked {
     /// Compares with the guards that need no build.
     pub(super) fn check(&self, job: &JobFile) -> Result<(), FollowError> {
-        if let (Some(path), false) = (&self.emptied, job.guard.allow_empty) {
-            return Err(GuardError::Empty { path: path.clone() }.into());
+        let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
+        let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
+        let guards = guards(job);
+        if now == 0 && !guards.allow_empty {
+            return Err(BuildError::NoDocuments {
+                bytes: self.planned.read_bytes,
+                place: "the sources".into(),
+                skipped: self.planned.skipped.clone(),
+                first_skipped: Vec::new(),
+            }
+            .into());
         }
-        if let (How::Part, Some(live)) = (self.planned.how, &self.live) {
-            let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
-            check_skipped(&job.guard, now, &self.planned.skipped)?;
-            check_documents(&job.guard, before, now)?;
-        }
-        Ok(())
+        Ok(guards.check(now, &self.planned.skipped, || Ok(Some(before)))?)
     }
 
     /// The files that changed or are new.
@@ -276,8 +279,6 @@ struct Found {
     touched: Vec<bool>,
     /// Files of the live generation that are sources no more.
     gone: HashSet<String>,
-    /// A file that has no bytes, and had some or was not there.
-    emptied: Option<String>,
 }
 
 impl Found {
@@ -291,7 +292,7 @@ impl Found {
                 *known = None;
             }
         }
-        let (mut counts, mut emptied) = (InputCounts::default(), None);
+        let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
         for input in &plan.inputs {
             let path = input.path.as_ref().map(|path| path.display().to_string());
@@ -306,14 +307,11 @@ impl Found {
                 (false, None) => &mut counts.added,
             };
             *count += 1;
-            if !same && file.is_some_and(|file| file.bytes == 0) {
-                emptied.get_or_insert(path);
-            }
             touched.push(!same);
         }
         counts.removed = before.len() as u64;
         let gone = before.into_keys().map(str::to_string).collect();
-        Self { counts, touched, gone, emptied }
+        Self { counts, touched, gone }
     }
 }
 

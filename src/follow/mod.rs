@@ -13,21 +13,19 @@
 
 mod add;
 mod error;
-mod guard;
 mod look;
 
 pub use error::FollowError;
-pub use guard::GuardError;
 pub use look::{How, Planned};
 
-use crate::build::{BuildOptions, BuildReport, Input, Notes, Prepared};
+use crate::build::{BuildOptions, BuildReport, Guards, Input, Notes, Prepared};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::manifest::Manifest;
 use crate::index::publish::{IndexLock, current};
 use crate::input::splits::Plan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
-use crate::rebuild::job_file::{BuildKeys, JobFile};
+use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
 use std::collections::BTreeMap;
@@ -139,13 +137,11 @@ impl Rebuild<'_> {
                 manifest.generation
             }
             How::Whole(_) => {
-                let live = looked.live.as_ref().map(|live| &live.manifest);
-                let report =
-                    stages.time("build", || self.build(looked.plan.only(|_| true), live))?;
+                let report = stages.time("build", || self.build(looked.plan.only(|_| true)))?;
                 record.outcome = Outcome::Published;
                 record.read_bytes = report.read_bytes;
                 record.skipped = report.skipped.values().sum();
-                if live.is_none() {
+                if looked.live.is_none() {
                     record.documents.added = report.documents;
                 }
                 report.generation
@@ -156,12 +152,9 @@ impl Rebuild<'_> {
     }
 
     /// Builds everything, and publishes it if the guards let it.
-    fn build(&self, plan: Plan, live: Option<&Manifest>) -> Result<BuildReport, FollowError> {
+    fn build(&self, plan: Plan) -> Result<BuildReport, FollowError> {
         let mut options = self.options()?;
         options.input = Input::Plan(plan);
-        let (guard, live) = (self.job.guard, live.map(|live| live.statistics.documents));
-        options.accept =
-            Some(Box::new(move |manifest| Ok(guard::check(&guard, live, &manifest.statistics)?)));
         Ok(Prepared::new(options)?.run()?)
     }
 
@@ -179,6 +172,7 @@ impl Rebuild<'_> {
         }
         options.merge = !keys.no_merge;
         options.strict = keys.strict;
+        options.guards = guards(self.job);
         options.gpus = keys.gpus;
         options.workers = self.workers();
         options.command = self.command.clone();
@@ -191,6 +185,15 @@ impl Rebuild<'_> {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.job.build.workers.unwrap_or_else(cores)
     }
+}
+
+/// The guards of a job file, as a build has them.
+fn guards(job: &JobFile) -> Guards {
+    let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
+    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    // The job file counts the live generation too.
+    let keep = job.keep_generations as usize - 1;
+    Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
 }
 
 /// Whether a rebuild of the index in the folder `index` is under way.

@@ -61,6 +61,8 @@ pub enum Pace {
     /// There is nothing to do now, but there may be soon: the worker looks again after its other
     /// work, without sleeping.
     Soon,
+    /// There is no room, and nothing to do until a colleague or a device wakes this worker.
+    Full,
     /// There is nothing to do until a query is submitted or a colleague wakes this worker.
     Idle,
 }

@@ -1,10 +1,20 @@
 //! How is the answer to a query written?
+//!
+//! Answers of a thousand hits come at millions of lines a second, so that lines are put together by hand.
+//! [`Form::Binary`] leaves names and decimals out: a record for each answer, of words of 32 bits with the
+//! least significant byte first.
+//!
+//! ```text
+//! +--------+-------------+------+------------------------------+-------------------+
+//! | "MRA1" | bytes of qid| hits | qid, zeros up to a whole word| hits: docid, score|
+//! +--------+-------------+------+------------------------------+-------------------+
+//! ```
 
 use super::lines::{Query, Refused};
 use super::top_k::Hit;
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::time::Duration;
 
 /// The name of a run, one word.
@@ -51,7 +61,12 @@ pub enum Form {
     Jsonl,
     /// qid, rank, name, docid, score, a line a hit.
     Tsv,
+    /// A record a query; see the [module](self).
+    Binary,
 }
+
+/// What a record of [`Form::Binary`] begins with.
+pub const BINARY_MARK: [u8; 4] = *b"MRA1";
 
 #[derive(Serialize)]
 struct JsonAnswer<'a> {
@@ -76,8 +91,32 @@ struct JsonHit<'a> {
 }
 
 /// White space, which separates the fields of a line, becomes `_`.
-fn one_word(text: &str, out: &mut String) {
-    out.extend(text.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }));
+fn one_word(text: &str, out: &mut Vec<u8>) {
+    // Most words are so, and are looked at many bytes at a time.
+    if text.bytes().fold(true, |is, byte| is & (byte > b' ') & (byte < 0x7f)) {
+        return out.extend_from_slice(text.as_bytes());
+    }
+    for c in text.chars() {
+        let c = if c.is_whitespace() || c.is_control() { '_' } else { c };
+        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+fn decimal(mut number: u32, out: &mut Vec<u8>) {
+    let (mut digits, mut at) = ([0; 10], 10);
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return out.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
+/// The shortest decimal that reads back as the same number.
+fn shortest(score: f32, out: &mut Vec<u8>) {
+    write!(out, "{score}").expect("a vector takes all");
 }
 
 impl Form {
@@ -89,7 +128,7 @@ impl Form {
         hits: &[Hit],
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
-        out: &mut String,
+        out: &mut Vec<u8>,
     ) {
         match self {
             Self::Jsonl => {
@@ -105,38 +144,118 @@ impl Form {
                     hits: hits.collect(),
                     us: took.as_nanos() as f64 / 1e3,
                 };
-                out.push_str(
-                    &serde_json::to_string(&answer).expect("strings and numbers are JSON"),
-                );
-                out.push('\n');
+                serde_json::to_writer(&mut *out, &answer).expect("strings and numbers are JSON");
+                out.push(b'\n');
             }
             Self::Trec(tag) => {
                 let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
-                    out.push_str(" Q0 ");
-                    one_word(&name(rank - 1), out);
-                    writeln!(out, " {rank} {} {tag}", hit.score).expect("a string takes all");
+                    out.extend_from_slice(b" Q0 ");
+                    one_word(&name(rank as usize - 1), out);
+                    out.push(b' ');
+                    decimal(rank, out);
+                    out.push(b' ');
+                    shortest(hit.score, out);
+                    out.push(b' ');
+                    out.extend_from_slice(tag.as_bytes());
+                    out.push(b'\n');
                 }
             }
             Self::Tsv => {
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
-                    write!(out, "\t{rank}\t").expect("a string takes all");
-                    one_word(&name(rank - 1), out);
-                    writeln!(out, "\t{}\t{}", hit.docid, hit.score).expect("a string takes all");
+                    out.push(b'\t');
+                    decimal(rank, out);
+                    out.push(b'\t');
+                    one_word(&name(rank as usize - 1), out);
+                    out.push(b'\t');
+                    decimal(hit.docid, out);
+                    out.push(b'\t');
+                    shortest(hit.score, out);
+                    out.push(b'\n');
+                }
+            }
+            Self::Binary => {
+                let qid = query.qid.as_bytes();
+                out.reserve(16 + qid.len() + 8 * hits.len());
+                out.extend_from_slice(&BINARY_MARK);
+                // A line of a query has less than a mebibyte, and an answer no more hits than documents.
+                out.extend_from_slice(&(qid.len() as u32).to_le_bytes());
+                out.extend_from_slice(&(hits.len() as u32).to_le_bytes());
+                out.extend_from_slice(qid);
+                out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
+                for hit in hits {
+                    out.extend_from_slice(&hit.docid.to_le_bytes());
+                    out.extend_from_slice(&hit.score.to_le_bytes());
                 }
             }
         }
     }
+
     /// Appends what there is to say in the place of the answer to a line that was refused: an object
-    /// with an `error`; nothing in the forms that have a line for each hit.
-    pub fn write_refused(self, refused: &Refused, out: &mut String) {
+    /// with an `error`; nothing in the other forms.
+    pub fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
         if self == Self::Jsonl {
             let (qid, error) = (refused.number.to_string(), refused.to_string());
             let answer = JsonRefused { qid, error };
-            out.push_str(&serde_json::to_string(&answer).expect("strings are JSON"));
-            out.push('\n');
+            serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
+            out.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn written(form: Form, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
+        let (query, mut out) = (Query::new(qid.to_string(), "x"), Vec::new());
+        form.write(&query, hits, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
+        out
+    }
+
+    #[test]
+    fn a_record_has_docids_and_scores_behind_the_qid() {
+        let hits = [Hit { docid: 7, score: 1.5 }, Hit { docid: 4_000_000_000, score: 0.1 }];
+        for (qid, padding) in [("", 0), ("a", 3), ("abcd", 0), ("Straße 1", 3)] {
+            let record = written(Form::Binary, qid, &hits, "never");
+            let word = |at: usize| u32::from_le_bytes(record[at..][..4].try_into().unwrap());
+            assert_eq!(record[..4], BINARY_MARK);
+            assert_eq!((word(4) as usize, word(8)), (qid.len(), 2));
+            assert_eq!(&record[12..][..qid.len()], qid.as_bytes());
+            let at = 12 + qid.len() + padding;
+            assert_eq!(record[12 + qid.len()..at], [0, 0, 0][..padding]);
+            assert_eq!([word(at), word(at + 8)], hits.map(|hit| hit.docid));
+            assert_eq!([word(at + 4), word(at + 12)], hits.map(|hit| hit.score.to_bits()));
+            assert_eq!(record.len(), at + 16);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_lines_are_those_of_plain_formatting(
+            (qid, name) in ("\\PC{1,9}|[a-z]{1,9}", "\\PC{0,12}|[a-z0-9 \t]{0,12}"),
+            hits in prop::collection::vec((any::<u32>(), 0..1u32 << 31), 0..4),
+        ) {
+            let hits: Vec<Hit> = hits
+                .into_iter()
+                .map(|(docid, score)| Hit { docid, score: f32::from_bits(score) })
+                .filter(|hit| hit.score.is_finite())
+                .collect();
+            let plain = |text: &str| -> String {
+                let plain = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
+                text.chars().map(plain).collect()
+            };
+            let (mut trec, mut tsv) = (String::new(), String::new());
+            for (Hit { docid, score }, rank) in hits.iter().zip(1..) {
+                let (qid, name) = (plain(&qid), plain(&name));
+                trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
+                tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
+            }
+            prop_assert_eq!(String::from_utf8(written(Form::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(Form::Tsv, &qid, &hits, &name)).unwrap(), tsv);
         }
     }
 }

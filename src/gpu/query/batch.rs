@@ -53,7 +53,12 @@ pub struct BatchQuery {
     pub mode: Mode,
     /// Of these docids.
     pub docids: Range<u32>,
+    /// What is known of its answer.
+    pub floors: Floors,
 }
+
+/// Bins of AND and sums of OR below which no document is among the best of a query: 0 if nothing is known.
+pub type Floors = [u32; 2];
 
 impl BatchQuery {
     /// Whether a device can answer such a query. Only the weights decide, and the number of terms.
@@ -73,8 +78,9 @@ impl BatchQuery {
 pub enum Answered {
     /// Its hits, best first.
     Hits(Vec<Hit>),
-    /// It had more candidates than room, and has to be asked again in another way.
-    Overflown,
+    /// It had more candidates than room. With these floors it has fewer; if they are those that it was asked
+    /// with, it has to be asked in another way.
+    Overflown(Floors),
 }
 
 /// Queries that are answered together.
@@ -182,6 +188,7 @@ impl Batch {
                     docids: query.docids.clone(),
                     capacity: room.capacity(query.k),
                     after: places[0].filter(|_| is_or).unwrap_or(NONE),
+                    floor: query.floors[usize::from(is_or)],
                 };
                 let made = record(&query.terms, &asked, &mut self.terms);
                 let (made, _) = made.expect("only queries that are possible are taken");
@@ -202,10 +209,16 @@ impl Batch {
 
     /// The answer to a query, from the states of all records and their hits.
     pub fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
-        let of = |place: u32| {
+        let of = |place: u32, is_or: bool| {
             let (record, state) = (&self.records[place as usize], states[place as usize]);
             match state.hits {
-                OVERFLOWN => Answered::Overflown,
+                OVERFLOWN => {
+                    let mut floors = self.queries[query].floors;
+                    let slack = if is_or { record.slack } else { 0 };
+                    let floor = &mut floors[usize::from(is_or)];
+                    *floor = state.threshold.saturating_sub(slack).max(*floor);
+                    Answered::Overflown(floors)
+                }
                 len => {
                     let keys = &hits[record.hits as usize..][..len.min(record.k) as usize];
                     Answered::Hits(keys.iter().map(|&key| hit_of(key)).collect())
@@ -213,11 +226,14 @@ impl Batch {
             }
         };
         match self.places[query] {
-            [Some(all), Some(any)] => match of(all) {
-                Answered::Hits(hits) if hits.len() < self.queries[query].k as usize => of(any),
+            [Some(all), Some(any)] => match of(all, false) {
+                Answered::Hits(hits) if hits.len() < self.queries[query].k as usize => {
+                    of(any, true)
+                }
                 answered => answered,
             },
-            [Some(place), None] | [None, Some(place)] => of(place),
+            [Some(place), None] => of(place, false),
+            [None, Some(place)] => of(place, true),
             [None, None] => Answered::Hits(Vec::new()),
         }
     }

@@ -256,7 +256,8 @@ impl QueryEngine for GpuEngine {
         self.cpu.take(&mut self.ready);
         Ok(match pace {
             Pace::Idle if !self.back.is_empty() => Pace::Busy,
-            Pace::Idle if self.room() == 0 => Pace::Soon,
+            // The device wakes this worker when it has answered some.
+            Pace::Idle if self.room() == 0 => Pace::Full,
             pace => pace,
         })
     }

@@ -74,7 +74,7 @@ pub struct QueryRecord {
     pub per_unit: f32,
     /// Sums below this are not looked at in a sample.
     pub bar: u32,
-    /// Nor are sums below this at any time.
+    /// Nor are sums, or bins, below this at any time.
     pub floor: u32,
 }
 
@@ -175,6 +175,8 @@ pub struct Asked {
     pub capacity: u32,
     /// See [`QueryRecord::after`].
     pub after: u32,
+    /// See [`QueryRecord::floor`].
+    pub floor: u32,
 }
 
 /// Appends the terms of a query to `terms` and returns its record, without the places of its keys and
@@ -209,6 +211,7 @@ pub fn record(
         after: asked.after,
         per_unit: (255.0 / total) as f32,
         bar: (1 << scale.bits) / 8,
+        floor: asked.floor,
         ..QueryRecord::zeroed()
     };
     Some((record, scale))

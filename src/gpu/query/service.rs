@@ -2,7 +2,7 @@
 //! queries from all workers, waits for their lists, makes batches, and sends answers back. A query that the
 //! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
 
-use super::batch::{Answered, Batch, BatchQuery, Room};
+use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::device::{QueryDevice, Slot};
 use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
@@ -45,7 +45,9 @@ pub struct Counts {
     pub unsuited: AtomicU64,
     /// Queries that went back since their device was lost.
     pub lost: AtomicU64,
-    /// Queries that were answered a second time, in the ordered kernels.
+    /// Queries that were answered a second time, since a better threshold was known then.
+    pub repeated: AtomicU64,
+    /// Queries that were answered at last in the ordered kernels.
     pub overflown: AtomicU64,
     /// Batches.
     pub batches: AtomicU64,
@@ -69,6 +71,7 @@ struct Open {
     job: Job,
     keys: Vec<Key>,
     missing: usize,
+    floors: Floors,
 }
 
 /// What takes answers to their worker, and wakes it.
@@ -254,7 +257,7 @@ impl Driver {
             keys.push(key);
         }
         drop(residency);
-        let open = Open { job, keys, missing: missing.len() };
+        let open = Open { job, keys, missing: missing.len(), floors: [0; 2] };
         if missing.is_empty() {
             return self.is_ready(open);
         }
@@ -320,10 +323,15 @@ impl Driver {
             any = true;
             let answers = slot.answers(batch);
             let open = std::mem::take(open);
-            for (open, answer) in open.into_iter().zip(answers) {
+            for (mut open, answer) in open.into_iter().zip(answers) {
                 match answer {
                     Answered::Hits(hits) => self.hits(open, hits),
-                    Answered::Overflown => {
+                    Answered::Overflown(floors) if floors != open.floors => {
+                        open.floors = floors;
+                        self.counts.repeated.fetch_add(1, Ordering::Relaxed);
+                        self.is_ready(open);
+                    }
+                    Answered::Overflown(_) => {
                         self.counts.overflown.fetch_add(1, Ordering::Relaxed);
                         self.overflown.push_back(open);
                     }
@@ -442,7 +450,7 @@ impl Driver {
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
         let docids: Range<u32> = self.snapshot.docids_of_share(0, 1);
-        BatchQuery { terms, k: plan.wanted().k as u32, mode, docids }
+        BatchQuery { terms, k: plan.wanted().k as u32, mode, docids, floors: open.floors }
     }
 
     fn send_replies(&mut self) {
