@@ -5,7 +5,7 @@ use crate::emulation::{Arg, Buffer, Emulator, Launch};
 use crate::gpu::found;
 use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
-use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, INPUT_HEAD_BYTES, Room};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
@@ -134,18 +134,23 @@ impl<'a> Device<'a> {
         let zeroed = Zeroed::new(batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
+        let room_for_all = size_of_val(&batch.terms[..]) + size_of_val(&batch.records[..]);
+        let mut input = vec![0; INPUT_HEAD_BYTES + room_for_all];
+        batch.write(&mut input);
         let keys = batch.records.iter().map(|record| record.capacity as usize).sum::<usize>();
         let arrays = [
             (Array::Arena, upload(&collection.arena)),
-            (Array::Terms, upload(bytemuck::cast_slice(&batch.terms))),
-            (Array::Records, upload(bytemuck::cast_slice(&batch.records))),
+            (Array::Input, upload(&input)),
+            (Array::Terms, alloc(size_of_val(&batch.terms[..]))),
+            (Array::Records, alloc(size_of_val(&batch.records[..]))),
+            (Array::Answers, alloc(size_of::<QueryState>() * batch.records.len())),
             (Array::Norms, upload(bytemuck::cast_slice(&collection.norms))),
             (Array::Keys, alloc(8 * keys)),
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
             (Array::Scores, alloc(4 * collection.norms.len())),
         ];
-        let memory = emulator.upload(&vec![0; zeroed.bytes()]).unwrap();
+        let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
     }
 
@@ -173,9 +178,8 @@ impl<'a> Device<'a> {
         }
     }
 
-    fn states(&self, records: usize) -> Vec<QueryState> {
-        let bytes = self.memory.download().unwrap();
-        values(&bytes[..records * size_of::<QueryState>()])
+    fn answers(&self) -> Vec<QueryState> {
+        values(&self.arrays[&Array::Answers].download().unwrap())
     }
 
     fn hits(&self) -> Vec<u64> {
@@ -278,7 +282,7 @@ fn run(
     let mut device = Device::new(emulator, collection, &batch, room);
     device.seed = seed;
     device.run(&machine().batch(collection.windows, batch.groups));
-    let (states, hits) = (device.states(batch.records.len()), device.hits());
+    let (states, hits) = (device.answers(), device.hits());
     (0..queries.len()).map(|number| batch.answer(number, &states, &hits)).collect()
 }
 
@@ -297,7 +301,7 @@ fn ordered(
         let mut device = Device::new(emulator, collection, &batch, &room);
         device.seed = seed;
         device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
-        let state = device.states(1)[0];
+        let state = device.answers()[0];
         assert_ne!(state.hits, OVERFLOWN);
         device.hits()[..state.hits as usize].iter().map(|&key| hit_of(key)).collect::<Vec<_>>()
     };

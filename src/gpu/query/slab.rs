@@ -3,7 +3,8 @@
 
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError};
-use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
+use cudarc::driver::{CudaContext, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Drop for Slab {
     }
 }
 
-/// Host memory that the device copies from and to beside everything else.
+/// Memory of the host that kernels read and write.
 pub(super) struct Staging {
     context: Arc<CudaContext>,
     at: *mut c_void,
@@ -118,7 +119,7 @@ impl Staging {
         let bytes = bytes.max(16);
         let taken = context.bind_to_thread().and_then(|()| {
             // SAFETY: the context is bound; the memory is freed once, below.
-            unsafe { result::malloc_host(bytes, 0) }
+            unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_DEVICEMAP) }
         });
         let at = taken.map_err(|source| GpuError::Memory {
             device: device.info().to_string(),
@@ -133,59 +134,30 @@ impl Staging {
     }
 
     /// # Safety
-    /// No copy that writes to it is under way.
+    /// No kernel that writes to it is under way.
     pub(super) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: all bytes were written once, and the caller answers for copies.
+        // SAFETY: all bytes were written once, and the caller answers for kernels.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
     }
 
     /// # Safety
-    /// No copy from or to it is under way.
+    /// No kernel that reads or writes it is under way.
     pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Enqueues a copy of its first bytes.
-    ///
-    /// # Safety
-    /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
-    pub(super) unsafe fn copy_up(
-        &self,
-        len: usize,
-        to: u64,
-        stream: &CudaStream,
-    ) -> Result<(), DriverError> {
-        // SAFETY: the caller answers for it.
-        unsafe { result::memcpy_htod_async(to, &self.bytes()[..len], stream.cu_stream()) }
-    }
-
-    /// Enqueues a copy to its bytes from `at` on.
-    ///
-    /// # Safety
-    /// As [`copy_up`](Self::copy_up).
-    pub(super) unsafe fn copy_down(
-        &mut self,
-        from: u64,
-        at: usize,
-        len: usize,
-        stream: &CudaStream,
-    ) -> Result<(), DriverError> {
-        if len == 0 {
-            return Ok(());
-        }
-        // SAFETY: the caller answers for it.
-        unsafe {
-            let to = &mut self.bytes_mut()[at..at + len];
-            result::memcpy_dtoh_async(to, from, stream.cu_stream())
-        }
+    /// Where kernels find it.
+    pub(super) fn address(&self) -> u64 {
+        // Devices and the host share one space of addresses, in which pinned memory has one for all.
+        self.at as u64
     }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
         let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
-        // SAFETY: no copy is under way any more, or the device is lost anyway.
+        // SAFETY: no kernel runs any more, or the device is lost anyway.
         let freed = unsafe { result::free_host(self.at) };
         self.context.record_err(done.and(freed));
     }
