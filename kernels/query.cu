@@ -17,7 +17,7 @@
 //
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and bins
 // [records * 256], zero in the beginning, keys [candidates of all records], answers [records] and hits [hits of
-// all records], which lie in the memory of the host as input does; norms [documents]; work [1], zero: items
+// all records], which may lie in the memory of the host as input may; norms [documents]; work [1], zero: items
 // that were taken. Exact results do not depend on the geometry.
 
 // `input` is four words, the first two of which say of how many units of 16 bytes records and terms are, then

@@ -5,7 +5,7 @@ use crate::emulation::{Arg, Buffer, Emulator, Launch};
 use crate::gpu::found;
 use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
-use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, INPUT_HEAD_BYTES, Room};
+use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
@@ -134,8 +134,7 @@ impl<'a> Device<'a> {
         let zeroed = Zeroed::new(batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
-        let room_for_all = size_of_val(&batch.terms[..]) + size_of_val(&batch.records[..]);
-        let mut input = vec![0; INPUT_HEAD_BYTES + room_for_all];
+        let mut input = vec![0; batch.input_bytes()];
         batch.write(&mut input);
         let keys = batch.records.iter().map(|record| record.capacity as usize).sum::<usize>();
         let arrays = [

@@ -84,7 +84,7 @@ pub enum Answered {
 }
 
 /// Bytes before the records of what a batch writes for its kernels.
-pub const INPUT_HEAD_BYTES: usize = 16;
+pub(super) const INPUT_HEAD_BYTES: usize = 16;
 
 /// Queries that are answered together.
 #[derive(Debug, Default)]
@@ -210,10 +210,15 @@ impl Batch {
         self.hits = u64::from(hits);
     }
 
+    /// Bytes that [`write`](Self::write) writes.
+    pub fn input_bytes(&self) -> usize {
+        INPUT_HEAD_BYTES + size_of_val(&self.records[..]) + size_of_val(&self.terms[..])
+    }
+
     /// What `query_begin` reads, from the first byte of `to` on.
     ///
     /// # Panics
-    /// If there is no room for [`INPUT_HEAD_BYTES`] and all records.
+    /// If there is no room for [`input_bytes`](Self::input_bytes).
     pub fn write(&self, to: &mut [u8]) {
         let records: &[u8] = bytemuck::cast_slice(&self.records);
         let terms: &[u8] = bytemuck::cast_slice(&self.terms);

@@ -1,9 +1,8 @@
 //! How does a device take batches and give results, several at a time, without the host in between?
 //!
 //! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what one batch
-//! needs: a stream of its own, memory on the device, and pinned memory of the host, in which kernels read the
-//! batch and write its results. All steps of a batch are enqueued at once, those of few queries as a graph
-//! that was made before; an event says when the results are there.
+//! needs: a stream of its own, memory on the device, and pinned memory for the batch and its results. All
+//! steps of a batch are enqueued at once; an event says when the results are there.
 
 use super::Tuning;
 use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
@@ -52,6 +51,7 @@ pub struct QueryDevice {
     windows: Windows,
     norms: Slab,
     arena: Arc<Slab>,
+    graphs: bool,
 }
 
 /// How many bytes of a device's memory the lists may take if nobody says, of what is free, in percent.
@@ -107,7 +107,13 @@ impl QueryDevice {
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
         let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
-        Ok(Self { device, functions, machine, windows, norms: on_device, arena })
+        Ok(Self { device, functions, machine, windows, norms: on_device, arena, graphs: false })
+    }
+
+    /// Launches batches of few queries as graphs, whose kernels read and write the memory of the host: fewer
+    /// calls and no copies. Off at first, since no device has run it yet.
+    pub fn with_graphs(self, graphs: bool) -> Self {
+        Self { graphs, ..self }
     }
 
     /// The device.
@@ -171,6 +177,8 @@ pub struct Slot {
     began: CudaEvent,
     done: CudaEvent,
     busy: bool,
+    /// Whether the kernels of the last batch worked on the memory of the host.
+    mapped: bool,
     /// Scores of all documents, for the ordered kernels.
     scores: Option<Slab>,
     hits: u64,
@@ -200,6 +208,8 @@ struct Parts {
     zeroed: u64,
     keys: u64,
     sorted: u64,
+    input: u64,
+    output: u64,
     all: u64,
 }
 
@@ -216,8 +226,26 @@ impl Parts {
         let zeroed = part(Zeroed::new(room.records).bytes() as u64);
         let keys = part(8 * room.keys);
         let sorted = part(8 * room.sorted);
-        Self { terms, records, zeroed, keys, sorted, all: at }
+        let input = part(input_bytes(room) as u64);
+        let output = part(output_bytes(room) as u64);
+        Self { terms, records, zeroed, keys, sorted, input, output, all: at }
     }
+}
+
+/// Bytes that a batch writes for its kernels, at most.
+fn input_bytes(room: &Room) -> usize {
+    let records = room.records * size_of::<QueryRecord>();
+    INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>()
+}
+
+/// Bytes of all states and hits.
+fn output_bytes(room: &Room) -> usize {
+    hits_at(room) + 8 * room.hits as usize
+}
+
+/// Where hits begin behind the states.
+fn hits_at(room: &Room) -> usize {
+    room.records * size_of::<QueryState>()
 }
 
 impl Slot {
@@ -238,18 +266,16 @@ impl Slot {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
         };
-        let output = room.records * size_of::<QueryState>() + 8 * room.hits as usize;
-        let records = room.records * size_of::<QueryRecord>();
-        let input = INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>();
         Ok(Self {
             memory: Slab::new(on, "batches of queries", parts.all)?,
-            input: Staging::new(on, "queries", input)?,
-            output: Staging::new(on, "hits", output)?,
+            input: Staging::new(on, "queries", input_bytes(&room))?,
+            output: Staging::new(on, "hits", output_bytes(&room))?,
             stream,
             graphs: HashMap::new(),
             began: event()?,
             done: event()?,
             busy: false,
+            mapped: false,
             scores,
             hits: 0,
             records: 0,
@@ -276,11 +302,11 @@ impl Slot {
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
     pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
-        if batch.groups.len() > MOST_GRAPHED {
+        if !device.graphs || batch.groups.len() > MOST_GRAPHED {
             let steps = device.machine.batch(device.windows, batch.groups);
             return self.run(device, batch, &steps);
         }
-        self.begin(device, batch)?;
+        self.begin(device, batch, true)?;
         if !self.graphs.contains_key(&batch.groups) {
             let steps = device.machine.batch(device.windows, batch.groups);
             let graph = self.capture(device, &steps)?;
@@ -331,17 +357,29 @@ impl Slot {
         batch: &Batch,
         steps: &[Step],
     ) -> Result<(), GpuError> {
-        self.begin(device, batch)?;
+        self.begin(device, batch, false)?;
+        let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
+        let call = |e| device.device.call("copy queries to the device", e);
+        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before it goes.
+        unsafe { self.input.copy_up(len, self.memory.part(parts.input, len as u64), &self.stream) }
+            .map_err(call)?;
         for step in steps {
             self.launch_step(device, step)?;
         }
-        self.done
-            .record(&self.stream)
-            .map_err(|e| device.device.call("record an event behind kernels", e))
+        let states = self.records * size_of::<QueryState>();
+        let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
+        let call = |e| device.device.call("copy hits from the device", e);
+        for (at, len) in [(0, states), (hits_at, hits)] {
+            let from = self.memory.part(parts.output + at as u64, len as u64);
+            // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while the slot
+            // is busy.
+            unsafe { self.output.copy_down(from, at, len, &self.stream) }.map_err(call)?;
+        }
+        self.done.record(&self.stream).map_err(call)
     }
 
-    /// Writes a batch where its kernels read it.
-    fn begin(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+    /// Writes a batch where its kernels read it, or where it is copied from.
+    fn begin(&mut self, device: &QueryDevice, batch: &Batch, mapped: bool) -> Result<(), GpuError> {
         assert!(!self.busy, "a slot has one batch at a time");
         assert!(
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
@@ -353,6 +391,7 @@ impl Slot {
         // SAFETY: the slot is not busy, so no kernel reads it.
         batch.write(unsafe { self.input.bytes_mut() });
         self.busy = true;
+        self.mapped = mapped;
         self.records = batch.records.len();
         self.hits = batch.hits;
         self.began.record(&self.stream).map_err(call)
@@ -370,9 +409,16 @@ impl Slot {
             (Array::Records, _) => self.memory.address() + parts.records,
             (Array::Keys, _) => self.memory.address() + parts.keys,
             (Array::Sorted, _) => self.memory.address() + parts.sorted,
-            (Array::Input, _) => self.input.address(),
-            (Array::Answers, _) => self.output.address(),
-            (_, _) => self.output.address() + (self.room.records * size_of::<QueryState>()) as u64,
+            (Array::Input, _) if self.mapped => self.input.address(),
+            (Array::Input, _) => self.memory.address() + parts.input,
+            (array, _) => {
+                let output = match self.mapped {
+                    true => self.output.address(),
+                    false => self.memory.address() + parts.output,
+                };
+                let at = if array == Array::Answers { 0 } else { hits_at(&self.room) };
+                output + at as u64
+            }
         };
         // Numbers of four bytes, and addresses of eight.
         let values: Vec<(u64, u32)> = step
@@ -445,7 +491,7 @@ impl Slot {
         let output = unsafe { self.output.bytes() };
         let states: &[QueryState] =
             bytemuck::cast_slice(&output[..self.records * size_of::<QueryState>()]);
-        let after = self.room.records * size_of::<QueryState>();
+        let after = hits_at(&self.room);
         let hits: &[u64] = bytemuck::cast_slice(&output[after..after + 8 * self.hits as usize]);
         (0..batch.len()).map(|query| batch.answer(query, states, hits)).collect()
     }

@@ -3,6 +3,7 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
+use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace};
 use crate::gpu::device::Device;
 use crate::gpu::discover::DeviceInfo;
@@ -32,6 +33,8 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
+    /// Whether batches of few queries are launched as graphs.
+    pub graphs: bool,
     /// How long a batch that is not full waits for more queries while others are in flight.
     pub patience: Duration,
 }
@@ -45,6 +48,7 @@ impl Default for GpuOptions {
             memory: None,
             k: 10,
             fetchers: 4,
+            graphs: false,
             patience: Duration::from_micros(300),
         }
     }
@@ -75,6 +79,7 @@ impl Drop for DeviceThread {
 /// Makes the engines of the workers of a process, which share its devices.
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
+    snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
     counts: Arc<Counts>,
     room: usize,
@@ -118,7 +123,8 @@ impl GpuEngines {
         let room = 2 * options.batch * (options.slots + 1) * devices.len();
         let room = (room / wakers.workers().max(1)).max(64);
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
-        Ok(Self { devices: Arc::new(threads), answers, counts, room })
+        let snapshot = snapshot.clone();
+        Ok(Self { devices: Arc::new(threads), snapshot, answers, counts, room })
     }
 
     /// What the devices did.
@@ -137,7 +143,8 @@ fn start(
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
     let query =
-        QueryDevice::open(Device::open(info, 1)?, toolchain, snapshot.norms(), options.memory)?;
+        QueryDevice::open(Device::open(info, 1)?, toolchain, snapshot.norms(), options.memory)?
+            .with_graphs(options.graphs);
     let has = Arc::new(AtomicUsize::new(0));
     let (answers, had) = (answers.to_vec(), has.clone());
     let reply = Box::new(move |worker: usize, done: Vec<Done>| {
@@ -175,6 +182,7 @@ impl Engines for GpuEngines {
         Ok(Box::new(GpuEngine {
             worker,
             devices,
+            snapshot: self.snapshot.clone(),
             answers,
             ready: Vec::new(),
             back: VecDeque::new(),
@@ -190,6 +198,8 @@ impl Engines for GpuEngines {
 struct GpuEngine {
     worker: usize,
     devices: Arc<Vec<DeviceThread>>,
+    /// What the devices answer from.
+    snapshot: Arc<Snapshot>,
     answers: Receiver<Vec<Done>>,
     ready: Vec<Answer>,
     /// Queries for the CPU.
@@ -207,6 +217,16 @@ impl GpuEngine {
         let working = self.devices.iter().filter(|device| !device.lost.load(Ordering::Acquire));
         working.min_by_key(|device| device.has.load(Ordering::Relaxed))
     }
+
+    /// Whether a device can answer the query, as far as the weights of its terms, its k and what it is
+    /// answered from decide.
+    fn suits(&self, plan: &Plan) -> bool {
+        let known = plan.terms().iter().filter(|term| term.df > 0);
+        let weights: Vec<f32> = known.map(|term| term.weight).collect();
+        (1..=MOST_HITS).contains(&plan.wanted().k)
+            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+            && Scale::new(weights.iter().copied()).is_some()
+    }
 }
 
 impl QueryEngine for GpuEngine {
@@ -217,6 +237,10 @@ impl QueryEngine for GpuEngine {
         if !any || (lacks && plan.wanted().mode == crate::query::wanted::Mode::And) {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known() });
             return;
+        }
+        if !self.suits(&plan) {
+            self.counts.unsuited.fetch_add(1, Ordering::Relaxed);
+            return self.back.push_back((number, plan));
         }
         let job = Job { worker: self.worker, number, plan: Box::new(plan) };
         let sent = match self.device().map(|device| (device, device.jobs.as_ref())) {
@@ -240,8 +264,8 @@ impl QueryEngine for GpuEngine {
             self.out -= done.len();
             for done in done {
                 match done {
-                    Done::Hits(number, hits, known) => {
-                        self.ready.push(Answer { number, hits, known });
+                    Done::Hits(number, hits, plan) => {
+                        self.ready.push(Answer { number, hits, known: plan.known() });
                     }
                     Done::Back(number, plan) => self.back.push_back((number, *plan)),
                 }

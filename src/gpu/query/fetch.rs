@@ -3,7 +3,7 @@
 
 use super::list::{ListMaker, Placed, Windows};
 use super::load::make_list;
-use super::residency::Residency;
+use super::residency::{ListId, Residency};
 use super::slab::Slab;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// A list by where it lies in each run of the index: bytes before it, or [`NO_LIST`].
-pub(super) type Key = Box<[u64]>;
+pub(super) type Key = Vec<u64>;
 
 /// The run has no list of the term.
 pub(super) const NO_LIST: u64 = u64::MAX;
 
 /// What is fetched.
 pub(super) struct Wanted {
-    pub(super) key: Key,
+    pub(super) id: ListId,
     pub(super) entries: Box<[Option<TermEntry>]>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn lock(lists: &Lists) -> MutexGuard<'_, Residency<Key>> {
 /// Threads that fetch lists.
 pub(super) struct Fetchers {
     wanted: Option<Sender<Wanted>>,
-    pub(super) fetched: Receiver<(Key, Fetched)>,
+    pub(super) fetched: Receiver<(ListId, Fetched)>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -79,7 +79,7 @@ impl Fetchers {
                         receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
                     let Ok(wanted) = next else { return };
                     let came = fetcher.fetch(&wanted);
-                    if sender.send((wanted.key, came)).is_err() {
+                    if sender.send((wanted.id, came)).is_err() {
                         return;
                     }
                 }
@@ -129,23 +129,23 @@ impl Fetcher {
             &mut self.bytes,
         );
         let Ok(placed) = made else {
-            lock(&self.lists).failed(&wanted.key, None);
+            lock(&self.lists).failed(wanted.id, None);
             return Fetched::Damaged;
         };
-        self.put(&wanted.key, placed)
+        self.put(wanted.id, placed)
     }
 
-    fn put(&mut self, key: &Key, placed: Placed) -> Fetched {
-        let Some(at) = lock(&self.lists).make_room(key, self.bytes.len() as u64) else {
+    fn put(&mut self, id: ListId, placed: Placed) -> Fetched {
+        let Some(at) = lock(&self.lists).make_room(id, self.bytes.len() as u64) else {
             return Fetched::NoRoom;
         };
         match self.arena.write(at, &self.bytes) {
             Ok(()) => {
-                lock(&self.lists).arrived(key, at, placed);
+                lock(&self.lists).arrived(id, at, placed);
                 Fetched::Here
             }
             Err(_) => {
-                lock(&self.lists).failed(key, Some(at));
+                lock(&self.lists).failed(id, Some(at));
                 Fetched::Lost
             }
         }

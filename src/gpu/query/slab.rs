@@ -4,7 +4,7 @@
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError};
 use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
-use cudarc::driver::{CudaContext, DriverError, result};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Drop for Slab {
     }
 }
 
-/// Memory of the host that kernels read and write.
+/// Memory of the host that the device copies from and to beside everything else, or that kernels work on.
 pub(super) struct Staging {
     context: Arc<CudaContext>,
     at: *mut c_void,
@@ -134,17 +134,52 @@ impl Staging {
     }
 
     /// # Safety
-    /// No kernel that writes to it is under way.
+    /// No copy or kernel that writes to it is under way.
     pub(super) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: all bytes were written once, and the caller answers for kernels.
+        // SAFETY: all bytes were written once, and the caller answers for the device.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
     }
 
     /// # Safety
-    /// No kernel that reads or writes it is under way.
+    /// No copy or kernel that reads or writes it is under way.
     pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
+    }
+
+    /// Enqueues a copy of its first bytes.
+    ///
+    /// # Safety
+    /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
+    pub(super) unsafe fn copy_up(
+        &self,
+        len: usize,
+        to: u64,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        // SAFETY: the caller answers for it.
+        unsafe { result::memcpy_htod_async(to, &self.bytes()[..len], stream.cu_stream()) }
+    }
+
+    /// Enqueues a copy to its bytes from `at` on.
+    ///
+    /// # Safety
+    /// As [`copy_up`](Self::copy_up).
+    pub(super) unsafe fn copy_down(
+        &mut self,
+        from: u64,
+        at: usize,
+        len: usize,
+        stream: &CudaStream,
+    ) -> Result<(), DriverError> {
+        if len == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller answers for it.
+        unsafe {
+            let to = &mut self.bytes_mut()[at..at + len];
+            result::memcpy_dtoh_async(to, from, stream.cu_stream())
+        }
     }
 
     /// Where kernels find it.

@@ -28,9 +28,9 @@ pub enum Array {
     Keys,
     /// u64: room to sort in.
     Sorted,
-    /// A [`QueryState`] for each query, in the memory of the host.
+    /// A [`QueryState`] for each query, for the host.
     Answers,
-    /// u64: hits, in the memory of the host.
+    /// u64: hits, for the host.
     Hits,
     /// f32: norms of all documents.
     Norms,
