@@ -26,6 +26,8 @@ mod parallel;
 mod queries;
 mod query_lines;
 mod rebuild;
+mod rebuild_changes;
+mod rebuild_kills;
 mod records;
 mod streaming;
 mod wei11;

@@ -1,12 +1,12 @@
 //! Why does a build fail?
 
-use super::guards::Limit;
 use crate::dataflow::control::{Cause, JobError};
 use crate::dataflow::together::TogetherError;
 use crate::gpu::discover::NotEnough;
 use crate::index::error::IndexError;
 use crate::input::splits::InputError;
 use crate::order::TooLittleMemory;
+use crate::rebuild::values::Limit;
 use crate::schedule::roles::RolesError;
 use std::collections::BTreeMap;
 use std::io;

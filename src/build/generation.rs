@@ -20,6 +20,7 @@ use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
+use crate::rebuild::wanted::Wanted;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,15 +35,46 @@ pub(super) struct Built {
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Builds generation `number` in its empty folder and syncs it; publishes nothing.
+/// Builds generation `number` in its empty folder and syncs it; publishes nothing. Indexes the documents
+/// that are `wanted`, or all.
 pub(super) fn build_generation(
     options: &mut BuildOptions,
-    mut input: Ready,
+    input: Ready,
     number: u32,
     directory: PathBuf,
+    wanted: Option<Wanted>,
 ) -> Result<Built, BuildError> {
+    let Ready { began, resident, whole, .. } = input;
+    let workers = options.workers;
+    let (build, placement) = dataflow_of(options, input, directory, wanted);
+    let watching = Watching::start(options.progress.take(), &build)?;
+    let shared = build.clone();
+    let prepared = began.elapsed();
+    control::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
+    let flowed = began.elapsed();
+    let manifest = finish(options, &build, number, whole, resident)?;
+    manifest.write(&build.directory)?;
+    let phases = PhasesReport {
+        prepare_s: prepared.as_secs_f64(),
+        dataflow_s: (flowed - prepared).as_secs_f64(),
+        finish_s: (began.elapsed() - flowed).as_secs_f64(),
+    };
+    if let Some(failure) = options.control.take_failure() {
+        return Err(failure.into());
+    }
+    drop(watching);
+    Ok(Built { build, manifest, placement, phases })
+}
+
+/// What the dataflow of a build shares.
+pub(super) fn dataflow_of(
+    options: &mut BuildOptions,
+    mut input: Ready,
+    directory: PathBuf,
+    wanted: Option<Wanted>,
+) -> (Arc<Build>, Placement) {
     let (owners, placement) = place(options, &mut input);
-    let Ready { began, resident, gpus, roles, budget, plan, whole, .. } = input;
+    let Ready { gpus, roles, budget, plan, .. } = input;
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
@@ -70,24 +102,9 @@ pub(super) fn build_generation(
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),
+        wanted,
     });
-    let watching = Watching::start(options.progress.take(), &build)?;
-    let shared = build.clone();
-    let prepared = began.elapsed();
-    control::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
-    let flowed = began.elapsed();
-    let manifest = finish(options, &build, number, whole, resident)?;
-    manifest.write(&build.directory)?;
-    let phases = PhasesReport {
-        prepare_s: prepared.as_secs_f64(),
-        dataflow_s: (flowed - prepared).as_secs_f64(),
-        finish_s: (began.elapsed() - flowed).as_secs_f64(),
-    };
-    if let Some(failure) = options.control.take_failure() {
-        return Err(failure.into());
-    }
-    drop(watching);
-    Ok(Built { build, manifest, placement, phases })
+    (build, placement)
 }
 
 /// Merges the runs and describes the generation. `resident` is what the process had when the build

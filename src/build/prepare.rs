@@ -3,10 +3,11 @@
 use super::devices::{self, Chosen};
 use super::error::{BuildError, OptionsError};
 use super::generation::{Built, build_generation};
+use super::guards::documents_of;
 use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::report::BuildReport;
-use super::{guards, memory, place, shard};
+use super::{memory, place, shard};
 use crate::dataflow::sample::Sample;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
@@ -93,9 +94,10 @@ fn build_and_publish(
     before: Option<&Path>,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
-    let built = build_generation(options, input, number, directory)?;
+    let built = build_generation(options, input, number, directory, None)?;
     let statistics = &built.manifest.statistics;
-    guards::check(options, statistics.documents, &statistics.skipped, before)?;
+    let before = || before.map(documents_of).transpose();
+    options.guards.check(statistics.documents, &statistics.skipped, before)?;
     if let Some(accept) = options.accept.take() {
         accept(&built.manifest).map_err(BuildError::Refused)?;
     }

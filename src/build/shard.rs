@@ -17,7 +17,7 @@
 
 use super::error::{BuildError, OptionsError};
 use super::generation::{Built, accept_duplicates, build_generation};
-use super::guards;
+use super::guards::documents_of;
 use super::names;
 use super::note::chain;
 use super::options::{BuildOptions, Peers};
@@ -184,14 +184,15 @@ fn lead_locked(
     cluster.tell_others(&Begin { generation, keep: keep.clone() })?;
     let shard = ShardLock::acquire(&options.index, 0)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory)?;
+    let built = build_generation(options, input, generation, directory, None)?;
     let first = synced(&shard, &built)?;
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
         std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
     require_documents(options, &all)?;
     let (documents, skipped) = summed(&all);
-    guards::check(options, documents, &skipped, before)?;
+    let before = || before.map(documents_of).transpose();
+    options.guards.check(documents, &skipped, before)?;
     let mut whole = ShardedManifest {
         format: VERSION,
         generation,
@@ -221,7 +222,7 @@ fn follow(
     let Begin { generation, keep } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&options.index, cluster.process)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory)
+    let built = build_generation(options, input, generation, directory, None)
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
         // What cannot be removed now is removed by the next build.

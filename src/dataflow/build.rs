@@ -11,6 +11,7 @@ use crate::input::Compression;
 use crate::input::splits::Plan;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
+use crate::rebuild::wanted::Wanted;
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,6 +77,8 @@ pub struct Build {
     pub owners: Arc<Owners>,
     /// The generation's folder.
     pub directory: PathBuf,
+    /// The documents that are indexed; all of them if nothing is said.
+    pub wanted: Option<Wanted>,
     /// Whether the job goes on.
     pub control: Arc<Control>,
     /// Which split is next.

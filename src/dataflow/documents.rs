@@ -68,6 +68,16 @@ impl Batch {
         self.names.capacity() + self.documents.capacity() * size_of::<Row>()
     }
 
+    /// The documents: name, or none if it has to be made, line, place, and hash of the content.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
+        let mut start = 0;
+        self.documents.iter().map(move |row| {
+            let name = &self.names[start..row.name_end];
+            start = row.name_end;
+            (name, row.line, row.location, row.content)
+        })
+    }
+
     /// Documents in the batch.
     pub fn documents(&self) -> u32 {
         self.documents.len() as u32

@@ -33,6 +33,7 @@ pub mod parse;
 mod query;
 pub mod read;
 pub mod sample;
+pub mod scan;
 pub mod service;
 mod tell;
 pub mod together;

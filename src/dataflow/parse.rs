@@ -28,6 +28,7 @@ use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
 use crate::input::warc::WarcParser;
 use crate::input::{Format, json_values, plain};
+use crate::rebuild::wanted::Wanted;
 use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,7 +78,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 });
                 let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
                 let bytes = piece.bytes.len();
-                let parsed = guard.work(|| Ok(parser.parse(&build.plan, piece)));
+                let parsed =
+                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), piece)));
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
@@ -132,13 +134,20 @@ impl<R: Regroup> Parser<R> {
         }
     }
 
-    pub(super) fn parse(&mut self, plan: &Plan, mut piece: Piece) -> (Vec<R::Group>, Batch) {
+    /// Indexes the documents of a piece that are `wanted`, or all.
+    pub(super) fn parse(
+        &mut self,
+        plan: &Plan,
+        wanted: Option<&Wanted>,
+        mut piece: Piece,
+    ) -> (Vec<R::Group>, Batch) {
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,
             offset: piece.offset,
             max_document: self.max_document,
+            wanted,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -190,6 +199,8 @@ struct PieceSink<'a, R> {
     batch: &'a mut Batch,
     offset: u64,
     max_document: u64,
+    /// The documents that are indexed; all of them if nothing is said.
+    wanted: Option<&'a Wanted>,
 }
 
 impl<R: Regroup> Sink for PieceSink<'_, R> {
@@ -207,13 +218,13 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             });
             return;
         }
+        let offset = self.offset + document.offset as u64;
+        if self.wanted.is_some_and(|wanted| !wanted.contains(self.batch.input, offset)) {
+            return;
+        }
         let length = self.regroup.document(document.text);
         let content = hash(document.text);
-        let location = Location {
-            offset: self.offset + document.offset as u64,
-            bytes: document.bytes as u32,
-            input: self.batch.input,
-        };
+        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
         let name = match document.name {
             Name::Given(name) => name,
             Name::Missing => "",

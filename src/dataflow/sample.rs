@@ -119,7 +119,7 @@ fn take<R: Regroup>(
             let Ok((piece, done)) = stream.step(&block) else { break };
             if let Some(piece) = piece {
                 sample.bytes += piece.bytes.len() as u64;
-                let (groups, _) = parser.parse(plan, piece);
+                let (groups, _) = parser.parse(plan, None, piece);
                 groups.iter().for_each(|group| weigh(group, &mut sample.weights));
             }
             // A large window is met by the job itself.

@@ -1,6 +1,5 @@
 //! Why does the live generation stay?
 
-use super::guard::GuardError;
 use crate::build::BuildError;
 use crate::dataflow::control::JobError;
 use crate::index::error::IndexError;
@@ -8,6 +7,7 @@ use crate::input::splits::InputError;
 use crate::rebuild::files::FileError;
 use crate::rebuild::history::HistoryError;
 use crate::rebuild::job_file::JobFileError;
+use crate::rebuild::table::TableError;
 use crate::text::stop_words::StopWordsError;
 use std::error::Error;
 use std::io;
@@ -30,7 +30,13 @@ pub enum FollowError {
     /// The list of stop words cannot be read.
     #[error(transparent)]
     StopWords(#[from] StopWordsError),
-    /// A folder of the index cannot be used.
+    /// A scratch file cannot be read or written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// There is no place for scratch files.
+    #[error("making a folder for scratch files")]
+    Scratch(#[source] io::Error),
+    /// A folder or file cannot be used.
     #[error("{}", path.display())]
     Folder {
         /// The folder.
@@ -45,12 +51,14 @@ pub enum FollowError {
         /// The folder that it has locked.
         folder: PathBuf,
     },
+    /// Another job published a generation while this one compared with the one before.
+    #[error(
+        "another job replaced the index meanwhile; the next rebuild compares with what it has published"
+    )]
+    Replaced,
     /// The index is one of several processes.
     #[error("the index has shards; a rebuild works on indexes of one process")]
     Shards,
-    /// The guards of the job file.
-    #[error(transparent)]
-    Guard(#[from] GuardError),
     /// The index cannot be read or written.
     #[error(transparent)]
     Index(#[from] IndexError),

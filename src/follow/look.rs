@@ -1,15 +1,27 @@
 //! What is there now, and what of it has changed?
 
-use super::{FILES, FollowError, GuardError, Rebuild, Stages};
+use super::{FILES, FollowError, Rebuild, Stages, guards};
+use crate::build::{BuildError, Input, scan};
+use crate::dataflow::changes::changes;
+use crate::dataflow::scan::Scanned;
+use crate::index::deletions::Deletions;
+use crate::index::documents::{Documents, Location};
 use crate::index::manifest::{InputEntry, Manifest};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
+use crate::input::Compression;
 use crate::input::splits::{Plan, Source};
+use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{FOLDER, InputCounts};
+use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
 use crate::rebuild::job_file::JobFile;
+use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::rebuild::wanted::Wanted;
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// What a rebuild does.
@@ -18,6 +30,8 @@ use std::path::{Path, PathBuf};
 pub enum How {
     /// Nothing: the sources have not changed.
     Nothing,
+    /// Index the documents that are new, and leave out those that are gone.
+    Part,
     /// Build everything, for this reason.
     Whole(&'static str),
 }
@@ -29,6 +43,18 @@ pub struct Planned {
     pub how: How,
     /// Files of the sources.
     pub inputs: InputCounts,
+    /// What becomes of the documents, as far as only a part is built; `live` are those behind that.
+    pub documents: DocumentCounts,
+    /// Records that are no documents in the files that have changed, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Bytes of the files that have changed.
+    pub read_bytes: u64,
+}
+
+/// The live generation.
+pub(super) struct Live {
+    pub(super) path: PathBuf,
+    pub(super) manifest: Manifest,
 }
 
 /// What was found.
@@ -36,36 +62,57 @@ pub(super) struct Looked {
     pub(super) planned: Planned,
     /// All sources.
     pub(super) plan: Plan,
+    /// For each of their files, whether it has changed or is new.
+    touched: Vec<bool>,
     /// The files as they are now.
     pub(super) known: Known,
     /// The live generation.
-    pub(super) live: Option<Manifest>,
-    /// A file of no bytes that was not there or had some.
-    emptied: Option<String>,
+    pub(super) live: Option<Live>,
+    /// What changed, by docids and by numbers of the documents that were read.
+    pub(super) changes: Changes,
+    /// The file with the places of the documents that were read.
+    places: Option<PathBuf>,
 }
 
+/// The part of the memory that sorting may take: one of so many.
+const SORT_SHARE: u64 = 8;
+
 impl Rebuild<'_> {
-    /// Lists the sources, hashes them, and compares with the live generation.
-    pub(super) fn look(&self, stages: &mut Stages) -> Result<Looked, FollowError> {
+    /// Lists the sources, hashes them, reads those that changed, and compares with the live
+    /// generation. Scratch files are made in `work`.
+    pub(super) fn look(&self, work: &Path, stages: &mut Stages) -> Result<Looked, FollowError> {
         let index = &self.job.index;
         let live = stages.time("open", || live(index))?;
         let plan = stages.time("list", || self.sources())?;
         let mut before = Known::read(&index.join(FOLDER).join(FILES));
-        if live.as_ref().is_none_or(|live| live.generation != before.generation) {
+        if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
             before = Known::default();
         }
         let paths = plan.inputs.iter().filter_map(|input| input.path.clone());
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
         let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
-        let Found { counts, changed, emptied } = Found::new(&plan, &known, live.as_ref());
-        let other = live.as_ref().map(|live| self.other_settings(live)).transpose()?;
+        let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
+        let Found { counts: inputs, touched, gone } = found;
+        let other = live.as_ref().map(|live| self.other_settings(&live.manifest)).transpose()?;
         let how = match (&live, other.flatten()) {
             (None, _) => How::Whole("there is no index"),
             (_, Some(reason)) => How::Whole(reason),
-            _ if changed => How::Whole("the sources have changed"),
+            _ if touched.contains(&true) || !gone.is_empty() => How::Part,
             _ => How::Nothing,
         };
-        Ok(Looked { planned: Planned { how, inputs: counts }, plan, known, live, emptied })
+        let documents = DocumentCounts {
+            live: live.as_ref().map_or(0, |live| live.manifest.statistics.documents),
+            ..DocumentCounts::default()
+        };
+        let (skipped, read_bytes) = Default::default();
+        let planned = Planned { how, inputs, documents, skipped, read_bytes };
+        let (changes, places) = Default::default();
+        let mut looked = Looked { planned, plan, touched, known, live, changes, places };
+        if how == How::Part {
+            let scanned = stages.time("read", || self.scan(&mut looked, work))?;
+            stages.time("compare", || self.compare(&mut looked, gone, scanned, work))?;
+        }
+        Ok(looked)
     }
 
     fn sources(&self) -> Result<Plan, FollowError> {
@@ -92,62 +139,207 @@ impl Rebuild<'_> {
             None
         })
     }
+
+    /// Reads the files that changed.
+    fn scan(&self, looked: &mut Looked, work: &Path) -> Result<Scanned, FollowError> {
+        let mut options = self.options()?;
+        let plan = looked.touched_plan();
+        looked.planned.read_bytes = plan.bytes();
+        options.input = Input::Plan(plan);
+        let scanned = scan(options, work, self.job.build.memory / SORT_SHARE)?;
+        looked.planned.skipped = scanned.skipped.clone();
+        Ok(scanned)
+    }
+
+    /// Compares what was read with the documents of the live generation that came from the same files,
+    /// or from files that are `gone`.
+    fn compare(
+        &self,
+        looked: &mut Looked,
+        gone: HashSet<String>,
+        scanned: Scanned,
+        work: &Path,
+    ) -> Result<(), FollowError> {
+        let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
+        let mut paths = gone;
+        for input in looked.touched_plan().inputs {
+            paths.extend(input.path.map(|path| path.display().to_string()));
+        }
+        let old = old_table(live, &paths, work, self.job.build.memory / SORT_SHARE)?;
+        let Scanned { table, places, .. } = scanned;
+        let found = changes(old, table, self.workers(), &self.control)?;
+        let documents = &mut looked.planned.documents;
+        documents.live = documents.live - found.deleted.len() + found.wanted.len();
+        (documents.added, documents.changed) = (found.added, found.changed);
+        documents.removed = found.removed();
+        looked.changes = found;
+        looked.places = Some(places);
+        Ok(())
+    }
 }
 
 impl Looked {
     /// Compares with the guards that need no build.
     pub(super) fn check(&self, job: &JobFile) -> Result<(), FollowError> {
-        match &self.emptied {
-            Some(path) if !job.guard.allow_empty => {
-                Err(GuardError::Empty { path: path.clone() }.into())
+        let (How::Part, Some(live)) = (self.planned.how, &self.live) else { return Ok(()) };
+        let (before, now) = (live.manifest.statistics.documents, self.planned.documents.live);
+        let guards = guards(job);
+        if now == 0 && !guards.allow_empty {
+            return Err(BuildError::NoDocuments {
+                bytes: self.planned.read_bytes,
+                place: "the sources".into(),
+                skipped: self.planned.skipped.clone(),
+                first_skipped: Vec::new(),
             }
-            _ => Ok(()),
+            .into());
         }
+        Ok(guards.check(now, &self.planned.skipped, || Ok(Some(before)))?)
+    }
+
+    /// The files that changed or are new.
+    fn touched_plan(&self) -> Plan {
+        self.plan.only(|input| self.touched.get(input) == Some(&true))
+    }
+
+    /// The same as a manifest has them, by the numbers of that plan.
+    pub(super) fn read_inputs(&self) -> Result<Vec<InputEntry>, FollowError> {
+        let entry = |input: crate::input::splits::Input| {
+            let path = input.path.unwrap_or_default();
+            let mut start = Vec::new();
+            let read = File::open(&path).and_then(|file| file.take(4).read_to_end(&mut start));
+            read.map_err(|source| FollowError::folder(&path, source))?;
+            let path = path.display().to_string();
+            let file = self.known.file(&path).ok_or(FollowError::Replaced)?;
+            Ok(InputEntry {
+                bytes: file.bytes,
+                hash: file.hash.clone(),
+                format: input.format.to_string(),
+                compression: Compression::by_content(&start).to_string(),
+                path,
+            })
+        };
+        self.touched_plan().inputs.into_iter().map(entry).collect()
+    }
+
+    /// The files with documents that are to be indexed, and which those are; `None` if there are none.
+    pub(super) fn wanted(&self) -> Result<Option<(Plan, Wanted)>, FollowError> {
+        if self.changes.wanted.is_empty() {
+            return Ok(None);
+        }
+        let (plan, places) = (self.touched_plan(), self.places()?);
+        let mut wanted = Wanted::new(plan.inputs.len());
+        for number in self.changes.wanted.iter() {
+            let place = places.get(number)?;
+            wanted.push(place.input, place.offset);
+        }
+        Ok(Some((plan, wanted)))
+    }
+
+    /// The places of the documents that were read.
+    pub(super) fn places(&self) -> Result<Places, FollowError> {
+        let path = self.places.as_deref().ok_or(FollowError::Replaced)?;
+        let file = File::open(path).map_err(|source| FollowError::folder(path, source))?;
+        Ok(Places { file, path: path.to_path_buf() })
+    }
+}
+
+/// The places of documents, by their numbers.
+pub(super) struct Places {
+    file: File,
+    path: PathBuf,
+}
+
+impl Places {
+    /// A place; its input is one of the files that changed.
+    pub(super) fn get(&self, number: u32) -> Result<Location, FollowError> {
+        let mut place = Location::default();
+        let at = u64::from(number) * size_of::<Location>() as u64;
+        let read = self.file.read_exact_at(bytemuck::bytes_of_mut(&mut place), at);
+        read.map_err(|source| FollowError::folder(&self.path, source))?;
+        Ok(place)
     }
 }
 
 /// The live generation of an index, if there is one.
-fn live(index: &Path) -> Result<Option<Manifest>, FollowError> {
+fn live(index: &Path) -> Result<Option<Live>, FollowError> {
     let Some(path) = current(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
         return Err(FollowError::Shards);
     }
-    Ok(Some(Manifest::read(&path)?))
+    let manifest = Manifest::read(&path)?;
+    Ok(Some(Live { path, manifest }))
 }
 
 /// Which files have changed.
 struct Found {
     counts: InputCounts,
-    changed: bool,
-    /// A file that has no bytes, and had some or was not there.
-    emptied: Option<String>,
+    /// For each file of the plan, whether it has changed or is new.
+    touched: Vec<bool>,
+    /// Files of the live generation that are sources no more.
+    gone: HashSet<String>,
 }
 
 impl Found {
     fn new(plan: &Plan, known: &Known, live: Option<&Manifest>) -> Self {
-        let inputs = live.iter().flat_map(|live| &live.inputs);
-        let key =
-            |input: &InputEntry| (input.path.clone(), (input.hash.clone(), input.format.clone()));
-        let mut before: HashMap<String, (String, String)> = inputs.map(key).collect();
-        let (mut counts, mut emptied) = (InputCounts::default(), None);
+        // A file may be an input of several runs: it has changed if it has for one of them.
+        let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
+        for input in live.iter().flat_map(|live| &live.inputs) {
+            let this = Some((input.hash.as_str(), input.format.as_str()));
+            let known = before.entry(input.path.as_str()).or_insert(this);
+            if *known != this {
+                *known = None;
+            }
+        }
+        let mut counts = InputCounts::default();
+        let mut touched = Vec::with_capacity(plan.inputs.len());
         for input in &plan.inputs {
             let path = input.path.as_ref().map(|path| path.display().to_string());
-            let path = path.unwrap_or_default();
-            let Some(file) = known.file(&path) else { continue };
-            let now = (file.hash.clone(), input.format.to_string());
-            let count = match before.remove(&path) {
-                Some(was) if was == now => &mut counts.unchanged,
-                was => {
-                    if file.bytes == 0 {
-                        emptied.get_or_insert(path);
-                    }
-                    if was.is_some() { &mut counts.changed } else { &mut counts.added }
-                }
+            let (path, format) = (path.unwrap_or_default(), input.format.to_string());
+            let file = known.file(&path);
+            let was = before.remove(path.as_str());
+            let now = file.map(|file| (file.hash.as_str(), format.as_str()));
+            let same = now.is_some() && was == Some(now);
+            let count = match (same, was) {
+                (true, _) => &mut counts.unchanged,
+                (false, Some(_)) => &mut counts.changed,
+                (false, None) => &mut counts.added,
             };
             *count += 1;
+            touched.push(!same);
         }
         counts.removed = before.len() as u64;
-        let changed = counts.changed + counts.added + counts.removed > 0;
-        Self { counts, changed, emptied }
+        let gone = before.into_keys().map(str::to_string).collect();
+        Self { counts, touched, gone }
     }
+}
+
+/// The documents of the live generation that came from files at `paths`; their numbers are docids.
+fn old_table(
+    live: &Live,
+    paths: &HashSet<String>,
+    work: &Path,
+    memory: u64,
+) -> Result<Table, FollowError> {
+    let inputs = live.manifest.inputs.iter();
+    let wanted: Vec<bool> = inputs.map(|input| paths.contains(&input.path)).collect();
+    let documents = Documents::open(&live.path, &live.manifest)?;
+    let mut sorter = Sorter::new(work, memory);
+    for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
+        let deleted = match run.deleted {
+            Some(_) => Deletions::open(&live.path, run, None)?,
+            None => Deletions::default(),
+        };
+        let places = of_run.locations().iter().zip(of_run.hashes());
+        for (docid, (place, &content)) in (0..).zip(places) {
+            let input = run.first_input.saturating_add(place.input);
+            if !wanted.get(input as usize).is_some_and(|wanted| *wanted) || deleted.contains(docid)
+            {
+                continue;
+            }
+            let name = name_hash(of_run.name(docid).unwrap_or_default());
+            let number = run.first_docid + docid;
+            sorter.push(Entry { name, content, input, number })?;
+        }
+    }
+    Ok(sorter.finish(&work.join("live"))?)
 }

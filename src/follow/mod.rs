@@ -2,31 +2,32 @@
 //! a [`Record`] out.
 //!
 //! ```text
-//! list the sources -> hash them -> compare with the live generation -> build -> guard -> publish
+//! list the sources -> hash them -> read what changed -> compare -> guard -> index what is new -> link the rest -> publish
 //! ```
 //!
-//! Files whose hashes are those of the live generation have not changed. If any has, or one came or went, or
-//! the settings are others, the index is built anew, and published if the guards let it. Whatever fails,
-//! the live generation stays.
+//! A file whose hash is that of the live generation is not read again. Of the others every document is
+//! read, and its name and content are compared with those of the live generation
+//! ([`dataflow::changes`](crate::dataflow::changes)). Only documents that are new or have changed are indexed;
+//! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
+//! settings are others, everything is built. Whatever fails, the live generation stays.
 
+mod add;
 mod error;
-mod guard;
 mod look;
 
 pub use error::FollowError;
-pub use guard::GuardError;
 pub use look::{How, Planned};
 
-use crate::build::{BuildOptions, BuildReport, Input, Notes, Prepared};
+use crate::build::{BuildOptions, BuildReport, Guards, Input, Notes, Prepared};
 use crate::dataflow::control::Control;
+use crate::index::error::IndexError;
 use crate::index::manifest::Manifest;
-use crate::index::publish::current;
+use crate::index::publish::{IndexLock, current};
 use crate::input::splits::Plan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
-use crate::rebuild::job_file::{BuildKeys, JobFile};
+use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
-use look::Looked;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
@@ -36,6 +37,9 @@ use std::time::Instant;
 
 /// The file that a rebuild locks while it runs, in the folder of the history.
 const LOCK: &str = "LOCK";
+
+/// Where a rebuild keeps what it needs for a while, in the same folder.
+const WORK: &str = "work";
 
 /// What is known of the sources' files, in the same folder.
 const FILES: &str = "files.json";
@@ -53,12 +57,13 @@ pub struct Rebuild<'a> {
 }
 
 impl Rebuild<'_> {
-    /// Says what a rebuild would do now, and writes nothing.
+    /// Says what a rebuild would do now, and writes nothing but scratch files, elsewhere.
     ///
     /// # Errors
     /// What would make the rebuild fail before it builds.
     pub fn plan(&self) -> Result<Planned, FollowError> {
-        let looked = self.look(&mut Stages::default())?;
+        let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
+        let looked = self.look(work.path(), &mut Stages::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -76,10 +81,13 @@ impl Rebuild<'_> {
         let _lock = lock(&folder)?;
         let mut record = Record { started, attempt, ..Record::default() };
         let mut stages = Stages::default();
-        let result = self
-            .attempt(&mut record, &mut stages)
+        let work = folder.join(WORK);
+        let result = fresh(&work)
+            .and_then(|()| self.attempt(&work, &mut record, &mut stages))
             // A job that is told to end also fails elsewhere; that it was told is the reason.
             .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
         record.stages = stages.seconds;
         if let Err(error) = &result {
@@ -98,32 +106,55 @@ impl Rebuild<'_> {
         result.map(|()| record)
     }
 
-    fn attempt(&self, record: &mut Record, stages: &mut Stages) -> Result<(), FollowError> {
-        let looked = self.look(stages)?;
-        record.inputs = looked.planned.inputs;
+    fn attempt(
+        &self,
+        work: &Path,
+        record: &mut Record,
+        stages: &mut Stages,
+    ) -> Result<(), FollowError> {
+        let looked = self.look(work, stages)?;
+        let planned = &looked.planned;
+        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.skipped = planned.skipped.values().sum();
+        record.read_bytes = planned.read_bytes;
         looked.check(self.job)?;
-        let Looked { planned, plan, mut known, live, .. } = looked;
-        if planned.how == How::Nothing {
-            record.outcome = Outcome::Unchanged;
-            known.generation = live.as_ref().map_or(0, |live| live.generation);
-        } else {
-            let report = stages.time("build", || self.build(plan, live.as_ref()))?;
-            record.outcome = Outcome::Published;
-            record.read_bytes = report.read_bytes;
-            record.skipped = report.skipped.values().sum();
-            known.generation = report.generation;
-        }
+        let mut known = looked.known.clone();
+        known.generation = match planned.how {
+            How::Nothing => {
+                record.outcome = Outcome::Unchanged;
+                // A job that was killed behind its last step has left the generation before.
+                match IndexLock::acquire(&self.job.index) {
+                    Ok(lock) => lock.remove_debris()?,
+                    Err(IndexError::Locked { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                looked.live.as_ref().map_or(0, |live| live.manifest.generation)
+            }
+            How::Part => {
+                let manifest = stages.time("build", || add::add(self, &looked, work))?;
+                record.outcome = Outcome::Published;
+                record.incremental = true;
+                manifest.generation
+            }
+            How::Whole(_) => {
+                let report = stages.time("build", || self.build(looked.plan.only(|_| true)))?;
+                record.outcome = Outcome::Published;
+                record.read_bytes = report.read_bytes;
+                record.skipped = report.skipped.values().sum();
+                if looked.live.is_none() {
+                    record.documents.added = report.documents;
+                }
+                report.generation
+            }
+        };
         known.write(&self.job.index.join(FOLDER).join(FILES))?;
         Ok(())
     }
 
     /// Builds everything, and publishes it if the guards let it.
-    fn build(&self, plan: Plan, live: Option<&Manifest>) -> Result<BuildReport, FollowError> {
+    fn build(&self, plan: Plan) -> Result<BuildReport, FollowError> {
         let mut options = self.options()?;
         options.input = Input::Plan(plan);
-        let (guard, live) = (self.job.guard, live.map(|live| live.statistics.documents));
-        options.accept =
-            Some(Box::new(move |manifest| Ok(guard::check(&guard, live, &manifest.statistics)?)));
         Ok(Prepared::new(options)?.run()?)
     }
 
@@ -141,6 +172,7 @@ impl Rebuild<'_> {
         }
         options.merge = !keys.no_merge;
         options.strict = keys.strict;
+        options.guards = guards(self.job);
         options.gpus = keys.gpus;
         options.workers = self.workers();
         options.command = self.command.clone();
@@ -153,6 +185,15 @@ impl Rebuild<'_> {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.job.build.workers.unwrap_or_else(cores)
     }
+}
+
+/// The guards of a job file, as a build has them.
+fn guards(job: &JobFile) -> Guards {
+    let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
+    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    // The job file counts the live generation too.
+    let keep = job.keep_generations as usize - 1;
+    Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
 }
 
 /// Whether a rebuild of the index in the folder `index` is under way.
@@ -171,6 +212,16 @@ fn lock(folder: &Path) -> Result<File, FollowError> {
         Err(TryLockError::WouldBlock) => Err(FollowError::Busy { folder: folder.to_path_buf() }),
         Err(TryLockError::Error(source)) => Err(FollowError::folder(&path, source)),
     }
+}
+
+/// Makes an empty folder.
+fn fresh(folder: &Path) -> Result<(), FollowError> {
+    let error = |source| FollowError::folder(folder, source);
+    match fs::remove_dir_all(folder) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(error(source)),
+        _ => {}
+    }
+    fs::create_dir(folder).map_err(error)
 }
 
 /// Seconds of each stage.

@@ -11,7 +11,7 @@ mod tests;
 pub use error::JobFileError;
 
 use super::schedule::Schedule;
-use super::values::{self, Share};
+use super::values::{self, Limit};
 use crate::gpu::discover::Gpus;
 use crate::index::list::{Form, ListCodec};
 use crate::input::Format;
@@ -116,9 +116,9 @@ pub enum Trust {
 #[derive(Clone, Copy, Debug)]
 pub struct GuardKeys {
     /// Documents, of those of the live generation.
-    pub min_documents: Share,
+    pub min_documents: Limit,
     /// Documents that could not be read, of those that were read.
-    pub max_skipped: Share,
+    pub max_skipped: Limit,
     /// A compressed file may end early.
     pub allow_cut: bool,
     /// An input may be empty.
@@ -149,7 +149,7 @@ impl RetryKeys {
 #[derive(Clone, Copy, Debug)]
 pub struct MergeKeys {
     /// A run with more deleted documents than this, of its own, is merged.
-    pub deleted: Share,
+    pub deleted: Limit,
     /// More runs than this are merged.
     pub runs: u32,
 }
@@ -247,8 +247,8 @@ impl JobFile {
                 other => Err(format!("`{other}` is not `content` or `mtime`")),
             })?,
             guard: GuardKeys {
-                min_documents: place.share(&guard.min_documents, Share::Percent(90.0))?,
-                max_skipped: place.share(&guard.max_skipped, Share::Percent(1.0))?,
+                min_documents: place.share(&guard.min_documents, Limit::Percent(90.0))?,
+                max_skipped: place.share(&guard.max_skipped, Limit::Percent(1.0))?,
                 allow_cut: guard.allow_cut,
                 allow_empty: guard.allow_empty,
             },
@@ -259,7 +259,7 @@ impl JobFile {
                 longest: place.or(&retry.longest, Duration::from_secs(3600), values::duration)?,
             },
             merge: MergeKeys {
-                deleted: place.share(&merge.deleted, Share::Percent(20.0))?,
+                deleted: place.share(&merge.deleted, Limit::Percent(20.0))?,
                 runs: place.count(&merge.runs, 8, 1..=100_000)?,
             },
             notify: NotifyKeys {

@@ -1,56 +1,66 @@
 //! What do the values of a job file mean: sizes, spans of time, and shares?
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-/// A number, or a share of what is compared with.
+/// A number, or a share of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Share {
+pub enum Limit {
     /// So many.
     Count(u64),
-    /// So many out of a hundred.
+    /// So many of a hundred.
     Percent(f64),
 }
 
-impl Share {
-    /// Reads `250` or `90%`.
-    ///
-    /// # Errors
-    /// The message for the one who wrote it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("`{text}` is neither a number, such as 1000, nor a share, such as 90%");
-        match text.trim().strip_suffix('%') {
-            None => text.trim().parse().map(Share::Count).map_err(|_| wrong()),
-            Some(digits) => match digits.trim().parse::<f64>() {
-                Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Share::Percent(percent)),
-                _ => Err(wrong()),
-            },
-        }
-    }
-
-    /// The least number that is not below this share of a `whole`.
-    pub fn least_of(self, whole: u64) -> u64 {
+impl Limit {
+    /// The least whole number that is not below the limit, of `all`.
+    pub fn least(self, all: u64) -> u64 {
         match self {
-            Share::Count(count) => count,
+            Self::Count(n) => n,
             // Exact up to 2^53, and no index has more than 2^32 documents.
-            Share::Percent(percent) => (whole as f64 * percent / 100.0).ceil() as u64,
+            Self::Percent(share) => (all as f64 * share / 100.0).ceil() as u64,
         }
     }
 
-    /// The greatest number that is not above this share of a `whole`.
-    pub fn most_of(self, whole: u64) -> u64 {
+    /// The greatest whole number that is not above the limit, of `all`.
+    pub fn most(self, all: u64) -> u64 {
         match self {
-            Share::Count(count) => count,
-            Share::Percent(percent) => (whole as f64 * percent / 100.0).floor() as u64,
+            Self::Count(n) => n,
+            Self::Percent(share) => (all as f64 * share / 100.0).floor() as u64,
         }
     }
 }
 
-impl std::fmt::Display for Share {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// What is no [`Limit`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number, or a share from 0% to 100%, found `{found}`")]
+pub struct NoLimit {
+    /// The text.
+    pub found: String,
+}
+
+impl FromStr for Limit {
+    type Err = NoLimit;
+
+    /// Reads `250` or `90%`.
+    fn from_str(text: &str) -> Result<Self, NoLimit> {
+        let limit = match text.strip_suffix('%') {
+            None => text.parse().ok().map(Self::Count),
+            Some(share) => {
+                let share: Option<f64> = share.parse().ok();
+                share.filter(|share| (0.0..=100.0).contains(share)).map(Self::Percent)
+            }
+        };
+        limit.ok_or_else(|| NoLimit { found: text.to_string() })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Share::Count(count) => write!(f, "{count}"),
-            Share::Percent(percent) => write!(f, "{percent}%"),
+            Self::Count(n) => write!(f, "{n}"),
+            Self::Percent(share) => write!(f, "{share}%"),
         }
     }
 }
@@ -113,18 +123,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares() {
-        assert_eq!(Share::parse("90%"), Ok(Share::Percent(90.0)));
-        assert_eq!(Share::parse(" 0.5 %"), Ok(Share::Percent(0.5)));
-        assert_eq!(Share::parse("17"), Ok(Share::Count(17)));
-        for bad in ["", "%", "101%", "-1%", "-1", "1.5", "NaN%", "ninety"] {
-            assert!(Share::parse(bad).is_err(), "{bad}");
+    fn limits_are_numbers_or_shares() {
+        for (text, least, most) in [
+            ("0", 0, 0),
+            ("7", 7, 7),
+            ("0%", 0, 0),
+            ("90%", 10, 9),
+            ("0.5%", 1, 0),
+            ("100%", 11, 11),
+        ] {
+            let limit: Limit = text.parse().unwrap();
+            assert_eq!((limit.least(11), limit.most(11)), (least, most), "{text}");
+            assert_eq!(limit.to_string(), text);
         }
-        assert_eq!(Share::Percent(90.0).least_of(0), 0);
-        assert_eq!(Share::Percent(90.0).least_of(11), 10);
-        assert_eq!(Share::Percent(100.0).most_of(u64::from(u32::MAX)), u64::from(u32::MAX));
-        assert_eq!(Share::Percent(1.0).most_of(199), 1);
-        assert_eq!(Share::Count(3).least_of(1), 3);
+        for text in ["", "%", "-1", "-1%", "101%", "1.5", "NaN%", "ninety"] {
+            assert!(text.parse::<Limit>().is_err(), "{text}");
+        }
+        assert_eq!(Limit::Percent(100.0).most(u64::from(u32::MAX)), u64::from(u32::MAX));
     }
 
     #[test]

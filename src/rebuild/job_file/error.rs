@@ -2,7 +2,7 @@
 
 use super::Pattern;
 use super::keys::Number;
-use crate::rebuild::values::Share;
+use crate::rebuild::values::{Limit, NoLimit};
 use std::io;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
@@ -131,13 +131,13 @@ impl Place<'_> {
     pub(super) fn share(
         &self,
         value: &Option<Spanned<Number>>,
-        default: Share,
-    ) -> Result<Share, JobFileError> {
+        default: Limit,
+    ) -> Result<Limit, JobFileError> {
         let Some(value) = value else { return Ok(default) };
         match value.get_ref() {
-            Number::Count(count) => Ok(Share::Count(*count)),
+            Number::Count(count) => Ok(Limit::Count(*count)),
             Number::Text(text) => {
-                Share::parse(text).map_err(|message| self.at(value.span(), message))
+                text.parse().map_err(|error: NoLimit| self.at(value.span(), error.to_string()))
             }
         }
     }

@@ -1,0 +1,242 @@
+//! Which documents are in the input, without indexing them? Their names, places and content hashes.
+//!
+//! ```text
+//! read -> decompress -> parse (of nothing) -> (exchange) -> scan
+//! ```
+//!
+//! - In: the inputs of a build. Out: [`Scanned`], once the dataflow is complete: a table of all documents
+//!   sorted by name, and their places in the order of the input, both on disk.
+//! - Memory: a build's for what is under way, and a part of the budget for sorting.
+//! - Work per activation: as in a build; in `scan` all batches whose turn it is.
+
+use super::build::Build;
+use super::control::{self, Cause, Guard, JobError};
+use super::decompress::Decompress;
+use super::documents::Batch;
+use super::local::Local;
+use super::parse::Parse;
+use super::read::read;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::order::PieceCounts;
+use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::text::analysis::Analysis;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use timely::dataflow::ProbeHandle;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::{Capability, Probe};
+use timely::worker::Worker;
+
+/// What is in the input.
+pub struct Scanned {
+    /// All documents; their numbers are places in `places`.
+    pub table: Table,
+    /// The place of each document, 16 bytes each, in the order of the input.
+    pub places: PathBuf,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Messages of the first of them.
+    pub first_skipped: Vec<String>,
+}
+
+/// Reads the inputs of `build`, on its workers; files are made in `folder`, which sorting `memory` bytes at a
+/// time may use too.
+///
+/// # Errors
+/// When an input cannot be read or is cut short, or the job is told to end.
+pub fn scan(build: &Arc<Build>, folder: &Path, memory: u64) -> Result<Scanned, JobError> {
+    let done: Arc<Mutex<Option<Scanned>>> = Arc::default();
+    let (shared, result, folder) = (build.clone(), done.clone(), folder.to_path_buf());
+    control::run(build.workers, &build.control, move |worker| {
+        let scan = (worker.index() == 0).then(|| Scan::new(&folder, memory));
+        assemble(worker, &shared, scan, &done);
+    })?;
+    let scanned = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    scanned.ok_or_else(|| JobError::Start("the scan left no table".into()))
+}
+
+fn assemble(
+    worker: &mut Worker,
+    build: &Arc<Build>,
+    scan: Option<Result<Scan, Cause>>,
+    done: &Arc<Mutex<Option<Scanned>>>,
+) {
+    worker.dataflow_named::<u64, _, _>("scan", |scope| {
+        let absorbed = ProbeHandle::new();
+        let (blocks, feed) = read(scope, build);
+        let pieces = blocks.decompress(build, feed, absorbed.clone());
+        let (_groups, batches) = pieces.parse::<Nothing>(build);
+        scan_documents(batches, build, scan, done).probe_with(&absorbed);
+    });
+}
+
+/// Makes the operator that takes all documents in order.
+fn scan_documents<'scope>(
+    batches: StreamVec<'scope, u64, Local<Batch>>,
+    build: &Arc<Build>,
+    scan: Option<Result<Scan, Cause>>,
+    done: &Arc<Mutex<Option<Scanned>>>,
+) -> StreamVec<'scope, u64, ()> {
+    let (build, done, scope) = (build.clone(), done.clone(), batches.scope());
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new("Scan".to_owned(), scope);
+    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<Batch>| 0));
+    let (output, scanned) = builder.new_output::<Vec<()>>();
+    drop(output);
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, "Scan", worker);
+        let mut waiting: BTreeMap<u64, (Capability<u64>, Batch)> = BTreeMap::new();
+        let mut scan = scan.and_then(|scan| guard.work(|| scan));
+        move |frontiers| {
+            input.for_each(|cap, data| {
+                for Local(batch) in data.drain(..) {
+                    waiting.insert(*cap.time(), (cap.retain(0), batch));
+                }
+            });
+            let frontier = &frontiers[0];
+            while let Some(entry) = waiting.first_entry()
+                && !frontier.less_equal(entry.key())
+            {
+                let (_cap, batch) = entry.remove();
+                build.flow.absorbed(batch.bytes());
+                guard
+                    .work(|| scan.as_mut().ok_or("documents go to worker 0")?.take(&build, &batch));
+            }
+            if waiting.is_empty()
+                && frontier.is_empty()
+                && let Some(scan) = scan.take()
+            {
+                guard.work(|| {
+                    let scanned = scan.finish()?;
+                    *done.lock().unwrap_or_else(PoisonError::into_inner) = Some(scanned);
+                    Ok(())
+                });
+            }
+        }
+    });
+    scanned
+}
+
+/// Skipped records that are named.
+const NAMED: usize = 5;
+
+/// The table that grows.
+struct Scan {
+    sorter: Sorter,
+    table: PathBuf,
+    places: PathBuf,
+    file: BufWriter<File>,
+    number: u32,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+    /// The current input, and its lines before the current piece.
+    input: u32,
+    lines: u64,
+    name: String,
+}
+
+impl Scan {
+    fn new(folder: &Path, memory: u64) -> Result<Self, Cause> {
+        let places = folder.join("places");
+        Ok(Self {
+            sorter: Sorter::new(folder, memory),
+            table: folder.join("documents"),
+            file: BufWriter::with_capacity(1 << 18, File::create(&places)?),
+            places,
+            number: 0,
+            skipped: BTreeMap::new(),
+            first_skipped: Vec::new(),
+            input: 0,
+            lines: 0,
+            name: String::new(),
+        })
+    }
+
+    fn take(&mut self, build: &Build, batch: &Batch) -> Result<(), Cause> {
+        if batch.input != self.input {
+            (self.input, self.lines) = (batch.input, 0);
+        }
+        for (name, line, location, content) in batch.rows() {
+            let mut name = name;
+            if name.is_empty() {
+                let file = &build.plan.inputs[location.input as usize].name;
+                self.name = format!("{file}:{}", self.lines + line);
+                name = &self.name;
+            }
+            let (name, input) = (name_hash(name.as_bytes()), location.input);
+            self.sorter.push(Entry { name, content, input, number: self.number })?;
+            self.file.write_all(bytemuck::bytes_of(&location))?;
+            self.number = self.number.checked_add(1).ok_or("more than 2^32 - 1 documents")?;
+        }
+        for skipped in &batch.skipped {
+            if self.first_skipped.len() < NAMED {
+                let place = build.plan.path(skipped.input);
+                self.first_skipped
+                    .push(format!("{place}: byte {}: {}", skipped.offset, skipped.detail));
+            }
+            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        }
+        self.lines += batch.lines;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Scanned, Cause> {
+        self.file.into_inner().map_err(|error| error.into_error())?;
+        let (places, skipped, first_skipped) = (self.places, self.skipped, self.first_skipped);
+        Ok(Scanned { table: self.sorter.finish(&self.table)?, places, skipped, first_skipped })
+    }
+}
+
+/// Makes no groups: the documents of a piece are all that is wanted.
+struct Nothing {
+    documents: u32,
+}
+
+/// What nobody gets: there is none.
+enum NoGroup {}
+
+impl PieceGroup for NoGroup {
+    fn memory_bytes(&self) -> usize {
+        match *self {}
+    }
+
+    fn owner(&self) -> u32 {
+        match *self {}
+    }
+
+    fn counts(&self) -> &Arc<PieceCounts> {
+        match *self {}
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        match *self {}
+    }
+}
+
+impl Regroup for Nothing {
+    type Group = NoGroup;
+
+    fn new(_: Analysis, _: Arc<Owners>, _: usize) -> Self {
+        Self { documents: 0 }
+    }
+
+    fn document(&mut self, _: &[u8]) -> u32 {
+        self.documents += 1;
+        0
+    }
+
+    fn documents(&self) -> u32 {
+        self.documents
+    }
+
+    fn finish(&mut self) -> Vec<NoGroup> {
+        self.documents = 0;
+        Vec::new()
+    }
+}

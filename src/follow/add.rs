@@ -1,0 +1,222 @@
+//! How does a new generation come about from the runs of the live one?
+//!
+//! Its runs are linked; documents that are gone or have changed are left out of them; what is new becomes
+//! runs behind them. What cannot be as it was are the places of documents in files that were written
+//! anew: then a run gets another file of places, and all else of it is linked. A run gets one more input
+//! where one of its documents came in another file before.
+
+use super::look::{Live, Looked};
+use super::{FollowError, Rebuild, guards};
+use crate::build::{Input, build_part};
+use crate::index::documents::{Documents, Location};
+use crate::index::draft::{Description, Draft};
+use crate::index::error::IndexError;
+use crate::index::format::{Header, Kind, RUNS, run_file, run_name};
+use crate::index::manifest::{InputEntry, Manifest, RunEntry};
+use crate::index::merge::{Recode, merge_index};
+use crate::index::publish::{IndexLock, current};
+use crate::index::storage::{self, Durability, FileEntry, StorageFile};
+use crate::rebuild::values::Limit;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Makes and publishes the generation; `work` is a scratch folder. Returns its manifest.
+pub(super) fn add(
+    rebuild: &Rebuild<'_>,
+    looked: &Looked,
+    work: &Path,
+) -> Result<Manifest, FollowError> {
+    let live = looked.live.as_ref().ok_or(FollowError::Replaced)?;
+    let part = match looked.wanted()? {
+        None => None,
+        Some((plan, wanted)) => {
+            let folder = work.join("part");
+            storage::create_dir(&folder)?;
+            storage::create_dir(&folder.join(RUNS))?;
+            let mut options = rebuild.options()?;
+            options.input = Input::Plan(plan);
+            Some((build_part(options, wanted, folder.clone())?, folder))
+        }
+    };
+    let lock = IndexLock::acquire(&rebuild.job.index)?.keeping(guards(rebuild.job).keep);
+    lock.remove_debris()?;
+    let before = current(&rebuild.job.index)?;
+    if before.as_deref() != Some(&*live.path) {
+        return Err(FollowError::Replaced);
+    }
+    let published = publish(rebuild, looked, live, part, work, &lock);
+    if published.is_err() {
+        // What cannot be removed now is removed by the next job.
+        _ = lock.abandon(before.as_deref());
+    }
+    let manifest = published?;
+    drop(lock);
+    merge(rebuild, manifest)
+}
+
+fn publish(
+    rebuild: &Rebuild<'_>,
+    looked: &Looked,
+    live: &Live,
+    part: Option<(Manifest, PathBuf)>,
+    work: &Path,
+    lock: &IndexLock,
+) -> Result<Manifest, FollowError> {
+    let moved = Moved::new(live, looked, work)?;
+    let mut draft = Draft::begin(lock)?;
+    for (number, run) in moved.manifest.runs.iter().enumerate() {
+        let place = draft.link(&live.path, &moved.manifest, number)?;
+        if let Some(places) = moved.places.get(&number) {
+            let name = run_file(&run_name(place as u32), Kind::Locations);
+            storage::rename(places, &draft.folder().join(name))?;
+        }
+        let (first, end) = (run.first_docid, run.first_docid + run.documents);
+        let deleted = looked.changes.deleted.iter().filter(|docid| (first..end).contains(docid));
+        let deleted: Vec<u32> = deleted.map(|docid| docid - first).collect();
+        if !deleted.is_empty() {
+            draft.delete(place, &deleted)?;
+        }
+    }
+    let mut skipped = live.manifest.statistics.skipped.clone();
+    match part {
+        Some((manifest, folder)) => {
+            for number in 0..manifest.runs.len() {
+                draft.link(&folder, &manifest, number)?;
+            }
+            for (reason, count) in manifest.statistics.skipped {
+                *skipped.entry(reason).or_default() += count;
+            }
+        }
+        // Files that were read are inputs even if no document of theirs is new.
+        None => _ = draft.add_inputs(moved.read),
+    }
+    let mut settings = live.manifest.settings.clone();
+    settings.memory_bytes = rebuild.job.build.memory;
+    let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
+    let description = Description { command, workers, settings, skipped };
+    Ok(draft.publish(description, rebuild.job.build.memory / 4)?)
+}
+
+/// Merges the runs of a generation that is published, if they are too many or too much is deleted.
+fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowError> {
+    let limits = &rebuild.job.merge;
+    let many = manifest.runs.len() as u64 > u64::from(limits.runs);
+    if !many && !manifest.runs.iter().any(|run| is_worn(run, limits.deleted)) {
+        return Ok(manifest);
+    }
+    let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
+    let (workers, stop) = (rebuild.workers() as u32, rebuild.control.stop());
+    merge_index(index, memory, &rebuild.command, workers, Recode::default(), stop)?;
+    let live = current(index)?.ok_or(FollowError::Replaced)?;
+    Ok(Manifest::read(&live)?)
+}
+
+/// Whether more than a share of a run is deleted.
+fn is_worn(run: &RunEntry, limit: Limit) -> bool {
+    let deleted = run.deleted.map_or(0, |deleted| u64::from(deleted.documents));
+    deleted > limit.most(u64::from(run.documents))
+}
+
+/// The live generation as its files are now.
+struct Moved {
+    /// Its manifest, with the inputs of now.
+    manifest: Manifest,
+    /// New files of places, by the number of the run.
+    places: BTreeMap<usize, PathBuf>,
+    /// The inputs that were read.
+    read: Vec<InputEntry>,
+}
+
+impl Moved {
+    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, FollowError> {
+        let mut manifest = live.manifest.clone();
+        let read = looked.read_inputs()?;
+        let now: HashMap<&str, &InputEntry> =
+            read.iter().map(|input| (input.path.as_str(), input)).collect();
+        for input in &mut manifest.inputs {
+            if let Some(&now) = now.get(input.path.as_str()) {
+                *input = now.clone();
+            }
+        }
+        let mut moved = Self { manifest, places: BTreeMap::new(), read };
+        if !looked.changes.kept.is_empty() {
+            moved.find_places(live, looked, work)?;
+        }
+        Ok(moved)
+    }
+
+    /// Writes new files of places for the runs whose documents lie elsewhere now.
+    fn find_places(
+        &mut self,
+        live: &Live,
+        looked: &Looked,
+        work: &Path,
+    ) -> Result<(), FollowError> {
+        let documents = Documents::open(&live.path, &live.manifest)?;
+        let new = looked.places()?;
+        let mut kept = looked.changes.kept.clone();
+        kept.sort_unstable();
+        let (mut inputs, mut rest) = (Vec::new(), &kept[..]);
+        for (number, run) in self.manifest.runs.iter_mut().enumerate() {
+            let end = run.first_docid + run.documents;
+            let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
+            rest = behind;
+            let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
+            let first_input = inputs.len() as u32;
+            inputs.extend_from_slice(&self.manifest.inputs[own]);
+            let mut at: HashMap<String, u32> = HashMap::new();
+            for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
+                at.entry(input.path.clone()).or_insert(place);
+            }
+            let run_documents = documents.runs().nth(number);
+            let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
+            let mut places = old.to_vec();
+            let mut other = false;
+            for &(docid, place) in mine {
+                let now = new.get(place)?;
+                let entry = &self.read[now.input as usize];
+                let input = *at.entry(entry.path.clone()).or_insert_with(|| {
+                    inputs.push(entry.clone());
+                    inputs.len() as u32 - 1 - first_input
+                });
+                let now = Location { input, ..now };
+                let was = &mut places[(docid - run.first_docid) as usize];
+                // The first input of a path is as good as the one that the run had.
+                other |= *was != now;
+                *was = now;
+            }
+            run.first_input = first_input;
+            run.inputs = inputs.len() as u32 - first_input;
+            if other {
+                let entry = write_places(work, number, run, &places)?;
+                let name = entry.name.clone();
+                self.places.insert(number, work.join(&name));
+                let wanted = run_file(&run.name, Kind::Locations);
+                for file in &mut self.manifest.files {
+                    if file.name == wanted {
+                        *file = FileEntry { name: wanted.clone(), ..entry.clone() };
+                    }
+                }
+            }
+        }
+        // Files without documents stay inputs, so that they are known.
+        let seen: HashSet<String> = inputs.iter().map(|input| input.path.clone()).collect();
+        let old = std::mem::replace(&mut self.manifest.inputs, inputs);
+        let left = old.into_iter().filter(|input| !seen.contains(&input.path));
+        self.manifest.inputs.extend(left);
+        Ok(())
+    }
+}
+
+/// Writes a file of places into the scratch folder.
+fn write_places(
+    work: &Path,
+    number: usize,
+    run: &RunEntry,
+    places: &[Location],
+) -> Result<FileEntry, IndexError> {
+    let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
+    file.write(bytemuck::cast_slice(places))?;
+    let values = [u64::from(run.documents), 0, 0, 0, 0];
+    file.finish(Header { kind: Kind::Locations, values, last: 0 })
+}
