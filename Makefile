@@ -15,6 +15,7 @@ FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 check:
 	cargo fmt --check
 	cargo clippy --all-targets --locked -- -D warnings
+	cargo clippy --all-targets --locked --features stages -- -D warnings
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		echo "cargo nextest run && cargo test --doc"; \
 		cargo nextest run && cargo test --doc; \

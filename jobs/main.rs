@@ -24,6 +24,7 @@ mod dump;
 mod evaluate;
 mod explain;
 mod export;
+mod follow;
 mod generate;
 mod info;
 mod merge;

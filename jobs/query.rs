@@ -3,7 +3,7 @@
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::query_gpus::{Devices, Where};
-use crate::{Usage, query_gpus, report, signals};
+use crate::{Usage, follow, query_gpus, report, signals};
 use anyhow::Context;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
@@ -62,7 +62,7 @@ pub(crate) struct Ranking {
 
 /// A range of docids of the whole index.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Docids(Range<u32>);
+pub(crate) struct Docids(pub(crate) Range<u32>);
 
 fn parse_docids(text: &str) -> Result<Docids, String> {
     let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
@@ -208,7 +208,7 @@ impl Ranking {
         Wanted { k, mode, algorithm }
     }
 
-    fn scoring(&self) -> anyhow::Result<Scoring> {
+    pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
         Ok(Scoring { bm25, idf: self.idf })
     }
@@ -246,7 +246,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             run_on(args, &devices, snapshot, queries, options, &control)?;
             return refused.end();
         }
-        let (service, asker) = QueryService::new(snapshot, options);
+        let (service, asker) = QueryService::new(snapshot.clone(), options);
+        follow::follow(&args.ranking, args.workers.common.quiet, &snapshot, service.mover())?;
+        drop(snapshot);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(Lines::new(queries))?;
@@ -309,6 +311,7 @@ fn run_on(
     if let Some(error) = failed {
         return Err(error);
     }
+    follow::stay(&args.ranking, quiet, &snapshot)?;
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(Lines::new(queries))?;
     let report = service.with_control(control.clone()).run(answers(args.format))?;

@@ -1,7 +1,7 @@
-//! Ctrl-C and SIGTERM end a job cleanly.
+//! Ctrl-C and SIGTERM end a job cleanly; SIGHUP lets a query job look for a new generation.
 
 use millrace::dataflow::control::{Control, JobError};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -26,6 +26,14 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
             }
         }
     })?;
+    Ok(())
+}
+
+/// Calls `work` whenever SIGHUP comes, which ends the process no more.
+pub(crate) fn on_hangup(work: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGHUP])?;
+    let thread = std::thread::Builder::new().name("hangup".into());
+    thread.spawn(move || signals.forever().for_each(|_| work()))?;
     Ok(())
 }
 

@@ -159,7 +159,8 @@ fn bench_cpu_queries_prints_the_tables_of_the_papers() {
     let rows = bench(&["--json"]).json_lines();
     let of = |table: &str| -> Vec<&Value> { rows.iter().filter(|r| r["table"] == table).collect() };
     let stages = of("ding09 table 2");
-    assert_eq!(stages.len(), 5);
+    // What does a stage again is compiled in by a feature.
+    assert_eq!(stages.len(), if cfg!(feature = "stages") { 5 } else { 0 });
     for row in stages {
         let us = |name: &str| row[name].as_f64().unwrap();
         let parts = ["look_up_us", "decompression_us", "intersection_us", "scoring_us"];
@@ -172,7 +173,7 @@ fn bench_cpu_queries_prints_the_tables_of_the_papers() {
     let queries: u64 = by_blocks.iter().map(|row| row["queries"].as_u64().unwrap()).sum();
     assert!(queries > 0 && queries <= 5 * 25);
     let tables = bench(&[]);
-    for word in ["decompression", "best 20", "BMW", "blocks"] {
+    for word in ["ding09, table 2", "best 20", "BMW", "blocks"] {
         assert!(tables.text().contains(word), "{word}");
     }
 }

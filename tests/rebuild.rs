@@ -226,6 +226,22 @@ fn a_compressed_file_that_is_cut_short_leaves_the_live_generation() {
     assert_eq!(place.once()["documents"]["live"], 2040);
 }
 
+/// The index, with its history of JSON lines, lies where the patterns match.
+#[test]
+fn an_index_is_no_source_of_itself() {
+    let place = Place::new("");
+    let job = "index = \"docs/idx\"\n[[input]]\npaths = [\"docs/*\", \"docs/**/*.jsonl\"]\n[build]\nmemory = \"64M\"\nworkers = 1\ngpus = \"none\"\n";
+    place.scratch.write("job.toml", job);
+    let generation = |outcome: &str| {
+        assert_eq!(place.run("--once").status, Some(0));
+        let last = place.status()["last"].clone();
+        assert_eq!((&last["outcome"], &last["documents"]["live"]), (&outcome.into(), &40.into()));
+    };
+    generation("published");
+    generation("unchanged");
+    generation("unchanged");
+}
+
 #[test]
 fn two_rebuilds_at_once_and_one_beside_a_build() {
     let place = Place::new("");

@@ -30,6 +30,7 @@ mod rebuild_changes;
 mod rebuild_kills;
 mod records;
 mod streaming;
+mod swap;
 mod wei11;
 
 // Only debug builds have what makes them fail.

@@ -9,11 +9,13 @@
 //! pass counts. Stages are measured by doing them again: a search that decodes every block five times
 //! takes what decoding takes four times more than a search that decodes it once. What is left
 //! is called intersection: finding the documents, of OR adding them up, and keeping the best; what it
-//! takes to bring a list from memory to the caches for the first time is in it too.
+//! takes to bring a list from memory to the caches for the first time is in it too. That a stage may be
+//! done again costs every search a little, so that table 2 needs the feature `stages`.
 
 use super::all_queries;
 use millrace::index::generation::Generation;
-use millrace::query::cursor::Again;
+#[cfg(feature = "stages")]
+use millrace::query::again::Again;
 use millrace::query::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
@@ -49,6 +51,7 @@ pub(super) struct Args {
 const TIMES: u8 = 4;
 
 /// The rows of table 2 of `ding09`, for the best ten.
+#[cfg(feature = "stages")]
 const STAGES: [(&str, Mode, Algorithm); 5] = [
     ("AND", Mode::And, Algorithm::Auto),
     ("OR", Mode::Or, Algorithm::Exhaustive),
@@ -81,16 +84,16 @@ struct Point {
 }
 
 impl Point {
-    fn new(
-        snapshot: &Arc<Snapshot>,
-        (mode, algorithm): (Mode, Algorithm),
-        k: usize,
-        again: Again,
-    ) -> Self {
-        let mut searcher = Searcher::new();
-        searcher.repeat(again);
+    fn new(snapshot: &Arc<Snapshot>, (mode, algorithm): (Mode, Algorithm), k: usize) -> Self {
         let (snapshot, wanted) = (snapshot.clone(), Wanted { k, mode, algorithm });
-        Self { snapshot, wanted, searcher, looks_up: false, micros: Vec::new() }
+        Self { snapshot, wanted, searcher: Searcher::new(), looks_up: false, micros: Vec::new() }
+    }
+
+    /// Does stages of the searches again.
+    #[cfg(feature = "stages")]
+    fn repeat(mut self, again: Again) -> Self {
+        self.searcher.repeat(again);
+        self
     }
 
     /// Goes through the queries once.
@@ -160,21 +163,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         points.push(point);
         points.len() - 1
     };
-    let once = Again::default();
-    let mut looking_up = Point::new(&snapshot, (Mode::Or, Algorithm::Auto), 10, once);
+    let mut looking_up = Point::new(&snapshot, (Mode::Or, Algorithm::Auto), 10);
     looking_up.looks_up = true;
     let looking_up = add(looking_up);
-    let mut stages = Vec::new();
-    for (name, mode, algorithm) in STAGES {
-        let mut of = |again| add(Point::new(&snapshot, (mode, algorithm), 10, again));
-        let whole = of(once);
-        let decodes = of(Again { decode: TIMES, ..once });
-        stages.push(Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once }) });
-    }
+    let stages = stages(&snapshot, &mut add);
     let mut pruning = Vec::new();
     for (name, mode, algorithm) in PRUNING {
         for k in BEST {
-            pruning.push((name, k, add(Point::new(&snapshot, (mode, algorithm), k, once))));
+            pruning.push((name, k, add(Point::new(&snapshot, (mode, algorithm), k))));
         }
     }
     for pass in 0..=args.passes.get() {
@@ -191,11 +187,33 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         print_json(&mut out, &shares, &pruning, &classes, &points)?;
     } else {
         writeln!(out, "{} queries\n", queries.len())?;
-        print_stages(&mut out, &shares)?;
+        if cfg!(feature = "stages") {
+            print_stages(&mut out, &shares)?;
+        } else {
+            writeln!(out, "ding09, table 2: needs a build with --features stages")?;
+        }
         print_best(&mut out, &pruning, &points)?;
         print_by_blocks(&mut out, &pruning, &classes, &points)?;
     }
     Ok(())
+}
+
+/// What the rows of table 2 are measured by.
+#[cfg(feature = "stages")]
+fn stages(snapshot: &Arc<Snapshot>, add: &mut impl FnMut(Point) -> usize) -> Vec<Stages> {
+    let row = |(name, mode, algorithm)| {
+        let mut of = |again| add(Point::new(snapshot, (mode, algorithm), 10).repeat(again));
+        let (whole, once) = (of(Again::default()), Again::default());
+        let decodes = of(Again { decode: TIMES, ..once });
+        Stages { name, whole, decodes, scores: of(Again { score: TIMES, ..once }) }
+    };
+    STAGES.into_iter().map(row).collect()
+}
+
+/// What does a stage again is not compiled in.
+#[cfg(not(feature = "stages"))]
+fn stages(_: &Arc<Snapshot>, _: &mut impl FnMut(Point) -> usize) -> Vec<Stages> {
+    Vec::new()
 }
 
 /// How many blocks the lists of each query have, the tails counted as blocks.

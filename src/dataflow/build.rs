@@ -7,6 +7,7 @@ use crate::dictionary::owners::Owners;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
 use crate::index::list::Form;
+use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::splits::Plan;
 use crate::order::BLOCK_BYTES;
@@ -19,9 +20,9 @@ use std::sync::{Arc, Mutex};
 
 use super::decompress::Decompress;
 use super::documents::{DocumentsDone, write_documents};
-use super::encode::{CHUNK_BYTES, Encode};
+use super::encode::Encode;
 use super::flow::Flow;
-use super::flush::{Flush, RunDone};
+use super::flush::Flush;
 use super::index::Index;
 use super::index_tokens::{IndexTokens, IndexerWork};
 use super::parse::Parse;
@@ -123,7 +124,7 @@ pub struct Progress {
 #[derive(Default)]
 pub struct Done {
     /// Runs in order.
-    pub runs: Vec<RunDone>,
+    pub runs: Vec<WrittenRun>,
     /// The documents' table.
     pub documents: Option<DocumentsDone>,
     /// The inputs that were read.

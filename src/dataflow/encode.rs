@@ -9,13 +9,14 @@
 //!   owners share.
 //! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes between.
 
-use super::build::Build;
-use super::control::{Cause, Guard};
+use super::build::{Build, Encoded};
+use super::control::Guard;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
-use crate::codec::folded;
-use crate::dictionary::closed::{Advance, Wake};
-use crate::index::list::ListEncoder;
+use crate::dictionary::closed::Wake;
+use crate::index::run::{EncodedChunk, PartEncoder};
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,46 +25,6 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// Encoded lists of one owner, in the order of the lexicon.
-#[derive(Default)]
-pub struct Chunk {
-    /// Number of the run.
-    pub run: u32,
-    /// Docid of the run's first document.
-    pub first_docid: u32,
-    /// The run's documents.
-    pub documents: u32,
-    /// The owner.
-    pub owner: usize,
-    /// The lists, or parts of lists.
-    pub lists: Vec<ChunkList>,
-    /// Suffixes of the terms whose lists end here, end to end.
-    pub suffixes: Vec<u8>,
-    /// Bytes of the lists, end to end.
-    pub payload: Vec<u8>,
-    /// The owner has no more of this run.
-    pub ends_run: bool,
-}
-
-/// A list, or a part of one, in a [`Chunk`].
-#[derive(Clone, Copy, Debug)]
-pub struct ChunkList {
-    /// Trie collection of the term.
-    pub collection: u16,
-    /// Bytes of its suffix.
-    pub suffix_bytes: u8,
-    /// The list ends in this chunk.
-    pub ends: bool,
-    /// Postings of the whole list, once it ends.
-    pub df: u32,
-    /// Bytes of the list in this chunk.
-    pub here: usize,
-    /// Bytes of the whole list, once it ends.
-    pub bytes: u64,
-}
-
-/// A chunk goes out when it has this many bytes.
-pub(super) const CHUNK_BYTES: usize = 256 << 10;
 const PAUSE: Duration = Duration::from_micros(500);
 /// Chunks of an owner that one activation makes at most.
 const AT_ONCE: u64 = 4;
@@ -71,11 +32,11 @@ const AT_ONCE: u64 = 4;
 /// See the [module](self).
 pub trait Encode<'scope> {
     /// Encodes closed runs.
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<Chunk>>;
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<EncodedChunk>>;
 }
 
 impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<Chunk>> {
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<EncodedChunk>> {
         let build = build.clone();
         let scope = self.scope();
         let worker = scope.index();
@@ -95,20 +56,21 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                 });
                 let (mut more, mut look) = (false, false);
                 open.retain_mut(|(cap, encoding)| {
-                    let owner = encoding.run.owner;
+                    let owner = encoding.encoder.part().owner;
                     let written = build.encoded[owner].written_chunks.load(Ordering::Acquire);
                     let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
                     for _ in 0..room.min(AT_ONCE) {
-                        let chunk = guard.work(|| encoding.chunk());
+                        let chunk = guard.work(|| encoding.encoder.chunk());
                         let Some(Some(chunk)) = chunk else {
                             look |= !encoding.is_woken;
                             return chunk.is_some();
                         };
                         let ends_run = chunk.ends_run;
-                        encoding.count(&chunk, &build);
+                        count(&chunk, &build.encoded[owner]);
                         sent[owner] += 1;
                         output.session(&*cap).give(Local(chunk));
                         if ends_run {
+                            encoding.busy.set(false);
                             return false;
                         }
                     }
@@ -127,92 +89,28 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
     }
 }
 
-/// A run on its way out.
+/// An owner's part of a run that is being encoded.
 struct Encoding {
-    run: ClosedRun,
+    encoder: PartEncoder,
     /// The dictionary wakes the operator when its next term is there.
     is_woken: bool,
-    /// The list of the term that `run.terms` stands at is not encoded to its end.
-    in_list: bool,
-    encoder: ListEncoder,
-    /// The codes of the documents' lengths.
-    lengths: Arc<Vec<u8>>,
-    bytes: Vec<u8>,
-    /// Where the current list goes on in `bytes`, and its last docid plus one.
-    at: usize,
-    expected: u32,
+    /// Set until the part is encoded.
+    busy: Rc<Cell<bool>>,
 }
 
 impl Encoding {
-    fn new(mut run: ClosedRun, build: &Build, wake: &Wake) -> Self {
-        let is_woken = run.terms.wake_by(wake.clone());
-        let lengths = build.lengths.of_run(run.run, std::mem::take(&mut run.lengths));
-        let (encoder, bytes) = (ListEncoder::of_form(build.form), Vec::new());
-        Self { run, is_woken, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+    fn new(run: ClosedRun, build: &Build, wake: &Wake) -> Self {
+        let ClosedRun { part, mut terms, lengths, busy } = run;
+        let is_woken = terms.wake_by(wake.clone());
+        let lengths = build.lengths.of_run(part.run, lengths);
+        let encoder = PartEncoder::new(part, terms, lengths, build.form);
+        Self { encoder, is_woken, busy }
     }
+}
 
-    /// Counts the lists that end in a chunk.
-    fn count(&self, chunk: &Chunk, build: &Build) {
-        let encoded = &build.encoded[chunk.owner];
-        let ended = || chunk.lists.iter().filter(|list| list.ends);
-        encoded.terms.fetch_add(ended().count() as u64, Ordering::Relaxed);
-        let postings = ended().map(|list| u64::from(list.df)).sum();
-        encoded.postings.fetch_add(postings, Ordering::Relaxed);
-    }
-
-    /// The next chunk; `None` while the dictionary has not even a part of one.
-    fn chunk(&mut self) -> Result<Option<Chunk>, Cause> {
-        let mut chunk = Chunk {
-            run: self.run.run,
-            first_docid: self.run.first_docid,
-            documents: self.run.documents,
-            owner: self.run.owner,
-            ..Chunk::default()
-        };
-        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
-        self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
-        while self.encoder.payload().len() < CHUNK_BYTES {
-            if !self.in_list {
-                match self.run.terms.advance(&mut self.bytes)? {
-                    Advance::Term => (self.at, self.expected, self.in_list) = (0, 0, true),
-                    Advance::Later => break,
-                    Advance::End => {
-                        chunk.ends_run = true;
-                        self.run.busy.set(false);
-                        break;
-                    }
-                }
-            }
-            let (collection, suffix) = self.run.terms.term();
-            let before = self.encoder.payload().len();
-            let mut list = ChunkList {
-                collection,
-                suffix_bytes: suffix.len() as u8,
-                ends: true,
-                df: 0,
-                here: 0,
-                bytes: 0,
-            };
-            while self.at < self.bytes.len() {
-                let (gap, tf) = folded::get(&self.bytes, &mut self.at)
-                    .ok_or("postings of an open run do not decode: this is a bug")?;
-                let docid = self.expected + gap;
-                self.encoder.push(docid, tf, self.lengths[docid as usize]);
-                self.expected = docid + 1;
-                if self.encoder.payload().len() >= CHUNK_BYTES {
-                    list.ends = self.at == self.bytes.len();
-                    break;
-                }
-            }
-            if list.ends {
-                (list.df, list.bytes) = self.encoder.finish();
-                chunk.suffixes.extend_from_slice(suffix);
-                self.in_list = false;
-            }
-            list.here = self.encoder.payload().len() - before;
-            chunk.lists.push(list);
-        }
-        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
-        Ok((chunk.ends_run || !chunk.lists.is_empty()).then_some(chunk))
-    }
+/// Counts the lists that end in a chunk.
+fn count(chunk: &EncodedChunk, encoded: &Encoded) {
+    let (terms, postings) = chunk.ended();
+    encoded.terms.fetch_add(terms, Ordering::Relaxed);
+    encoded.postings.fetch_add(postings, Ordering::Relaxed);
 }

@@ -17,6 +17,7 @@ use super::control::{Cause, Guard};
 use super::local::Local;
 use crate::dictionary::closed::{ClosedTerms, Wake};
 use crate::dictionary::parsed::PieceGroup;
+use crate::index::run::RunPart;
 use crate::order::{Placement, Sequencer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -35,14 +36,8 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// One owner's part of a run that is complete.
 pub struct ClosedRun {
-    /// The owner.
-    pub owner: usize,
-    /// Number of the run.
-    pub run: u32,
-    /// Docid of its first document.
-    pub first_docid: u32,
-    /// Its documents.
-    pub documents: u32,
+    /// Which part it is.
+    pub part: RunPart,
     /// Terms and postings.
     pub terms: Box<dyn ClosedTerms>,
     /// The codes of the documents' lengths, piece by piece.
@@ -194,10 +189,12 @@ impl<G: PieceGroup> Head<G> {
         let Some((cap, placement)) = self.closing.take() else { return Ok(None) };
         self.busy.set(true);
         let run = ClosedRun {
-            owner: self.owner as usize,
-            run: placement.run,
-            first_docid: placement.run_first,
-            documents: placement.run_documents,
+            part: RunPart {
+                run: placement.run,
+                first_docid: placement.run_first,
+                documents: placement.run_documents,
+                owner: self.owner as usize,
+            },
             terms: close()?,
             lengths: std::mem::take(&mut self.lengths),
             busy: self.busy.clone(),

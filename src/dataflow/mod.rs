@@ -19,6 +19,7 @@ pub mod encode;
 pub mod feed;
 pub mod flow;
 pub mod flush;
+pub mod follower;
 pub mod frequencies;
 mod gather;
 pub mod index;

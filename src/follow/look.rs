@@ -10,6 +10,7 @@ use crate::index::manifest::{InputEntry, Manifest};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
 use crate::input::Compression;
+use crate::input::folder::Walk;
 use crate::input::splits::{Plan, Source};
 use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
@@ -120,7 +121,8 @@ impl Rebuild<'_> {
             Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
-        Ok(Plan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?)?)
+        let walk = Walk { index: Some(self.job.index.clone()) };
+        Ok(Plan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
     /// Why the live generation cannot be added to, if its settings are others.

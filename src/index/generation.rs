@@ -6,6 +6,7 @@
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::format::MANIFEST;
+use crate::index::in_use::InUse;
 use crate::index::manifest::Manifest;
 use crate::index::publish;
 use crate::index::run::Run;
@@ -21,6 +22,8 @@ pub struct Generation {
     manifest: Manifest,
     documents: Documents,
     runs: Vec<Run>,
+    /// Until it is dropped the generation is not removed.
+    _in_use: InUse,
 }
 
 impl Generation {
@@ -36,12 +39,13 @@ impl Generation {
         with_live(index, |path| Self::open_folder(path, verify))
     }
 
-    /// Opens the generation in the folder `path`, live or not.
+    /// Opens the generation in the folder `path`, live or not. It is not removed until this is dropped.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`.
     pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
+        let in_use = InUse::of(path)?;
         let files = &manifest.files;
         let documents = Documents::open(path, &manifest)?;
         let open = |entry| Run::open(path, entry, files, verify);
@@ -49,7 +53,7 @@ impl Generation {
         for run in &runs {
             run.check_form(&manifest.settings)?;
         }
-        Ok(Self { path: path.to_path_buf(), manifest, documents, runs })
+        Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
     }
 
     /// Returns the folder of the generation.

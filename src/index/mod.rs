@@ -10,6 +10,7 @@ pub mod draft;
 pub mod error;
 pub mod format;
 pub mod generation;
+pub(crate) mod in_use;
 pub mod keep;
 pub mod lexicon;
 pub mod list;
@@ -23,6 +24,7 @@ pub mod shards;
 pub mod storage;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod watch;
 mod window;
 
 pub use error::IndexError;

@@ -1,9 +1,9 @@
 //! How does a new generation replace the live one, so that a job killed at any instant leaves one of
 //! them whole? Everything of the new one is synced, then `CURRENT` is replaced by one rename.
 //!
-//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers take no lock:
-//! what they have mapped stays when its name is removed, and a reader that finds a file gone while
-//! it opens a generation looks at `CURRENT` again.
+//! Only the holder of the [`IndexLock`] writes below the folder of an index. Readers do not wait for it:
+//! a generation that one has open is not removed (`in_use`), and a reader that finds a file gone
+//! while it opens a generation looks at `CURRENT` again.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ use crate::index::error::IndexError;
 use crate::index::format::{
     CURRENT, CURRENT_TMP, KEPT_TMP, LOCK, RUNS, generation_name, generation_number,
 };
+use crate::index::in_use::Unused;
 use crate::index::keep::kept;
 use crate::index::manifest::Manifest;
 use crate::index::{plain, shards, storage};
@@ -72,8 +73,8 @@ impl IndexLock {
         &self.index
     }
 
-    /// Removes what jobs have left behind that did not end well: every generation that is not live,
-    /// and `CURRENT.tmp`. Files that no job writes are left alone.
+    /// Removes what jobs have left behind that did not end well: every generation that is neither live nor
+    /// kept nor in use, and `CURRENT.tmp`. Files that no job writes are left alone.
     ///
     /// # Errors
     /// `Damaged` if `CURRENT` cannot be read, for then nobody knows what is live; `Storage`.
@@ -91,7 +92,10 @@ impl IndexLock {
         let live = current(&self.index)?;
         let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
         for path in debris(&self.index, &keep)? {
-            storage::remove_tree(&path)?;
+            // It may be in use since it was looked at.
+            if let Some(_unused) = Unused::claim(&path) {
+                storage::remove_tree(&path)?;
+            }
         }
         Ok(())
     }
@@ -192,7 +196,8 @@ pub(crate) fn number_of(generation: &Path) -> Option<u32> {
     generation_number(generation.file_name()?.to_str()?)
 }
 
-/// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
+/// Returns what [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay, and those
+/// that are in use.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
     let kept: Vec<PathBuf> = kept.collect();
@@ -206,6 +211,7 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
         }
     }
     debris.extend(shards::debris(index, &keep)?);
+    debris.retain(|path| Unused::claim(path).is_some());
     Ok(debris)
 }
 

@@ -4,12 +4,16 @@
 
 #![forbid(unsafe_code)]
 
+mod assemble;
 mod pages;
+mod part;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use assemble::RunAssembler;
+pub use part::{CHUNK_BYTES, EncodedChunk, EncodedList, PartEncoder, RunPart};
 pub use read::Run;
 pub use write::RunWriter;
 
@@ -72,6 +76,9 @@ pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
     Kind::OF_RUN.into_iter().try_for_each(sync)
 }
 
+/// The lists of a run, which are written, and their files.
+pub type WrittenRun = (RunEntry, Vec<FileEntry>);
+
 /// Joins the lists of runs, which were written apart, with their documents: those of run k are the
 /// k-th `documents`. Returns the entries, by docid, and all files.
 ///
@@ -79,7 +86,7 @@ pub fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
 /// `Refused` if they do not fit.
 pub fn join(
     generation: &Path,
-    mut lists: Vec<(RunEntry, Vec<FileEntry>)>,
+    mut lists: Vec<WrittenRun>,
     documents: Vec<DocumentsEntry>,
 ) -> Result<(Vec<RunEntry>, Vec<FileEntry>), IndexError> {
     lists.sort_by_key(|(run, _)| run.first_docid);

@@ -14,6 +14,7 @@ use crate::index::format::{
     LOCK, MANIFEST, RUNS, VERSION, generation_name, generation_number, shard_name, shard_number,
 };
 use crate::index::generation::{Generation, with_live};
+use crate::index::in_use::Unused;
 use crate::index::manifest::read::Sealed;
 use crate::index::manifest::{Manifest, Settings, Statistics, seal};
 use crate::index::plain;
@@ -288,7 +289,9 @@ impl ShardLock {
     /// `Storage`.
     pub fn retain(&self, keep: &[u32]) -> Result<(), IndexError> {
         for (number, path) in generations(&self.folder)? {
-            if !keep.contains(&number) {
+            if !keep.contains(&number)
+                && let Some(_unused) = Unused::claim(&path)
+            {
                 storage::remove_tree(&path)?;
             }
         }

@@ -212,15 +212,19 @@ impl Plan {
     }
 
     /// Expands sources one behind the other, each as [`new`](Self::new) does. A file that is there
-    /// more than once is read once, in its first place.
+    /// more than once is read once, in its first place. What belongs to an index is passed over: patterns
+    /// match it by chance.
     ///
     /// # Errors
     /// As `new`.
-    pub fn of_sources(sources: &[Source]) -> Result<Self, InputError> {
+    pub fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for Source { paths, format } in sources {
             for path in paths {
-                plan.add(path, *format, &Walk::default())?;
+                match plan.add(path, *format, walk) {
+                    Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),
+                    added => added?,
+                }
             }
         }
         let mut seen = HashSet::new();

@@ -172,7 +172,7 @@ impl Conjunction<'_> {
         let Candidates { docids, norms, tfs, worth, sums, .. } = candidates;
         // Each of the others has changed the room.
         let docids = &docids[(self.terms.len() - 1) % 2];
-        let again = cursors[0].again.score;
+        let again = cursors[0].again.score();
         for _ in 0..=again {
             for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
                 *norm = self.norms[docid as usize];

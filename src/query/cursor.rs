@@ -2,6 +2,7 @@
 //! all memory that queries need from one to the next, and a cursor holds the one block of its list
 //! that is decoded.
 
+use super::again::Again;
 use super::kernels::{
     Block, Documents, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block,
     scores, share_out,
@@ -38,7 +39,7 @@ pub struct Norms<'a> {
 #[derive(Debug)]
 pub struct Scratch {
     pub(super) level: Level,
-    /// For measurements alone.
+    /// For measurements alone: nothing without the feature `stages`.
     pub(super) again: Again,
     /// One for each term; more if an earlier query had more.
     pub(super) cursors: Vec<Cursor>,
@@ -81,16 +82,6 @@ impl WindowMemory {
         self.accumulators.clear();
         self.lines.clear();
     }
-}
-
-/// How many times more than once a stage of a search is done. A stage that is done again changes
-/// nothing that is found, and what it adds to the time of a query is what the stage takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Again {
-    /// Docids and term frequencies of blocks are decoded.
-    pub decode: u8,
-    /// Postings are scored from their term frequencies.
-    pub score: u8,
 }
 
 /// What a block of the shortest list has in common with others. The arrays lie apart as those of a
@@ -294,7 +285,7 @@ impl Cursor {
         documents: u32,
     ) -> Result<(), ListError> {
         self.block_len = list.block_len();
-        if self.again.decode > 0 {
+        if self.again.decode() > 0 {
             self.load_again(list, block, documents)?;
         }
         self.fill_up();
@@ -325,7 +316,7 @@ impl Cursor {
         block: usize,
         documents: u32,
     ) -> Result<(), ListError> {
-        for _ in 0..self.again.decode {
+        for _ in 0..self.again.decode() {
             if block < list.full_blocks() {
                 let docids = &mut self.docids[..self.len];
                 list.docids_of(&self.line, &mut self.columns, documents, docids)?;
@@ -362,7 +353,7 @@ impl Cursor {
             let line = if block == self.block { self.line } else { list.block(block)? };
             let tfs = &mut self.tfs[..list.block_len()];
             list.tfs_of(&line, &mut self.columns, tfs)?;
-            for _ in 0..self.again.decode {
+            for _ in 0..self.again.decode() {
                 let tfs = &mut self.tfs[..list.block_len()];
                 line.tfs(list.source(&line, &mut self.columns)?, tfs)?;
             }
@@ -388,7 +379,7 @@ impl Cursor {
             &self.tail_tfs
         };
         // Adding zero makes minus zero plus zero, and leaves any other weight alone.
-        for _ in 0..=self.again.score {
+        for _ in 0..=self.again.score() {
             scores(level, weight + 0.0, (&self.docids, tfs), self.len, norms, &mut self.scores);
         }
         Ok(())
@@ -572,7 +563,7 @@ impl Cursor {
                 let line = if block == self.block { self.line } else { list.block(block)? };
                 let source = list.source(&line, &mut self.columns)?;
                 for (tf, &position) in out.iter_mut().zip(&self.positions[places]) {
-                    for _ in 0..=self.again.decode {
+                    for _ in 0..=self.again.decode() {
                         *tf = line.tf(source, position as usize % block_len)?;
                     }
                 }

@@ -1,8 +1,10 @@
 //! Which documents answer a query best? One algorithm a file; all of them return the same hits in
 //! the same order with the same scores.
 
+pub mod again;
 pub mod and;
 mod auto;
+pub mod copied;
 pub mod cursor;
 mod daat;
 pub mod engine;

@@ -7,9 +7,10 @@ mod tests;
 
 pub use tasks::{Begun, Cut, Cutting};
 
-use super::cursor::{Again, Norms, RunTerm, Scratch};
+use super::copied::Copied;
+use super::cursor::{Norms, RunTerm, Scratch};
 use super::plan::{Plan, Planner};
-use super::share::Share;
+use super::share::{Share, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
@@ -61,7 +62,8 @@ impl Searcher {
     }
 
     /// From now on does stages of searches more than once, so that it can be measured what they take.
-    pub fn repeat(&mut self, again: Again) {
+    #[cfg(feature = "stages")]
+    pub fn repeat(&mut self, again: super::again::Again) {
         self.scratch.again = again;
     }
 
@@ -117,10 +119,11 @@ impl Searcher {
     /// # Errors
     /// When the index is damaged.
     pub fn answer(&mut self, plan: &Plan) -> Result<&[Hit], IndexError> {
-        self.with_lists(plan, |searcher, share, lists| {
+        let share = self.share_of(plan);
+        self.with_lists(plan, &share, |searcher, lists| {
             let mut stage = Some(Stage::first(plan.wanted().mode));
             while let Some(now) = stage {
-                searcher.find(plan, share, lists, now)?;
+                searcher.find(plan, &share, lists, now)?;
                 stage = now.next(plan.wanted(), searcher.hits.len());
             }
             Ok(())
@@ -133,7 +136,30 @@ impl Searcher {
     /// # Errors
     /// When the index is damaged.
     pub fn answer_stage(&mut self, plan: &Plan, stage: Stage) -> Result<&[Hit], IndexError> {
-        self.with_lists(plan, |searcher, share, lists| searcher.find(plan, share, lists, stage))?;
+        let share = self.share_of(plan);
+        self.find_in(plan, &share, stage)
+    }
+
+    /// As [`answer_stage`](Self::answer_stage), in a copy of postings.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn answer_stage_of_copy(
+        &mut self,
+        plan: &Plan,
+        stage: Stage,
+        copied: &Copied,
+    ) -> Result<&[Hit], IndexError> {
+        self.find_in(plan, copied, stage)
+    }
+
+    fn find_in(
+        &mut self,
+        plan: &Plan,
+        source: &impl Source,
+        stage: Stage,
+    ) -> Result<&[Hit], IndexError> {
+        self.with_lists(plan, source, |searcher, lists| searcher.find(plan, source, lists, stage))?;
         Ok(&self.hits)
     }
 
@@ -147,25 +173,21 @@ impl Searcher {
         self.share.clone().unwrap_or_else(|| plan.snapshot().share().clone())
     }
 
-    /// Calls `work` with the share that is looked at and the query's lists there, run by run.
-    fn with_lists<R>(
+    /// Calls `work` with the query's lists in `source`, run by run.
+    fn with_lists<R, S: Source>(
         &mut self,
         plan: &Plan,
-        work: impl for<'a> FnOnce(
-            &mut Self,
-            &'a Share,
-            &[Option<ListView<'a>>],
-        ) -> Result<R, IndexError>,
+        source: &S,
+        work: impl for<'a> FnOnce(&mut Self, &[Option<ListView<'a>>]) -> Result<R, IndexError>,
     ) -> Result<R, IndexError> {
-        let share = self.share_of(plan);
         let mut lists = recycle(std::mem::take(&mut self.lists));
         for (number, run) in plan.snapshot().generation().runs().iter().enumerate() {
             for entry in plan.lists_of(number) {
-                let list = entry.map(|entry| share.list(run, number, entry)).transpose()?;
+                let list = entry.map(|entry| source.list(run, number, entry)).transpose()?;
                 lists.push(list.flatten());
             }
         }
-        let worked = work(self, &share, &lists);
+        let worked = work(self, &lists);
         self.lists = recycle(lists);
         worked
     }
@@ -174,7 +196,7 @@ impl Searcher {
     fn find<'a>(
         &mut self,
         plan: &Plan,
-        share: &Share,
+        source: &impl Source,
         lists: &[Option<ListView<'a>>],
         stage: Stage,
     ) -> Result<(), IndexError> {
@@ -183,10 +205,10 @@ impl Searcher {
             return Ok(());
         }
         plan.snapshot().begin(&mut self.top, plan.wanted().k);
-        self.top.only(share.docids());
+        self.top.only(source.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
         for (run, lists) in runs.zip(lists.chunks(plan.terms().len())) {
-            self.search_run(plan, share, run, lists, stage)
+            self.search_run(plan, source, run, lists, stage)
                 .map_err(|e| blame(run.1, plan.split_terms(), e))?;
         }
         self.top.take(&mut self.hits);
@@ -197,7 +219,7 @@ impl Searcher {
     fn search_run<'a>(
         &mut self,
         plan: &Plan,
-        share: &Share,
+        source: &impl Source,
         (number, run): (usize, &Run),
         lists: &[Option<ListView<'a>>],
         stage: Stage,
@@ -205,7 +227,7 @@ impl Searcher {
         let mut terms = recycle(std::mem::take(&mut self.run_terms));
         let weighted = plan.terms().iter().zip(lists);
         terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
-        let (first, documents) = share.place(run, number);
+        let (first, documents) = source.place(run, number);
         let norms = Norms {
             documents: &plan.snapshot().norms()[first as usize..][..documents as usize],
             bounds: plan.snapshot().bounds(),

@@ -5,7 +5,7 @@
 //! it is answered from, though the index may have moved on meanwhile. It says nothing of what a query
 //! asks for.
 
-use super::share::Share;
+use super::share::{Share, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;

@@ -46,7 +46,8 @@ fn links(seed: u64, nodes: u32, count: usize) -> Vec<(u32, u32)> {
 }
 
 /// Figure 1 of the article *PageRank* of the English Wikipedia (damping 0.85): eleven pages, one of
-/// them, A, without links. Its percentages have one digit behind the point.
+/// them, A, without links. Its percentages have one digit behind the point. The fractions solve the equations
+/// exactly, by elimination, and sum up to 1.
 #[test]
 fn golden_the_published_example() {
     let names = "ABCDEF12345";
@@ -63,6 +64,17 @@ fn golden_the_published_example() {
     for (name, (rank, percent)) in names.chars().zip(found.ranks.iter().zip(published)) {
         assert!((rank * 100.0 - percent).abs() <= 0.05, "{name}: {rank}, published {percent} %");
     }
+    let exact = [
+        513_573.0 / 15_666_553.0,
+        222_822_800.0 / 579_662_461.0,
+        198_772_220.0 / 579_662_461.0,
+        87_480.0 / 2_238_079.0,
+        1_267_200.0 / 15_666_553.0,
+        87_480.0 / 2_238_079.0,
+    ];
+    let others = [253_320.0 / 15_666_553.0; 5];
+    let exact: Vec<f64> = exact.into_iter().chain(others).collect();
+    assert!(distance(&found.ranks, &exact) <= ASKED.tolerance);
 }
 
 proptest! {

@@ -1,9 +1,12 @@
 use super::*;
-use crate::index::documents::DocumentsWriter;
+use crate::codec::folded;
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use std::fs;
+use std::sync::Arc;
 
 fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
@@ -140,4 +143,102 @@ fn a_run_of_nothing_can_be_read() {
     sync_run(folder.path(), &entry).unwrap();
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());
+}
+
+/// A term's trie collection, suffix and postings, as (docid, tf).
+type Term = (u16, Vec<u8>, Vec<(u32, u32)>);
+
+/// Terms of which each comes at the second question.
+struct Terms {
+    terms: Vec<Term>,
+    behind: usize,
+    asked: bool,
+}
+
+impl ClosedTerms for Terms {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        self.asked = !self.asked;
+        if self.asked {
+            return Ok(Advance::Later);
+        }
+        let Some((_, _, list)) = self.terms.get(self.behind) else { return Ok(Advance::End) };
+        postings.clear();
+        let mut expected = 0;
+        for &(docid, tf) in list {
+            folded::put(docid - expected, tf, postings);
+            expected = docid + 1;
+        }
+        self.behind += 1;
+        Ok(Advance::Term)
+    }
+
+    fn term(&self) -> (u16, &[u8]) {
+        let (collection, suffix, _) = &self.terms[self.behind - 1];
+        (*collection, suffix)
+    }
+}
+
+/// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of both.
+#[test]
+fn owners_parts_become_one_run() {
+    const DOCUMENTS: u32 = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("runs")).unwrap();
+    // The second owner's long list takes more than a chunk.
+    let long: Vec<(u32, u32)> = (0..DOCUMENTS).map(|docid| (docid, 1 + docid * 7 % 90)).collect();
+    let owned = [
+        vec![(0, b"x".to_vec(), vec![(3, 1)]), (9, b"".to_vec(), vec![(0, 4), (199_999, 1)])],
+        vec![
+            (2, b"a".to_vec(), long),
+            (2, b"b".to_vec(), vec![(7, 2)]),
+            (11, b"c".to_vec(), vec![(8, 1)]),
+        ],
+    ];
+    let lengths = Arc::new(vec![5; DOCUMENTS as usize]);
+    let part = |owner| RunPart { run: 4, first_docid: 60, documents: DOCUMENTS, owner };
+    let mut encoders: Vec<_> = (0..)
+        .zip(&owned)
+        .map(|(owner, terms)| {
+            let terms = Terms { terms: terms.clone(), behind: 0, asked: false };
+            PartEncoder::new(part(owner), Box::new(terms), lengths.clone(), Form::default())
+        })
+        .collect();
+    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0));
+    let (mut made, mut written, mut lists) = ([0; 2], [0; 2], [(0, 0); 2]);
+    // The first owner is ahead.
+    for owner in [0, 1] {
+        assert_eq!(encoders[owner].part().owner, owner);
+        loop {
+            let Some(chunk) = encoders[owner].chunk().unwrap() else { continue };
+            let (ends, ended) = (chunk.ends_run, chunk.ended());
+            lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
+            made[owner] += 1;
+            run.take(chunk);
+            let over = run.write(|owner| written[owner] += 1).unwrap();
+            assert_eq!(over, ends && owner == 1);
+            if ends {
+                break;
+            }
+        }
+    }
+    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
+    assert_eq!(lists, [(2, 3), (3, u64::from(DOCUMENTS) + 2)]);
+    let (mut entry, mut files) = run.finish().unwrap();
+    assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
+    let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
+    for number in 0..DOCUMENTS {
+        let location = Location { offset: number.into(), bytes: 1, input: 0 };
+        documents.push(number.to_string().as_bytes(), 5, location, 0).unwrap();
+    }
+    documents.finish().unwrap().complete(folder.path(), &mut entry, &mut files).unwrap();
+    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    for (collection, suffix, postings) in owned.iter().flatten() {
+        let list = run.find(*collection, suffix).unwrap().unwrap();
+        let mut found = Vec::new();
+        list.check(DOCUMENTS, Some(&[5; DOCUMENTS as usize]), |docids, tfs| {
+            found.extend(docids.iter().copied().zip(tfs.iter().copied()));
+        })
+        .unwrap();
+        assert!(found == *postings, "{collection}");
+    }
 }

@@ -8,10 +8,11 @@
 //! Without one, workers that are ahead go on with the queries behind it.
 
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::query::copied::Copied;
 use crate::query::plan::Plan;
 use crate::query::pool::lock;
 use crate::query::searcher::Searcher;
-use crate::query::share::{Copied, Share};
+use crate::query::share::Share;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
@@ -100,6 +101,7 @@ impl Engines for Crew {
             shared: self.0.clone(),
             worker,
             searcher: Searcher::new(),
+            copied: None,
             snapshot: None,
             answers: Vec::new(),
         };
@@ -112,6 +114,8 @@ struct ShareEngine {
     shared: Arc<Shared>,
     worker: usize,
     searcher: Searcher,
+    /// The worker's share of the postings in memory of its own, where it has that.
+    copied: Option<Copied>,
     /// The snapshot of which the searcher has its share.
     snapshot: Option<Arc<Snapshot>>,
     answers: Vec<Answer>,
@@ -124,17 +128,21 @@ impl ShareEngine {
             return Ok(());
         }
         let docids = snapshot.docids_of_share(self.worker, self.shared.desks.len());
-        self.searcher.take_share(match self.shared.copies {
-            true => Share::Copy(Arc::new(Copied::new(snapshot.generation(), &docids)?)),
-            false => Share::Range(docids),
-        });
+        if self.shared.copies {
+            self.copied = Some(Copied::new(snapshot.generation(), &docids)?);
+        } else {
+            self.searcher.take_share(Share::Range(docids));
+        }
         self.snapshot = Some(snapshot.clone());
         Ok(())
     }
 
     fn work(&mut self, round: &Round) -> Result<(), EngineError> {
         self.prepare(round.plan.snapshot())?;
-        let hits = self.searcher.answer_stage(&round.plan, round.stage)?;
+        let hits = match &self.copied {
+            None => self.searcher.answer_stage(&round.plan, round.stage)?,
+            Some(copied) => self.searcher.answer_stage_of_copy(&round.plan, round.stage, copied)?,
+        };
         let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
         let (number, plan) = (round.number, &round.plan);
         match round.stage.next(plan.wanted(), hits.len()) {

@@ -127,7 +127,7 @@ impl Search<'_> {
             return Ok(());
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
-        for _ in 0..=cursor.again.score {
+        for _ in 0..=cursor.again.score() {
             scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
         }
         let scores = &mut all[term];

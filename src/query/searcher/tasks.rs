@@ -20,6 +20,7 @@ use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
 use crate::query::plan::Plan;
+use crate::query::share::Source;
 use crate::query::wanted::Stage;
 
 /// How queries are cut.
@@ -129,7 +130,8 @@ impl Searcher {
         stage: Stage,
         cutting: &Cutting,
     ) -> Result<Begun, IndexError> {
-        self.with_lists(plan, |searcher, share, lists| {
+        let share = self.share_of(plan);
+        self.with_lists(plan, &share, |searcher, lists| {
             let mut stage = Some(stage);
             while let Some(now) = stage {
                 if plan.may_find(now)
@@ -137,7 +139,7 @@ impl Searcher {
                 {
                     return Ok(Begun::Cut(cut));
                 }
-                searcher.find(plan, share, lists, now)?;
+                searcher.find(plan, &share, lists, now)?;
                 stage = now.next(plan.wanted(), searcher.hits.len());
             }
             Ok(Begun::Answered)

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::index::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
+use crate::query::copied::Copied;
 use crate::query::pool::{Done, Pool, Work};
-use crate::query::share::Copied;
 use crate::query::snapshot::{self, Scoring};
 use crate::query::top_k::Combined;
 use crate::query::wanted::Mode;
@@ -122,12 +122,24 @@ fn by_tasks(
 
 /// What several searchers find together, each in its share.
 fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
+    let parts = searchers.len();
+    by_parts(parts, plan, &mut |number, stage| {
+        searchers[number].answer_stage(plan, stage).unwrap().to_vec()
+    })
+}
+
+/// Puts together what each of so many parts finds in each stage.
+fn by_parts(
+    parts: usize,
+    plan: &Plan,
+    answer: &mut dyn FnMut(usize, Stage) -> Vec<Hit>,
+) -> Vec<Hit> {
     let mut stage = Some(Stage::first(plan.wanted().mode));
     let mut hits = Vec::new();
     while let Some(now) = stage {
         let mut combined = Combined::new(plan.wanted().k);
-        for searcher in &mut *searchers {
-            combined.add(searcher.answer_stage(plan, now).unwrap());
+        for number in 0..parts {
+            combined.add(&answer(number, now));
         }
         hits = combined.take();
         stage = now.next(plan.wanted(), hits.len());
@@ -288,7 +300,7 @@ fn only_blocks_that_overlap_a_range_of_docids_are_read() {
     let blocks = |docids: Range<u32>| -> Vec<usize> {
         let plan = plan(&fixture.snapshot_within(docids), &Wanted::default(), &term(7));
         Searcher::new()
-            .with_lists(&plan, |_, _, lists| {
+            .with_lists(&plan, plan.snapshot().share(), |_, lists| {
                 Ok(lists.iter().map(|list| list.map_or(0, |list| list.blocks())).collect())
             })
             .unwrap()
@@ -436,20 +448,20 @@ proptest! {
                         .iter()
                         .map(|range| Searcher::of_share(Share::Range(range.clone())))
                         .collect();
-                    let copy = |range| {
-                        let copied = Copied::new(snapshot.generation(), range).unwrap();
-                        Searcher::of_share(Share::Copy(Arc::new(copied)))
-                    };
-                    let mut copied: Vec<Searcher> = ranges.iter().map(copy).collect();
+                    let copy = |range| Copied::new(snapshot.generation(), range).unwrap();
+                    let copied: Vec<Copied> = ranges.iter().map(copy).collect();
                     for query in &queries {
                         let words: Vec<String> = query.iter().map(|&number| term(number)).collect();
                         let text = words.join(" ");
                         let expected = bits(whole.search(&snapshot, &wanted, &text).unwrap().0);
                         let plan = plan(&snapshot, &wanted, &text);
-                        for searchers in [&mut in_place, &mut copied] {
-                            let merged = by_shares(searchers, &plan);
-                            prop_assert_eq!(bits(&merged), expected.clone(), "{:?} {:?} {}", algorithm, mode, k);
-                        }
+                        let merged = by_shares(&mut in_place, &plan);
+                        prop_assert_eq!(bits(&merged), expected.clone(), "{:?} {:?} {}", algorithm, mode, k);
+                        let merged = by_parts(shares, &plan, &mut |number, stage| {
+                            let copied = &copied[number];
+                            whole.answer_stage_of_copy(&plan, stage, copied).unwrap().to_vec()
+                        });
+                        prop_assert_eq!(bits(&merged), expected.clone(), "copies: {:?} {:?} {}", algorithm, mode, k);
                         let cutting = Cutting { skip, ..ALL };
                         let tasks = by_tasks(&mut whole, &plan, &cutting, &order);
                         prop_assert_eq!(bits(&tasks), expected.clone(), "tasks: {:?} {:?} {}", algorithm, mode, k);

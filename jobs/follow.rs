@@ -1,0 +1,56 @@
+//! A query job follows its index, or says that it does not.
+
+use crate::args::chain;
+use crate::query::Ranking;
+use crate::signals;
+use millrace::dataflow::follower::{Follower, Found};
+use millrace::dataflow::service::Mover;
+use millrace::index::generation::Generation;
+use millrace::query::snapshot::Snapshot;
+
+/// Moves a service that answers from `snapshot` over to every generation that becomes the live one; SIGHUP
+/// lets it look at once.
+pub(crate) fn follow(
+    ranking: &Ranking,
+    quiet: bool,
+    snapshot: &Snapshot,
+    mover: Mover,
+) -> anyhow::Result<()> {
+    let (index, docids, verify) = (ranking.index.clone(), ranking.docids.0.clone(), ranking.verify);
+    let (name, scoring) = (index.display().to_string(), ranking.scoring()?);
+    let path = index.clone();
+    let open =
+        move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
+    let manifest = snapshot.generation().manifest();
+    let mut last = manifest.generation;
+    let tell = move |found| match found {
+        Found::Moved(number) => {
+            if !quiet {
+                say!("{name}: generation {number} is live; the next queries are answered from it");
+            }
+            last = number;
+        }
+        Found::Failed(error) => {
+            let error = chain(&error);
+            say!("millrace: a new generation is not used, queries stay with {last}: {error}");
+        }
+    };
+    let follower = Follower::start(&index, manifest, mover, Box::new(open), tell)?;
+    signals::on_hangup(move || follower.look())
+}
+
+/// Says of every generation that becomes the live one that this job does not move over to it, because its
+/// queries are answered on devices.
+pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+    let manifest = snapshot.generation().manifest();
+    let (name, number) = (ranking.index.display().to_string(), manifest.generation);
+    let tell = move || {
+        if !quiet {
+            say!(
+                "millrace: {name}: another generation is live; queries on devices stay with {number} until the job is started anew"
+            );
+        }
+    };
+    let follower = Follower::only_tell(&ranking.index, manifest, tell)?;
+    signals::on_hangup(move || follower.look())
+}

@@ -1,0 +1,153 @@
+//! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon, in
+//! chunks that the writer of the run puts together with those of the other owners
+//! ([`RunAssembler`](super::RunAssembler)).
+//!
+//! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners share.
+
+use crate::codec::folded;
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::index::list::{Form, ListEncoder};
+use std::sync::Arc;
+
+/// Which part of which run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunPart {
+    /// Number of the run.
+    pub run: u32,
+    /// Docid of the run's first document.
+    pub first_docid: u32,
+    /// The run's documents.
+    pub documents: u32,
+    /// The owner of the part.
+    pub owner: usize,
+}
+
+/// Encoded lists of one owner, in the order of the lexicon.
+#[derive(Default)]
+pub struct EncodedChunk {
+    /// What they are of.
+    pub part: RunPart,
+    /// The lists, or parts of lists.
+    pub lists: Vec<EncodedList>,
+    /// Suffixes of the terms whose lists end here, end to end.
+    pub suffixes: Vec<u8>,
+    /// Bytes of the lists, end to end.
+    pub payload: Vec<u8>,
+    /// The owner has no more of this run.
+    pub ends_run: bool,
+}
+
+/// A list, or a part of one, in an [`EncodedChunk`].
+#[derive(Clone, Copy, Debug)]
+pub struct EncodedList {
+    /// Trie collection of the term.
+    pub collection: u16,
+    /// Bytes of its suffix.
+    pub suffix_bytes: u8,
+    /// The list ends in this chunk.
+    pub ends: bool,
+    /// Postings of the whole list, once it ends.
+    pub df: u32,
+    /// Bytes of the list in this chunk.
+    pub here: usize,
+    /// Bytes of the whole list, once it ends.
+    pub bytes: u64,
+}
+
+impl EncodedChunk {
+    /// How many lists end here, and how many postings they have.
+    pub fn ended(&self) -> (u64, u64) {
+        let ended = self.lists.iter().filter(|list| list.ends);
+        ended.fold((0, 0), |(lists, postings), list| (lists + 1, postings + u64::from(list.df)))
+    }
+}
+
+/// A chunk is whole when it has this many bytes.
+pub const CHUNK_BYTES: usize = 256 << 10;
+
+/// A part of a run on its way out.
+pub struct PartEncoder {
+    part: RunPart,
+    terms: Box<dyn ClosedTerms>,
+    /// The list of the term that `terms` stands at is not encoded to its end.
+    in_list: bool,
+    encoder: ListEncoder,
+    /// The codes of the documents' lengths.
+    lengths: Arc<Vec<u8>>,
+    bytes: Vec<u8>,
+    /// Where the current list goes on in `bytes`, and its last docid plus one.
+    at: usize,
+    expected: u32,
+}
+
+impl PartEncoder {
+    /// Encodes `terms` in lists of a `form`; `lengths` are the codes of the lengths of all documents of
+    /// the run (`score::bounds`).
+    pub fn new(
+        part: RunPart,
+        terms: Box<dyn ClosedTerms>,
+        lengths: Arc<Vec<u8>>,
+        form: Form,
+    ) -> Self {
+        let (encoder, bytes) = (ListEncoder::of_form(form), Vec::new());
+        Self { part, terms, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+    }
+
+    /// What it encodes.
+    pub fn part(&self) -> RunPart {
+        self.part
+    }
+
+    /// The next chunk; `None` while the dictionary has not even a part of one. The last one says that it
+    /// is, and none may be asked for behind it.
+    ///
+    /// # Errors
+    /// Of the device that has the dictionary, and when its postings do not decode, which is a bug.
+    pub fn chunk(&mut self) -> Result<Option<EncodedChunk>, ClosedError> {
+        let mut chunk = EncodedChunk { part: self.part, ..EncodedChunk::default() };
+        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
+        self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
+        while self.encoder.payload().len() < CHUNK_BYTES {
+            if !self.in_list {
+                match self.terms.advance(&mut self.bytes)? {
+                    Advance::Term => (self.at, self.expected, self.in_list) = (0, 0, true),
+                    Advance::Later => break,
+                    Advance::End => {
+                        chunk.ends_run = true;
+                        break;
+                    }
+                }
+            }
+            let (collection, suffix) = self.terms.term();
+            let before = self.encoder.payload().len();
+            let mut list = EncodedList {
+                collection,
+                suffix_bytes: suffix.len() as u8,
+                ends: true,
+                df: 0,
+                here: 0,
+                bytes: 0,
+            };
+            while self.at < self.bytes.len() {
+                let (gap, tf) = folded::get(&self.bytes, &mut self.at)
+                    .ok_or("postings of an open run do not decode: this is a bug")?;
+                let docid = self.expected + gap;
+                self.encoder.push(docid, tf, self.lengths[docid as usize]);
+                self.expected = docid + 1;
+                if self.encoder.payload().len() >= CHUNK_BYTES {
+                    list.ends = self.at == self.bytes.len();
+                    break;
+                }
+            }
+            if list.ends {
+                (list.df, list.bytes) = self.encoder.finish();
+                chunk.suffixes.extend_from_slice(suffix);
+                self.in_list = false;
+            }
+            list.here = self.encoder.payload().len() - before;
+            chunk.lists.push(list);
+        }
+        std::mem::swap(self.encoder.payload(), &mut chunk.payload);
+        Ok((chunk.ends_run || !chunk.lists.is_empty()).then_some(chunk))
+    }
+}
