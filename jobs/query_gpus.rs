@@ -29,6 +29,10 @@ pub(crate) struct Where {
     /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
+    /// Each GPU has a part of the documents, and all answer every query, so that an index may be larger than
+    /// the memory of one.
+    #[arg(long)]
+    gpu_partition: bool,
     /// Memory of each GPU that holds postings lists, such as 40G; most of what is free if left out.
     /// Queries whose lists have no room are answered by the CPU.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
@@ -90,6 +94,7 @@ impl Where {
             for (name, given) in [
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
+                ("gpu-partition", self.gpu_partition),
                 ("gpu-graphs", self.gpu_graphs),
             ] {
                 if given {
@@ -120,6 +125,7 @@ impl Where {
             batch: BATCH,
             fetchers,
             graphs: self.gpu_graphs,
+            partition: self.gpu_partition,
             ..GpuOptions::default()
         };
         Ok(Some(Devices { devices, toolchain, options }))

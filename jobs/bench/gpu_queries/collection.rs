@@ -119,7 +119,7 @@ impl OnDevice {
                 let placed = make_list(
                     opened.snapshot.generation(),
                     &term.entries,
-                    windows,
+                    (windows, &(0..windows.documents)),
                     opened.snapshot.norms(),
                     &mut maker,
                     &mut bytes,

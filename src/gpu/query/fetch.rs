@@ -8,6 +8,7 @@ use super::slab::Slab;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -44,6 +45,11 @@ pub(super) fn lock(lists: &Lists) -> MutexGuard<'_, Residency<Key>> {
     lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// The norms of a share of the documents.
+pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
+    &snapshot.norms()[share.start as usize..share.end as usize]
+}
+
 /// Threads that fetch lists.
 pub(super) struct Fetchers {
     wanted: Option<Sender<Wanted>>,
@@ -56,7 +62,7 @@ impl Fetchers {
     pub(super) fn start(
         threads: usize,
         snapshot: &Arc<Snapshot>,
-        windows: Windows,
+        (windows, share): (Windows, &Range<u32>),
         arena: &Arc<Slab>,
         lists: &Lists,
     ) -> io::Result<Self> {
@@ -68,6 +74,7 @@ impl Fetchers {
             let mut fetcher = Fetcher {
                 snapshot: snapshot.clone(),
                 windows,
+                share: share.clone(),
                 arena: arena.clone(),
                 lists: lists.clone(),
                 maker: ListMaker::default(),
@@ -111,6 +118,7 @@ impl Drop for Fetchers {
 struct Fetcher {
     snapshot: Arc<Snapshot>,
     windows: Windows,
+    share: Range<u32>,
     arena: Arc<Slab>,
     lists: Lists,
     maker: ListMaker,
@@ -123,8 +131,8 @@ impl Fetcher {
         let made = make_list(
             self.snapshot.generation(),
             &wanted.entries,
-            self.windows,
-            self.snapshot.norms(),
+            (self.windows, &self.share),
+            norms_of(&self.snapshot, &self.share),
             &mut self.maker,
             &mut self.bytes,
         );

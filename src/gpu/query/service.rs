@@ -23,15 +23,38 @@ use std::time::{Duration, Instant};
 pub(super) struct Job {
     pub(super) worker: usize,
     pub(super) number: u64,
-    pub(super) plan: Box<Plan>,
+    pub(super) plan: Arc<Plan>,
 }
 
-/// What comes back.
+/// What comes back to the query of a number.
 pub(super) enum Done {
-    /// Its hits, and the query, which its worker made and puts away.
-    Hits(u64, Vec<Hit>, Box<Plan>),
-    /// The query itself: the CPU has to answer it.
-    Back(u64, Box<Plan>),
+    /// Its hits among the documents of the device, best first.
+    Hits(u64, Vec<Hit>),
+    /// The CPU has to answer it.
+    Back(u64, Why),
+}
+
+/// Why a device does not answer a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Its lists have no room, or cannot be read.
+    Lists,
+    /// No batch has room for it.
+    Unsuited,
+    /// The device is lost.
+    Lost,
+}
+
+impl Counts {
+    /// Counts a query that the CPU answers.
+    pub(super) fn back(&self, why: Why) {
+        let count = match why {
+            Why::Lists => &self.without_lists,
+            Why::Unsuited => &self.unsuited,
+            Why::Lost => &self.lost,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// What all devices did.
@@ -82,6 +105,8 @@ pub(super) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
 pub(super) struct Driver {
     device: QueryDevice,
     snapshot: Arc<Snapshot>,
+    /// The documents that the device has.
+    share: Range<u32>,
     pace: Pace,
     room: Room,
     lists: Lists,
@@ -106,7 +131,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         device: QueryDevice,
-        snapshot: Arc<Snapshot>,
+        (snapshot, share): (Arc<Snapshot>, Range<u32>),
         pace: Pace,
         k: usize,
         fetchers: usize,
@@ -120,15 +145,21 @@ impl Driver {
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers =
-            Fetchers::start(fetchers, &snapshot, device.windows(), device.arena(), &lists)
-                .map_err(|source| GpuError::Thread {
-                    device: device.device().info().to_string(),
-                    source,
-                })?;
+        let fetchers = Fetchers::start(
+            fetchers,
+            &snapshot,
+            (device.windows(), &share),
+            device.arena(),
+            &lists,
+        )
+        .map_err(|source| GpuError::Thread {
+            device: device.device().info().to_string(),
+            source,
+        })?;
         Ok(Self {
             device,
             snapshot,
+            share,
             pace,
             room,
             lists,
@@ -169,8 +200,7 @@ impl Driver {
         on_lost(failed);
         self.give_all_back();
         while let Ok(job) = jobs.recv() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
-            self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+            self.back(&job, Why::Lost);
             self.send_replies();
         }
     }
@@ -283,7 +313,7 @@ impl Driver {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
             if came != Fetched::Here {
                 self.unpin(&open);
-                self.back(open.job, |counts| &counts.without_lists);
+                self.back(&open.job, Why::Lists);
                 continue;
             }
             open.missing -= 1;
@@ -300,16 +330,15 @@ impl Driver {
         open.lists.iter().for_each(|&id| residency.unpin(id));
     }
 
-    fn back(&mut self, job: Job, count: impl Fn(&Counts) -> &AtomicU64) {
-        count(&self.counts).fetch_add(1, Ordering::Relaxed);
-        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+    fn back(&mut self, job: &Job, why: Why) {
+        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, why));
     }
 
-    fn hits(&mut self, open: Open, hits: Vec<Hit>) {
+    fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
         self.unpin(&open);
-        self.counts.answered.fetch_add(1, Ordering::Relaxed);
-        let Job { worker, number, plan } = open.job;
-        self.replies.entry(worker).or_default().push(Done::Hits(number, hits, plan));
+        hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
+        let Job { worker, number, .. } = open.job;
+        self.replies.entry(worker).or_default().push(Done::Hits(number, hits));
     }
 
     /// Takes the answers of batches that are done.
@@ -395,7 +424,7 @@ impl Driver {
                 if taken.is_empty() {
                     // No batch has room for it.
                     self.unpin(&open);
-                    self.back(open.job, |counts| &counts.unsuited);
+                    self.back(&open.job, Why::Unsuited);
                     continue;
                 }
                 self.ready.push_front(open);
@@ -423,7 +452,7 @@ impl Driver {
         let room = *slot.room();
         if batch.add(query, &room).is_err() {
             self.unpin(&open);
-            self.back(open.job, |counts| &counts.unsuited);
+            self.back(&open.job, Why::Unsuited);
             return Ok(());
         }
         *kept = Some(open);
@@ -448,8 +477,8 @@ impl Driver {
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
-        let docids: Range<u32> = self.snapshot.docids_of_share(0, 1);
-        BatchQuery { terms, k: plan.wanted().k as u32, mode, docids, floors: open.floors }
+        let (k, docids) = (plan.wanted().k as u32, 0..self.share.len() as u32);
+        BatchQuery { terms, k, mode, docids, floors: open.floors }
     }
 
     fn send_replies(&mut self) {
@@ -471,7 +500,7 @@ impl Driver {
         all.extend(self.ready.drain(..));
         all.extend(self.waiting.drain().map(|(_, open)| open));
         for open in all {
-            self.back(open.job, |counts| &counts.lost);
+            self.back(&open.job, Why::Lost);
         }
         self.send_replies();
     }

@@ -3,17 +3,19 @@
 
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError};
+use crate::gpu::memory::Booking;
 use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A piece of a device's memory.
+/// A piece of a device's memory, booked on its owner's allowance.
 pub struct Slab {
     context: Arc<CudaContext>,
     address: u64,
     bytes: u64,
+    _booking: Booking,
 }
 
 impl fmt::Debug for Slab {
@@ -26,10 +28,11 @@ impl Slab {
     /// Takes `bytes` for `what`.
     ///
     /// # Errors
-    /// The device has not so much.
+    /// The allowance or the device has not so much.
     pub fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
         let context = device.context().clone();
         let bytes = bytes.max(16);
+        let booking = device.memory().book(device.info(), what, bytes)?;
         let taken = context.bind_to_thread().and_then(|()| {
             // SAFETY: the context is bound, and the size is not zero; the memory is freed once, below.
             unsafe { result::malloc_sync(bytes as usize) }
@@ -41,7 +44,7 @@ impl Slab {
             bytes,
             source: Cuda(source),
         })?;
-        Ok(Self { context, address, bytes })
+        Ok(Self { context, address, bytes, _booking: booking })
     }
 
     /// Its address.
