@@ -20,6 +20,7 @@ use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::turns::Turns;
 use crate::rebuild::wanted::Wanted;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,6 +101,7 @@ pub(super) fn dataflow_of(
         directory,
         control: options.control.clone(),
         claims: Claims::default(),
+        turns: Arc::new(Turns::new(budget.long_documents(workers))),
         flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
