@@ -176,7 +176,7 @@ fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
     Algorithm::named(text).ok_or_else(|| format!("give {}", names()))
 }
 
-fn parse_idf(text: &str) -> Result<IdfKind, String> {
+pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     match text {
         "lucene" => Ok(IdfKind::Lucene),
         "robertson" => Ok(IdfKind::Robertson),
