@@ -372,6 +372,10 @@ fn a_device_answers_as_the_cpu_does() {
             assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
             let range = of(&["--docids", "100..3000"]);
             assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+            let parts = of(&["--device", "gpu", "--gpu-partition"]);
+            assert_eq!(parts, expected, "{mode} {k}, in parts");
+            let few = ["--gpu-graphs", "--batch", "2", "--delay-ms", "0"];
+            assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{mode} {k}, few");
             // Hardly any list has room.
             assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
         }
@@ -383,8 +387,10 @@ fn without_a_device_the_job_says_why() {
     let fixture = Fixture::new(73, 30);
     let job = fixture.query(&["--device", "gpu"]).env("CUDA_VISIBLE_DEVICES", "").stdin("x\n");
     job.fails(1).says("no GPU can be used");
-    for more in [["--gpus", "1"], ["--gpu-memory", "1G"]] {
-        fixture.query(&more).stdin("x\n").fails(2).says("goes with --device gpu");
+    let others: [&[&str]; 4] =
+        [&["--gpus", "1"], &["--gpu-memory", "1G"], &["--gpu-partition"], &["--gpu-graphs"]];
+    for more in others {
+        fixture.query(more).stdin("x\n").fails(2).says("goes with --device gpu");
     }
     let more = ["--device", "gpu", "--parallelism", "fgqp"];
     fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");
