@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where};
+use crate::query_gpus::{Devices, Where, Work};
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
 use crate::{Usage, follow, query_gpus, report, signals};
@@ -243,7 +243,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open()?;
-        let options = args.options(workers, model, &refused);
+        let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
+        let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
             run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;
             return refused.end();
@@ -274,7 +275,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
         cluster.agree(&args.alike(workers))?;
         let (snapshot, shard) = args.ranking.open_shard(cluster)?;
-        let options = args.options(workers, model, &refused);
+        let options = args.options(workers, model, &refused, false);
         let (service, asker) = QueryService::of_shard(snapshot, shard, options);
         if let Some(queries) = queries {
             asker.ask_in_background(remark(queries))?;
@@ -310,7 +311,12 @@ fn run_on(
             }
         });
     if let Some(error) = failed {
-        return Err(error);
+        if args.place.is_gpu() {
+            return Err(error);
+        }
+        if !quiet {
+            say!("millrace: {error:#}; the CPU answers");
+        }
     }
     follow::stay(&args.ranking, quiet, &snapshot)?;
     signals::watch(control, Some(Duration::from_secs(1)))?;
@@ -319,7 +325,7 @@ fn run_on(
     totals(args, &report, (counts.as_deref(), measured))
 }
 
-/// Engines that are made and thrown away where devices cannot be opened.
+/// Engines where devices cannot be opened: to be thrown away if they were asked for.
 fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
     Model::Inter.engines(wakers)
 }
@@ -331,6 +337,10 @@ impl Args {
 
     /// What measures the answers; those of process 0, which writes them.
     fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
+        if self.qrels.is_some() && self.format == "binary" {
+            let why = "--qrels measures names, and --format binary has none";
+            return Err(Usage(why.into()).into());
+        }
         let qrels = self.qrels.as_deref().filter(|_| process == 0);
         qrels.map(Measured::new).transpose()
     }
@@ -350,13 +360,36 @@ impl Args {
         }
     }
 
-    fn options(&self, workers: usize, model: Model, refused: &Refusals) -> QueryOptions {
+    /// Devices that are taken by themselves.
+    fn devices_for_work(
+        &self,
+        workers: usize,
+        model: Model,
+        snapshot: &Snapshot,
+    ) -> Option<Devices> {
+        let Ranking { k, mode, algorithm, .. } = self.ranking;
+        if model != Model::Inter || algorithm != Algorithm::Auto {
+            return None;
+        }
+        let file = self.input.path().and_then(|path| path.metadata().ok());
+        let bytes = file.filter(|file| file.is_file())?.len();
+        let documents = snapshot.whole().documents;
+        self.place.for_work(k, &Work { bytes, documents, mode, workers })
+    }
+
+    fn options(
+        &self,
+        workers: usize,
+        model: Model,
+        refused: &Refusals,
+        on_devices: bool,
+    ) -> QueryOptions {
         let refused = refused.clone();
         QueryOptions {
             wanted: self.ranking.wanted(),
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
-            batch: self.batch.unwrap_or(match self.place.is_gpu() {
+            batch: self.batch.unwrap_or(match on_devices {
                 true => const { NonZeroUsize::new(1024).expect("it is not 0") },
                 false => QueryOptions::default().batch,
             }),

@@ -30,6 +30,11 @@ fn field(name: &str) -> Result<String, String> {
 pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
 
 impl Input {
+    /// The file of queries, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.queries.as_deref()
+    }
+
     /// Opens the queries.
     pub(crate) fn open(&self, quiet: bool) -> anyhow::Result<Queries> {
         Ok(open_queries(self.queries.as_deref(), quiet)?.with_fields(self.topic_fields.clone()))
