@@ -143,8 +143,11 @@ pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> Plan {
     Plan::new(&[folder.join(name)], None).unwrap()
 }
 
-/// The operator that has failed, and why.
-pub(super) fn failure(control: &Control) -> Option<(&'static str, String)> {
+/// An operator that has failed, and why.
+pub(super) type Failure = (&'static str, String);
+
+/// The operator that has failed, if one has.
+pub(super) fn failure(control: &Control) -> Option<Failure> {
     match control.take_failure()? {
         JobError::Operator { operator, source, .. } => {
             let mut text = source.to_string();

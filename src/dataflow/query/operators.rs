@@ -10,7 +10,7 @@ use crate::dataflow::control::JobError;
 use crate::dataflow::crossing::{Crossing, Record};
 use crate::dataflow::desk::Request;
 use crate::dataflow::gather::gather;
-use crate::dataflow::harness::{Step, failure, pass};
+use crate::dataflow::harness::{Failure, Step, failure, pass};
 use crate::dataflow::lay_out::{Answered, Out};
 use crate::dataflow::local::Local;
 use crate::dataflow::look::{Look, Planned};
@@ -118,7 +118,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
 }
 
 /// Plans a query for itself, and weighs it by what two shards have counted.
-fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<(&'static str, String)>) {
+fn weigh(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
     let planned = Arc::new(Planned::default());
