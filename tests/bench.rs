@@ -266,3 +266,22 @@ fn cpu_queries_say_what_they_were_measured_with() {
         assert_eq!(of(&rows, "table", "huang table 1").len(), 15);
     }
 }
+
+/// A figure is worth little if nobody knows what it is to be compared with.
+#[test]
+fn every_page_of_measurements_says_at_its_head_what_it_repeats() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");
+    let papers =
+        ["wei11", "tatikonda11", "ding09", "wang", "huang"].map(|name| format!("`{name}`"));
+    let mut pages = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let head = text.split("\n\n").nth(1).unwrap_or_default();
+        let repeats = head.starts_with("Repeats ") && papers.iter().any(|name| head.contains(name));
+        let said = repeats || head.starts_with("Our own");
+        assert!(said, "{}: begin with what is repeated, or with Our own", path.display());
+        pages += 1;
+    }
+    assert!(pages > 0);
+}
