@@ -319,10 +319,12 @@ fn operators_used(source: &Source, files: &[String]) -> Vec<String> {
                 "{" => depth += 1,
                 "}" => depth -= 1,
                 ";" => break,
-                name if text(next - 1) != "::" || next == after => {
-                    if depth <= 1 && name != own && files.iter().any(|file| file == name) {
-                        used.push(name.to_owned());
-                    }
+                name if depth <= 1
+                    && (text(next - 1) != "::" || next == after)
+                    && name != own
+                    && files.iter().any(|file| file == name) =>
+                {
+                    used.push(name.to_owned());
                 }
                 _ => {}
             }
