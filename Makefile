@@ -3,6 +3,7 @@
 #   make check   before every commit: format, lints, tests, documentation
 #   make gpu     on a machine with a device: a test that finds none fails
 #   make bench   micro-benchmarks
+#   make campaign  kills, refused storage and changed indexes, by the thousand
 #   make fuzz    every fuzz target, or FUZZ_TARGETS, for FUZZ_SECONDS each; needs a C++ compiler
 
 FUZZ_SECONDS ?= 60
@@ -10,7 +11,7 @@ FUZZ_TARGETS ?= $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 # Where targets put files: best in memory.
 FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
-.PHONY: check gpu bench fuzz
+.PHONY: check gpu bench campaign fuzz
 
 check:
 	cargo fmt --check
@@ -31,6 +32,10 @@ gpu:
 
 bench:
 	cargo bench
+
+# CAMPAIGN_PART=20 does every twentieth of it. What makes jobs fail is in builds with debug assertions alone.
+campaign:
+	TMPDIR=$(FUZZ_SCRATCH) cargo test --test tests campaign_ -- --ignored --nocapture --test-threads 1
 
 # libdeflate has a table of one name in two of its files, which the sanitizer takes for a mistake.
 # A target ends with an error at the first input that crashes it; that input is in fuzz/artifacts.

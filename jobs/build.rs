@@ -129,6 +129,16 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 }
 
 impl How {
+    /// The name of the codec of postings.
+    pub(crate) fn codec(&self) -> &'static str {
+        self.codec.name()
+    }
+
+    /// The GPUs that may be used.
+    pub(crate) fn gpus(&self) -> Gpus {
+        self.gpus
+    }
+
     /// Puts these options into those of a build.
     pub(crate) fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         let (codec, block_len) = (self.codec, self.block_size);
@@ -203,6 +213,8 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
             | InputError::NothingInFolder { .. }),
         ) => anyhow::Error::from(BuildError::Input(error)).context("give --format"),
         BuildError::Devices(error) => anyhow::Error::from(error).context("--gpus"),
+        BuildError::Rates { .. } => anyhow::Error::from(error)
+            .context("`millrace bench pipeline --only rates` measures them"),
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => error.into(),
         BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {

@@ -5,6 +5,7 @@
 //! | `count` | prints the number of storage operations to stderr when the process ends its job |
 //! | `crash@N` | the process dies, as by `kill -9`, just before storage operation N (from 0) |
 //! | `fail@N` | storage operation N fails with *no space left on device* |
+//! | `eio@N` | storage operation N fails with *input/output error* |
 //! | `short@N` | storage operation N, a write, writes half of its bytes and then fails so |
 //! | `panic:NAME` | the operator NAME panics at its first work |
 //! | `error:NAME` | the operator NAME fails at its first work |
@@ -29,7 +30,7 @@ pub enum Injected {
 /// Is called before every write, sync, rename and removal of an index file.
 ///
 /// # Errors
-/// The injected one: [`no_space`].
+/// The injected one: [`no_space`], or one of input and output.
 #[inline]
 pub fn storage() -> io::Result<Injected> {
     #[cfg(debug_assertions)]
@@ -96,6 +97,7 @@ mod enabled {
         Count,
         Crash(u64),
         Fail(u64),
+        Io(u64),
         Short(u64),
         Panic(String),
         Error(String),
@@ -110,6 +112,7 @@ mod enabled {
             None if text == "count" => Plan::Count,
             Some(("crash", n)) => Plan::Crash(number(n)),
             Some(("fail", n)) => Plan::Fail(number(n)),
+            Some(("eio", n)) => Plan::Io(number(n)),
             Some(("short", n)) => Plan::Short(number(n)),
             Some(("trap", n)) => Plan::Trap(n.parse().expect("MILLRACE_FAULT: a number after @")),
             Some(("panic", name)) => Plan::Panic(name.to_string()),
@@ -123,6 +126,8 @@ mod enabled {
         match *PLAN {
             Plan::Crash(n) if n == now => std::process::abort(),
             Plan::Fail(n) if n == now => Err(super::no_space()),
+            // EIO
+            Plan::Io(n) if n == now => Err(io::Error::from_raw_os_error(5)),
             Plan::Short(n) if n == now => Ok(Injected::Short),
             _ => Ok(Injected::Nothing),
         }

@@ -351,6 +351,11 @@ impl Budget {
         rest.saturating_sub(PARSER_BYTES).max(rest / 4)
     }
 
+    /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
+    pub fn long_documents(&self, workers: usize) -> usize {
+        (self.under_way() * workers as u64 / 8) as usize
+    }
+
     /// Shares `memory` bytes among a run and `workers`.
     ///
     /// # Errors

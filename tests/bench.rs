@@ -65,10 +65,10 @@ fn parallelism_has_the_figures_of_the_paper() {
         assert_eq!((rows.len(), cut), (10, 8), "{figure}");
     }
     // Only some models are compared.
-    let rows = bench(&["--only", "load,length", "--models", "fgqp-always"]).ok().json_lines();
+    let rows = bench(&["--only", "length", "--models", "fgqp-always"]).ok().json_lines();
     let models: BTreeSet<&str> = rows.iter().map(|row| row["model"].as_str().unwrap()).collect();
     assert_eq!(models, BTreeSet::from(["fgqp-always", "inter"]));
-    for figure in ["load", "load-of-4", "length"] {
+    for figure in ["load-of-4", "length"] {
         assert!(!of(&rows, "figure", figure).is_empty(), "{figure}");
     }
     bench(&["--skip", "100"]).fails(2).says("multiple of 128");
@@ -98,4 +98,190 @@ fn parallelism_counts_tasks_by_size_of_a_skip() {
         let share = number(row, "creation_us_a_query") / number(row, "whole_us_a_query");
         assert!((number(row, "creation_share") - share).abs() < 1e-9, "{row}");
     }
+}
+
+/// A collection of two files, one of them compressed.
+fn two_files() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("in/a.jsonl.gz", gzip(&Collection::new(18, 700, 60).jsonl(), 1));
+    scratch.write("in/b.jsonl", Collection::new(19, 700, 60).jsonl());
+    scratch
+}
+
+#[test]
+fn pipeline_has_the_tables_of_the_paper() {
+    let scratch = two_files();
+    let bench = args!["bench", "pipeline", "-w", "2", "--gpus", "none", "--codec", "vbyte"];
+    let outcome = millrace(bench).arg(scratch.path("in")).ok();
+    let rows = outcome.json_lines();
+    let of = |figure: &str| of(&rows, "figure", figure);
+    let scenario = |name: &str| of("parsers").iter().filter(|r| r["scenario"] == name).count();
+    assert_eq!((scenario("cpu"), scenario("no indexers")), (1, 1));
+    // Tables III to V: one indexer on the CPU, and two.
+    let collection = of("collection")[0];
+    assert_eq!(collection["documents"], 1400);
+    let works = of("work of the cpu side");
+    assert_eq!(works.len(), 2);
+    for work in works {
+        assert_eq!(
+            (&work["tokens"], &work["terms"]),
+            (&collection["tokens"], &collection["terms"])
+        );
+        // Each term once, most of them without what their collection implies.
+        let (characters, terms) = (number(work, "characters"), number(work, "terms"));
+        assert!(characters > 0.5 * terms && characters < 20.0 * terms, "{work}");
+        assert!(characters < number(work, "tokens"), "{work}");
+    }
+    for row in of("indexers") {
+        assert_eq!(row["codec"], "vbyte");
+        let steps = ["preprocessing_s", "indexing_s", "postprocessing_s"];
+        let sum: f64 = steps.iter().map(|step| number(row, step)).sum();
+        assert!((number(row, "sum_s") - sum).abs() < 1e-9, "{row}");
+        assert!(number(row, "indexing_s") <= number(row, "total_indexer_s"), "{row}");
+        assert!(number(row, "total_indexer_s") <= number(row, "job_s") + 0.01, "{row}");
+        let bytes = number(collection, "uncompressed_bytes") / 1e6;
+        for (mb_per_s, seconds) in
+            [("indexing_mb_per_s", "indexing_s"), ("total_indexer_mb_per_s", "total_indexer_s")]
+        {
+            let product = number(row, mb_per_s) * number(row, seconds);
+            assert!((product / bytes - 1.0).abs() < 1e-6, "{row}");
+        }
+    }
+    // Small files share a block, which counts for the first of them.
+    assert!(of("files").iter().any(|row| row["split"] == 0));
+    // Table VI.
+    let whole = of("whole");
+    let indexers: Vec<_> = whole.iter().map(|row| row["indexer"].clone()).collect();
+    assert_eq!(indexers, ["fast", "wei11"]);
+    for row in whole {
+        let (parsers, indexers) = (number(row, "parsers_s"), number(row, "indexers_s"));
+        assert!(
+            0.0 < parsers && parsers <= indexers && indexers <= number(row, "total_s"),
+            "{row}"
+        );
+    }
+    let regrouping = of("regrouping")[0];
+    let gain = number(regrouping, "index_in_text_s") / number(regrouping, "index_by_block_s");
+    assert!((number(regrouping, "gain") - gain).abs() < 1e-9);
+    assert!(of("inflating")[0]["text_bytes"].as_u64().unwrap() > 10_000);
+    // Nothing is kept unless that is asked for, and a figure is there for people too.
+    assert!(of("rates").is_empty());
+    let lines = outcome.stderr.lines().filter(|line| line.starts_with("regrouping: ")).count();
+    assert_eq!(lines, 1, "{}", outcome.stderr);
+    let job = millrace(args!["bench", "pipeline", "--gpus", "none", "--gpu-indexers", "8"]);
+    job.arg(scratch.path("in")).fails(1).says("--gpu-indexers: no GPU can be used");
+}
+
+/// What the bench measures is what placement uses from then on, unless it is told otherwise.
+#[test]
+fn rates_of_a_machine_are_measured_and_kept() {
+    let scratch = two_files();
+    let (cache, input) = (scratch.path("cache"), scratch.path("in"));
+    let job = |args: &[std::ffi::OsString]| {
+        millrace(args).args(["-w", "2", "--gpus", "none"]).arg(&input).env("MILLRACE_CACHE", &cache)
+    };
+    let placed = |more: &[&str]| -> Value {
+        let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+        let build = args!["build", "--indexer", "wei11", "--index", index, "--report", report];
+        job(&build).args(more).ok();
+        let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+        report["placement"].clone()
+    };
+    let before = placed(&[]);
+    assert_eq!(
+        (&before["rates_from"], &before["rates"]["parser"]),
+        (&"default".into(), &8e6.into())
+    );
+    let rows = job(&args!["bench", "pipeline", "--only", "rates"]).ok().json_lines();
+    let measured = &rows[0];
+    assert!(measured["device"].is_null() && number(measured, "parser") > 0.0, "{measured}");
+    let after = placed(&[]);
+    assert_eq!(after["rates_from"], "measured");
+    for rate in ["parser", "cpu", "gpu", "gpu_tree"] {
+        assert_eq!(after["rates"][rate], measured[rate]);
+    }
+    let given = placed(&["--rates", "1,2,3,4"]);
+    assert_eq!((&given["rates_from"], &given["rates"]["cpu"]), (&"given".into(), &2e6.into()));
+    // What is kept is not believed.
+    let kept = cache.join("rates.json");
+    let build = || job(&args!["build", "--indexer", "wei11", "--index", scratch.path("index")]);
+    for wrong in
+        ["", "{}", r#"{"device": null, "rates": {"parser": 0, "cpu": 1, "gpu": 1, "gpu_tree": 1}}"#]
+    {
+        std::fs::write(&kept, wrong).unwrap();
+        build().fails(1).says(kept.to_str().unwrap()).says("measure them again");
+    }
+    // Another indexer does not ask.
+    let index = scratch.path("fast");
+    job(&args!["build", "--index", index]).ok();
+}
+
+#[test]
+fn codecs_on_shuffled_docids_have_the_same_postings() {
+    let (fixture, queries) = fixture(400);
+    let bench = |more: &[&str]| {
+        let job = millrace(args!["bench", "codecs", "--index", fixture.index, "--passes", "1"]);
+        job.args(["--lists", "2", "--codec", "rice", "--codec", "pfor", "--codec", "pfor-blocks"])
+            .args(more)
+            .arg(&queries)
+            .ok()
+    };
+    let sums = |more: &[&str]| -> Vec<Value> {
+        let rows = bench(&[&["--json"], more].concat()).json_lines();
+        rows.into_iter().filter(|row| row["length_from"].is_null()).collect()
+    };
+    let (plain, shuffled) = (sums(&[]), sums(&["--shuffle", "1"]));
+    assert_eq!(plain.len(), shuffled.len());
+    for (plain, shuffled) in plain.iter().zip(&shuffled) {
+        assert_eq!((&plain["shuffled"], &shuffled["shuffled"]), (&false.into(), &true.into()));
+        for same in ["codec", "block", "levels", "lists", "postings"] {
+            assert_eq!(plain[same], shuffled[same]);
+        }
+        let (all, codes) = (number(plain, "bytes_a_docid"), number(plain, "codes_a_docid"));
+        assert_eq!(codes < all, plain["codec"] == "rice", "{plain}");
+        assert!(codes > 0.0);
+    }
+    let differ = |a: &Value, b: &Value| a["bytes_a_docid"] != b["bytes_a_docid"];
+    assert!(plain.iter().zip(&shuffled).any(|(a, b)| differ(a, b)));
+    let table = bench(&[]);
+    let figure = table.text().split("ding09, figure 3").nth(1).unwrap();
+    for row in ["rice ", "pfor/0 ", "pfor/4 ", "pfor-blocks/0 "] {
+        assert!(figure.contains(row), "{row}\n{figure}");
+    }
+}
+
+#[test]
+fn cpu_queries_say_what_they_were_measured_with() {
+    let (fixture, queries) = fixture(400);
+    let index = fixture.scratch.path("newpfd");
+    let input = fixture.scratch.path("c.jsonl");
+    build(&index, args!["--codec", "newpfd", "--block-size", "64", input]);
+    for (more, idf) in [(&[][..], "robertson"), (&["--idf", "lucene"], "lucene")] {
+        let job = millrace(args!["bench", "cpu-queries", "--index", index, "--passes", "1"]);
+        let rows = job.args(["--json"]).args(more).arg(&queries).ok().json_lines();
+        let setting = &of(&rows, "table", "setting")[0];
+        assert_eq!((&setting["codec"], &setting["block"]), (&"newpfd".into(), &64.into()));
+        assert_eq!((&setting["idf"], &setting["documents"]), (&idf.into(), &400.into()));
+        assert!(number(setting, "blocks_a_query") > 0.0);
+        assert_eq!(of(&rows, "table", "huang table 1").len(), 15);
+    }
+}
+
+/// A figure is worth little if nobody knows what it is to be compared with.
+#[test]
+fn every_page_of_measurements_says_at_its_head_what_it_repeats() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");
+    let papers =
+        ["wei11", "tatikonda11", "ding09", "wang", "huang"].map(|name| format!("`{name}`"));
+    let mut pages = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let head = text.split("\n\n").nth(1).unwrap_or_default();
+        let repeats = head.starts_with("Repeats ") && papers.iter().any(|name| head.contains(name));
+        let said = repeats || head.starts_with("Our own");
+        assert!(said, "{}: begin with what is repeated, or with Our own", path.display());
+        pages += 1;
+    }
+    assert!(pages > 0);
 }

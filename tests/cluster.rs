@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(10);
 
 /// A host file with free ports of this machine.
-struct Hosts {
+pub(crate) struct Hosts {
     path: PathBuf,
     addresses: Vec<String>,
 }
 
 impl Hosts {
-    fn new(scratch: &Scratch, n: usize) -> Self {
+    pub(crate) fn new(scratch: &Scratch, n: usize) -> Self {
         // A port is free again until its process listens: no other test may get it until then.
         static GIVEN: Mutex<Vec<String>> = Mutex::new(Vec::new());
         let mut given = GIVEN.lock().unwrap();
@@ -45,7 +45,7 @@ impl Hosts {
     }
 
     /// Process `process` of a job; does not wait long for the others.
-    fn job(&self, process: usize, args: &[OsString]) -> Job {
+    pub(crate) fn job(&self, process: usize, args: &[OsString]) -> Job {
         self.job_waiting("20", process, args)
     }
 
@@ -59,17 +59,17 @@ impl Hosts {
 }
 
 /// All processes of a job, running.
-struct Running(Vec<(Child, String)>);
+pub(crate) struct Running(Vec<(Child, String)>);
 
 impl Running {
-    fn start(jobs: impl IntoIterator<Item = Job>) -> Self {
+    pub(crate) fn start(jobs: impl IntoIterator<Item = Job>) -> Self {
         Self(
             jobs.into_iter().map(|mut job| (job.spawn(), format!("{:?}", job.command()))).collect(),
         )
     }
 
     /// Ends standard input of all, and waits for them.
-    fn end(self) -> Vec<Outcome> {
+    pub(crate) fn end(self) -> Vec<Outcome> {
         let running: Vec<_> = self
             .0
             .into_iter()

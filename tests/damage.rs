@@ -274,7 +274,7 @@ fn cut(form: Form, extent: Extent) {
 }
 
 /// Makes the checksums of the pages of postings good again, if it can be told where they are.
-fn seal_pages(postings: &mut [u8]) {
+pub(crate) fn seal_pages(postings: &mut [u8]) {
     let list_bytes = u64::from_le_bytes(*postings[32..].first_chunk().unwrap());
     let lists_end = list_bytes.saturating_add(HEADER_BYTES as u64);
     if lists_end > postings.len() as u64 {

@@ -22,6 +22,7 @@ mod gpu_queries;
 mod inspect;
 mod layers;
 mod library;
+mod memory;
 mod parallel;
 mod queries;
 mod query_lines;
@@ -35,6 +36,8 @@ mod swap;
 mod wei11;
 
 // Only debug builds have what makes them fail.
+#[cfg(debug_assertions)]
+mod campaign;
 #[cfg(debug_assertions)]
 mod crash;
 #[cfg(debug_assertions)]

@@ -93,6 +93,16 @@ impl Job {
         self
     }
 
+    /// Runs the job in no more than so many KiB of address space.
+    pub(crate) fn limited(mut self, kib: u64) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {kib}; exec \"$@\""), "sh"]);
+        command.arg(self.command.get_program()).args(self.command.get_args());
+        command.env_remove("MILLRACE_FAULT").env_remove("MILLRACE_RUN_LIMIT");
+        self.command = command;
+        self
+    }
+
     pub(crate) fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
@@ -135,6 +145,20 @@ impl Job {
         assert!(outcome.stdout.is_empty(), "results of a failed job\n{outcome:?}");
         assert!(!outcome.stderr.trim().is_empty(), "no message\n{outcome:?}");
         outcome
+    }
+}
+
+/// Copies a folder and all that is below it; nothing if it is not there.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    let Ok(entries) = std::fs::read_dir(from) else { return };
+    std::fs::create_dir_all(to).unwrap();
+    for entry in entries {
+        let entry = entry.unwrap();
+        let there = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &there),
+            false => _ = std::fs::copy(entry.path(), there).unwrap(),
+        }
     }
 }
 

@@ -215,32 +215,3 @@ fn wrong_roles_are_refused() {
         assert!(!scratch.path("i").exists());
     }
 }
-
-/// Every figure of the bench has its points, as JSON and for people, and leaves nothing behind.
-#[test]
-fn bench_measures_the_pipeline() {
-    let scratch = Scratch::new();
-    scratch.write("in/a.jsonl.gz", gzip(&Collection::new(18, 700, 60).jsonl(), 1));
-    scratch.write("in/b.jsonl", Collection::new(19, 700, 60).jsonl());
-    let bench = args!["bench", "pipeline", "-w", "2"];
-    let outcome = millrace(bench).arg(scratch.path("in")).ok();
-    let rows = outcome.json_lines();
-    let of = |figure: &str| -> Vec<&serde_json::Value> {
-        rows.iter().filter(|row| row["figure"] == figure).collect()
-    };
-    let scenario = |name: &str| of("parsers").iter().filter(|r| r["scenario"] == name).count();
-    assert_eq!((scenario("cpu"), scenario("no indexers")), (1, 1));
-    assert_eq!(of("collection")[0]["documents"], 1400);
-    let tokens = of("collection")[0]["tokens"].as_u64().unwrap();
-    let works = of("work of the cpu side");
-    assert!(works.len() >= 2 && works[..2].iter().all(|work| work["tokens"] == tokens));
-    let splits: Vec<u64> = of("files").iter().map(|r| r["split"].as_u64().unwrap()).collect();
-    // Small files share a block, which counts for the first of them.
-    assert!(splits.contains(&0), "{splits:?}");
-    let indexers: Vec<_> = of("whole").iter().map(|row| row["indexer"].clone()).collect();
-    assert_eq!(indexers[..2], ["fast", "wei11"]);
-    assert!(of("regrouping")[0]["gain"].as_f64().unwrap() > 0.0);
-    assert!(of("inflating")[0]["text_bytes"].as_u64().unwrap() > 10_000);
-    let lines = outcome.stderr.lines().filter(|line| line.starts_with("regrouping: ")).count();
-    assert_eq!(lines, 1, "{}", outcome.stderr);
-}

@@ -7,6 +7,7 @@ use super::all_queries;
 use crate::Usage;
 use measure::{Figures, Lists, Setting, settings};
 use millrace::index::generation::Generation;
+use millrace::index::run::Run;
 use millrace::query::lines::Query;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
@@ -14,6 +15,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use synthetic::permutation::permutation;
 
 /// Arguments of the experiment.
 #[derive(clap::Args, Clone, Debug)]
@@ -30,6 +32,10 @@ pub(super) struct Args {
     /// Only this codec; may be given several times.
     #[arg(long, value_name = "NAME")]
     codec: Vec<String>,
+    /// Give the documents new docids in a random order first, by this seed: what codecs gain by the
+    /// order of the collection goes away.
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
     /// Print an object a codec, setting and length instead of tables.
     #[arg(long)]
     json: bool,
@@ -42,7 +48,7 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
     let generation = Generation::open(&args.index, false)?;
-    let classes = touched(&generation, &queries, args.lists.get())?;
+    let classes = touched(&generation, &queries, args)?;
     if classes.iter().all(|class| class.is_empty()) {
         anyhow::bail!("no term of the queries is in the index");
     }
@@ -63,24 +69,27 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             let figures = measure::measure(&setting, class, args.passes.get())?;
             all.add(&figures);
             if args.json {
-                writeln!(out, "{}", line(&setting, Some(power), &figures))?;
+                writeln!(out, "{}", line(args, &setting, Some(power), &figures))?;
             }
             by_length.push((power, figures));
         }
         if args.json {
-            writeln!(out, "{}", line(&setting, None, &all))?;
+            writeln!(out, "{}", line(args, &setting, None, &all))?;
         }
         rows.push((setting, by_length, all));
     }
     if !args.json {
         print_all(&mut out, &rows)?;
+        print_figure_3(&mut out, &rows)?;
         print_by_length(&mut out, &rows)?;
     }
     Ok(())
 }
 
 /// The lists of the distinct terms of the queries, by the power of two that their length reaches.
-fn touched(generation: &Generation, queries: &[Query], most: usize) -> anyhow::Result<Vec<Lists>> {
+fn touched(generation: &Generation, queries: &[Query], args: &Args) -> anyhow::Result<Vec<Lists>> {
+    let order = |run: &Run| args.shuffle.map(|seed| permutation(seed, run.documents()));
+    let orders: Vec<_> = generation.runs().iter().map(order).collect();
     let analysis = generation.manifest().analysis(generation.path())?;
     let mut seen = BTreeSet::new();
     let mut classes = vec![Lists::default(); 32];
@@ -93,11 +102,14 @@ fn touched(generation: &Generation, queries: &[Query], most: usize) -> anyhow::R
             }
             let collection = trie_collection(&term);
             let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
-            for run in generation.runs() {
+            for (run, order) in generation.runs().iter().zip(&orders) {
                 let Some(list) = run.find(collection, suffix)? else { continue };
                 let class = &mut classes[list.df().ilog2() as usize];
-                if class.len() < most {
-                    class.add(|each| list.check(run.documents(), None, each))?;
+                if class.len() < args.lists.get() {
+                    let read = |each: &mut dyn FnMut(&[u32], &[u32])| {
+                        list.check(run.documents(), None, each)
+                    };
+                    class.add(order.as_deref(), read)?;
                 }
             }
             seen.insert(term);
@@ -106,16 +118,23 @@ fn touched(generation: &Generation, queries: &[Query], most: usize) -> anyhow::R
     Ok(classes)
 }
 
-fn line(setting: &Setting, power: Option<usize>, figures: &Figures) -> serde_json::Value {
+fn line(
+    args: &Args,
+    setting: &Setting,
+    power: Option<usize>,
+    figures: &Figures,
+) -> serde_json::Value {
     json!({
         "codec": setting.codec.name(),
         "levels": setting.levels,
         "block": setting.block_len,
+        "shuffled": args.shuffle.is_some(),
         "length_from": power.map(|power| 1u64 << power),
         "lists": figures.lists,
         "postings": figures.postings,
         "bytes_a_docid": figures.gaps.bytes_each(),
         "bytes_a_tf": figures.tfs.bytes_each(),
+        "codes_a_docid": figures.gaps.codes_each(),
         "gaps_per_s": figures.gaps.values_per_s(),
         "docids_per_s": figures.docids_per_s(),
         "tfs_per_s": figures.tfs.values_per_s(),
@@ -151,6 +170,28 @@ fn print_all(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
             all.tfs.values_per_s() / 1e9,
             all.gaps.encoded_per_s() / 1e9,
         )?;
+    }
+    Ok(())
+}
+
+/// Figure 3 of ding09: bytes a docid of Rice codes, of PForDelta with a width for each list without
+/// recursion and with one to four levels, and of the older one with a width for each block; beside them
+/// the codes alone, without what a block is found by, which the papers do not count.
+fn print_figure_3(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
+    let named = |setting: &Setting| ["rice", "pfor", "pfor-blocks"].contains(&setting.codec.name());
+    let rows: Vec<&Row> =
+        rows.iter().filter(|(s, ..)| named(s) && s.block_len == s.codec.block_lens()[0]).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nding09, figure 3: bytes a docid\n{:<16} {:>8} {:>12}",
+        "codec", "all", "codes alone"
+    )?;
+    for (setting, _, all) in rows {
+        let (label, gaps) = (setting.label(), &all.gaps);
+        writeln!(out, "{label:<16} {:>8.3} {:>12.3}", gaps.bytes_each(), gaps.codes_each())?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@
 //! done again costs every search a little, so that table 2 needs the feature `stages`.
 
 use super::all_queries;
+use crate::query::parse_idf;
 use millrace::index::generation::Generation;
 #[cfg(feature = "stages")]
 use millrace::query::again::Again;
@@ -20,6 +21,7 @@ use millrace::query::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::score::bm25::IdfKind;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +41,9 @@ pub(super) struct Args {
     /// Counted passes over the queries; one before them is not counted.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
+    /// Weight of rare terms: robertson as in the papers, or lucene.
+    #[arg(long, default_value = "robertson", value_parser = parse_idf, value_name = "robertson|lucene")]
+    idf: IdfKind,
     /// Print an object for each row instead of tables.
     #[arg(long)]
     json: bool,
@@ -156,7 +161,8 @@ impl Stages {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    let snapshot = Snapshot::open(&args.index, false, Scoring::default())?;
+    let scoring = Scoring { idf: args.idf, ..Scoring::default() };
+    let snapshot = Snapshot::open(&args.index, false, scoring)?;
     let blocks = blocks_of(snapshot.generation(), &queries)?;
     let mut points = Vec::new();
     let mut add = |point: Point| {
@@ -183,10 +189,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         stages.iter().map(|row| (row.name, row.shares(&points, look_up))).collect();
     let classes = by_blocks(&blocks);
     let mut out = std::io::stdout().lock();
+    let manifest = snapshot.generation().manifest();
+    let setting = json!({
+        "table": "setting", "queries": queries.len(), "documents": manifest.statistics.documents,
+        "postings": manifest.statistics.postings, "codec": manifest.settings.codec,
+        "block": manifest.settings.block_size, "idf": format!("{:?}", args.idf).to_lowercase(),
+        "blocks_a_query": mean(&blocks.iter().map(|&n| n as f64).collect::<Vec<_>>()),
+    });
     if args.json {
+        writeln!(out, "{setting}")?;
         print_json(&mut out, &shares, &pruning, &classes, &points)?;
     } else {
-        writeln!(out, "{} queries\n", queries.len())?;
+        writeln!(out, "{setting}\n")?;
         if cfg!(feature = "stages") {
             print_stages(&mut out, &shares)?;
         } else {

@@ -34,8 +34,9 @@ pub(super) struct Tuning {
     /// them out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     sample: u64,
-    /// How fast indexers are taken to be when work is placed, in millions of tokens a second: one on
-    /// the CPU, one on a GPU, and a GPU on one trie collection.
+    /// How fast parsers and indexers are taken to be when work is placed, in millions of tokens a second:
+    /// a parser, an indexer on the CPU, a GPU, and a GPU on one trie collection (if left out, as
+    /// `millrace bench pipeline --only rates` has measured on this machine, or else 8,12,300,0.25).
     #[arg(long, value_name = "PARSER,CPU,GPU,TREE")]
     rates: Option<Rates>,
 }
@@ -60,6 +61,6 @@ impl Tuning {
         pipeline.parse_block = self.parse_block;
         pipeline.readers = self.readers;
         pipeline.sample = self.sample;
-        pipeline.rates = self.rates.unwrap_or_default();
+        pipeline.rates = self.rates;
     }
 }

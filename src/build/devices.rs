@@ -82,16 +82,14 @@ impl Finding {
     }
 }
 
-/// How many devices of this machine can be used.
+/// The names of the devices of this machine that can be used.
 ///
 /// # Errors
 /// Why there is none.
-pub fn usable_gpus() -> Result<usize, String> {
+pub fn usable_gpus() -> Result<Vec<String>, String> {
     let discovery = Discovery::of_machine();
-    match discovery.usable().len() {
-        0 => Err(discovery.reasons().join("; ")),
-        n => Ok(n),
-    }
+    let names: Vec<String> = discovery.usable().iter().map(|info| info.name.clone()).collect();
+    if names.is_empty() { Err(discovery.reasons().join("; ")) } else { Ok(names) }
 }
 
 /// Indexers on one device if nothing else is asked for. One would keep a device busy; but what it
@@ -102,6 +100,11 @@ const ON_A_DEVICE: usize = 16;
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
+    /// The name of the first device that is used, if any is.
+    pub(super) fn device_name(&self) -> Option<&str> {
+        self.devices.first().map(|device| device.name.as_str())
+    }
+
     /// Who parses and who indexes.
     pub(super) fn roles(
         &self,

@@ -45,6 +45,15 @@ pub enum BuildError {
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
     },
+    /// The rates that are kept of this machine cannot be read.
+    #[error("{}: the rates of this machine; measure them again, or remove the file", path.display())]
+    Rates {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// Folders hold what cannot be read, and the build is strict.
     #[error("{count} cannot be read; the first: {first}")]
     Unreadable {

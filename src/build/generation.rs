@@ -20,6 +20,7 @@ use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::turns::Turns;
 use crate::rebuild::wanted::Wanted;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub(super) fn build_generation(
 ) -> Result<Built, BuildError> {
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
-    let (build, placement) = dataflow_of(options, input, directory, wanted);
+    let (build, placement) = dataflow_of(options, input, directory, wanted)?;
     let watching = Watching::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
@@ -67,13 +68,16 @@ pub(super) fn build_generation(
 }
 
 /// What the dataflow of a build shares.
+///
+/// # Errors
+/// Those of placing.
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     mut input: Ready,
     directory: PathBuf,
     wanted: Option<Wanted>,
-) -> (Arc<Build>, Placement) {
-    let (owners, placement) = place(options, &mut input);
+) -> Result<(Arc<Build>, Placement), BuildError> {
+    let (owners, placement) = place(options, &mut input)?;
     let Ready { gpus, roles, budget, plan, .. } = input;
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
@@ -97,6 +101,7 @@ pub(super) fn dataflow_of(
         directory,
         control: options.control.clone(),
         claims: Claims::default(),
+        turns: Arc::new(Turns::new(budget.long_documents(workers))),
         flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
@@ -104,7 +109,7 @@ pub(super) fn dataflow_of(
         done: Default::default(),
         wanted,
     });
-    (build, placement)
+    Ok((build, placement))
 }
 
 /// Merges the runs and describes the generation. `resident` is what the process had when the build

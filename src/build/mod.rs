@@ -36,6 +36,7 @@ mod part;
 mod place;
 mod prepare;
 mod progress;
+mod rates;
 mod report;
 mod shard;
 
@@ -50,6 +51,7 @@ pub use part::{build_part, scan};
 pub use place::{Placed, Placement};
 pub use prepare::Prepared;
 pub use progress::Snapshot;
+pub use rates::{MeasuredRates, RatesFrom};
 pub use report::{BuildReport, IndexerReport, PhasesReport, SplitReport, TokensTaken, WholeReport};
 
 /// Builds an index, or replaces it by a new generation.

@@ -32,6 +32,14 @@ pub enum Note {
         /// Why.
         reason: String,
     },
+    /// The rates that are kept were measured with another device than that of the build: the default
+    /// ones are used.
+    RatesOfAnother {
+        /// The device of the build.
+        device: String,
+        /// The device that they were measured with, if there was one.
+        measured_with: Option<String>,
+    },
     /// Who owns which trie collections, where indexers take tokens.
     Placed(Placement),
     /// One of the first records that are no documents: place and reason.
@@ -56,6 +64,13 @@ impl fmt::Display for Note {
             }
             Self::KernelsNotKept { reason } => {
                 write!(f, "compiled kernels cannot be kept: {reason}")
+            }
+            Self::RatesOfAnother { device, measured_with } => {
+                let with = measured_with.as_deref().unwrap_or("no GPU");
+                write!(
+                    f,
+                    "the rates of this machine were measured with {with}, not with {device}: the default ones are used"
+                )
             }
             Self::Placed(placement) => write!(f, "placement: {placement}"),
             Self::Skipped(message) => write!(f, "skipped: {message}"),

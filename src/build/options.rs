@@ -105,8 +105,9 @@ pub struct Pipeline {
     /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals them
     /// out in turn.
     pub sample: u64,
-    /// How fast indexers are taken to be when collections are placed.
-    pub rates: Rates,
+    /// How fast parsers and indexers are taken to be when collections are placed; if none is given, as
+    /// [measured](super::MeasuredRates) on this machine, or else the default.
+    pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
 }
@@ -120,7 +121,7 @@ impl Default for Pipeline {
             parse_block: 16 << 20,
             readers: None,
             sample: SAMPLE_BYTES,
-            rates: Rates::default(),
+            rates: None,
             make_indexer: None,
         }
     }

@@ -19,7 +19,7 @@ pub fn scan(mut options: BuildOptions, folder: &Path, memory: u64) -> Result<Sca
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
-    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None);
+    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None)?;
     Ok(scan_documents(&build, folder, memory)?)
 }
 

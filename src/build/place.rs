@@ -1,12 +1,14 @@
 //! Which indexer owns what, and what was that decided by?
 
+use super::error::BuildError;
 use super::options::BuildOptions;
 use super::prepare::Ready;
+use super::rates::{RatesFrom, rates_of};
 use crate::dataflow::build::Indexing;
 use crate::dataflow::sample::{Sample, sample};
 use crate::dictionary::owners::Owners;
 use crate::input::splits::Plan;
-use crate::schedule::placement::{by_weight, in_turn};
+use crate::schedule::placement::{Rates, by_weight, in_turn};
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
@@ -51,6 +53,10 @@ pub struct Placed {
     /// Devices of those.
     #[serde(skip)]
     pub gpus: usize,
+    /// How fast parsers and indexers were taken to be.
+    pub rates: Rates,
+    /// Where that comes from.
+    pub rates_from: RatesFrom,
     /// Seconds that the CPU is expected to take for 10^9 tokens.
     pub expected_cpu_s_per_giga_token: f64,
     /// Seconds that the GPUs are expected to take for 10^9 tokens.
@@ -77,9 +83,14 @@ impl fmt::Display for Placement {
         if placed.gpu_indexers > 0 {
             write!(
                 f,
-                ", the rest to {} GPU indexers on {} GPUs (expected {:.1} s on CPU and {:.1} s on GPU for 10^9 tokens)",
+                ", the rest to {} GPU indexers on {} GPUs ({} rates: {:.1} s on CPU and {:.1} s on GPU for 10^9 tokens)",
                 placed.gpu_indexers,
                 placed.gpus,
+                match placed.rates_from {
+                    RatesFrom::Given => "given",
+                    RatesFrom::Measured => "measured",
+                    RatesFrom::Default => "default",
+                },
                 placed.expected_cpu_s_per_giga_token,
                 placed.expected_gpu_s_per_giga_token,
             )?;
@@ -114,7 +125,13 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &Plan) -> Option<Sample> {
 }
 
 /// Places the trie collections by a sample of the input.
-pub(super) fn place(options: &BuildOptions, input: &mut Ready) -> (Arc<Owners>, Placement) {
+///
+/// # Errors
+/// The rates that are kept of this machine cannot be read.
+pub(super) fn place(
+    options: &BuildOptions,
+    input: &mut Ready,
+) -> Result<(Arc<Owners>, Placement), BuildError> {
     let roles = &input.roles;
     let sample = match roles.indexers() {
         // One owner gets everything.
@@ -122,9 +139,10 @@ pub(super) fn place(options: &BuildOptions, input: &mut Ready) -> (Arc<Owners>, 
         _ => input.sample.take().or_else(|| sample_of(options, &input.plan)),
     };
     let Some(sample) = sample else {
-        return (Arc::new(in_turn(roles)), Placement::Turn { indexers: roles.indexers() });
+        return Ok((Arc::new(in_turn(roles)), Placement::Turn { indexers: roles.indexers() }));
     };
-    let placed = by_weight(&sample.weights, roles, &options.pipeline.rates);
+    let (rates, rates_from) = rates_of(options, &input.gpus)?;
+    let placed = by_weight(&sample.weights, roles, &rates);
     let placement = Placement::Sample(Placed {
         sample_bytes: sample.bytes,
         sample_places: sample.places,
@@ -137,11 +155,13 @@ pub(super) fn place(options: &BuildOptions, input: &mut Ready) -> (Arc<Owners>, 
         cpu_indexers: roles.cpu_indexers,
         gpu_indexers: roles.gpu_indexers,
         gpus: roles.gpus,
+        rates,
+        rates_from,
         expected_cpu_s_per_giga_token: placed.expected.0,
         expected_gpu_s_per_giga_token: placed.expected.1,
     });
     if options.indexer.indexing() == Indexing::Tokens {
         options.note(&super::Note::Placed(placement.clone()));
     }
-    (Arc::new(placed.owners), placement)
+    Ok((Arc::new(placed.owners), placement))
 }

@@ -125,6 +125,8 @@ pub struct IndexerReport {
     pub terms: u64,
     /// Their postings.
     pub postings: u64,
+    /// Bytes of those terms, without the prefixes that their trie collections imply.
+    pub characters: u64,
     /// What it took, if it takes tokens.
     #[serde(flatten)]
     pub took: Option<TokensTaken>,
@@ -138,8 +140,6 @@ pub struct TokensTaken {
     pub blocks: u64,
     /// Tokens in them.
     pub tokens: u64,
-    /// Bytes of the suffixes of those tokens.
-    pub characters: u64,
     /// Seconds in which it, or its device, had something to do.
     pub busy_s: f64,
     /// Seconds of its worker's time.
@@ -243,10 +243,10 @@ fn indexers(build: &Build) -> Vec<IndexerReport> {
             worker: build.owners.worker(owner),
             terms: encoded.terms.load(Relaxed),
             postings: encoded.postings.load(Relaxed),
+            characters: encoded.characters.load(Relaxed),
             took: work.map(|work| TokensTaken {
                 blocks: work.blocks,
                 tokens: work.tokens,
-                characters: work.characters,
                 busy_s: work.busy,
                 worked_s: work.worked,
                 waited_s: work.waited,

@@ -10,6 +10,7 @@ use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
 use crate::input::splits::Plan;
+use crate::input::turns::Turns;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::rebuild::wanted::Wanted;
@@ -86,6 +87,8 @@ pub struct Build {
     pub claims: Claims,
     /// What is under way.
     pub flow: Flow,
+    /// Room for long documents while they are parsed.
+    pub turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.
     pub lengths: RunLengths,
     /// What of each owner is encoded.
@@ -105,6 +108,8 @@ pub struct Encoded {
     pub terms: AtomicU64,
     /// Their postings.
     pub postings: AtomicU64,
+    /// Bytes of the suffixes of those terms.
+    pub characters: AtomicU64,
 }
 
 /// Counters that grow while the job runs.

@@ -5,7 +5,8 @@
 //! - While there is no room in the job's [`Flow`](super::flow::Flow), nothing is decompressed; of
 //!   the first split that is not done, one piece may always be under way, for all others wait for
 //!   it.
-//! - Memory: a piece that grows, and a decoder. A zstd window beyond `Budget::window_log` waits until
+//! - Memory: a piece that grows, and a decoder. A piece that grows long, for it holds a long document, waits until its split is the
+//!   first that is not done, so that there is one such at a time. A zstd window beyond `Budget::window_log` waits until
 //!   its split is the first that is not done, so that there is one at a time, and counts as under way.
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`]; this
 //!   worker parses too, and while it does, the others must not run dry.
@@ -18,6 +19,7 @@ use crate::input::Format;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::piece::Piece;
+use crate::input::turns::LONG_BYTES;
 use crate::input::zstd::MOST_WINDOW_LOG;
 use crate::order::{Budget, Position};
 use std::collections::VecDeque;
@@ -60,6 +62,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
         let worker = scope.index();
         self.unary(Pipeline, "Decompress", move |_, info| {
             let guard = Guard::new(&build.control, "Decompress", worker);
+            let longest_ahead = LONG_BYTES.max(build.budget.under_way() as usize / 4);
             let activator = scope.activator_for(info.address);
             let mut blocks: VecDeque<(Capability<u64>, Block)> = VecDeque::new();
             // Time of the last piece that went out.
@@ -84,6 +87,12 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                     feed.first.set(first);
                     let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
                     if !unblocked && !build.flow.has_room(first) {
+                        return activator.activate_after(PAUSE);
+                    }
+                    if !first
+                        && let Some(stream) = &stream
+                        && stream.held_bytes() > longest_ahead
+                    {
                         return activator.activate_after(PAUSE);
                     }
                     let step = guard.work(|| {
@@ -240,6 +249,11 @@ impl SplitStream {
             finished: false,
             wanted: None,
         }
+    }
+
+    /// Bytes of the piece that grows.
+    fn held_bytes(&self) -> usize {
+        self.cutter.held_bytes()
     }
 
     /// The bytes of the window without which the stream does not go on.

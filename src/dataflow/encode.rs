@@ -113,4 +113,5 @@ fn count(chunk: &EncodedChunk, encoded: &Encoded) {
     let (terms, postings) = chunk.ended();
     encoded.terms.fetch_add(terms, Ordering::Relaxed);
     encoded.postings.fetch_add(postings, Ordering::Relaxed);
+    encoded.characters.fetch_add(chunk.suffixes.len() as u64, Ordering::Relaxed);
 }

@@ -32,8 +32,6 @@ pub struct IndexerWork {
     pub blocks: u64,
     /// Tokens in them.
     pub tokens: u64,
-    /// Bytes of the suffixes of those tokens.
-    pub characters: u64,
     /// Seconds in which it, or its device, had something to do.
     pub busy: f64,
     /// Seconds of its worker's time.
@@ -174,7 +172,6 @@ impl TokensLane {
             let group = turn.group;
             self.text_bytes += group.text_bytes;
             self.work.tokens += u64::from(group.tokens);
-            self.work.characters += group.bytes.len() as u64 - 2 * u64::from(group.tokens);
             let gathered = self.gathered.get_or_insert_with(|| UnderWay {
                 _absorbed: turn.absorbed,
                 split: Position::split_of(turn.time),

@@ -3,7 +3,8 @@
 //!
 //! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
 //!   its index operator, and the piece's documents; both at the piece's position, at once.
-//! - Memory: the memo's bound, and scratch in the size of a piece.
+//! - Memory: the memo's bound, and scratch in the size of a piece; of long documents a few at a time
+//!   ([`turns`](crate::input::turns)).
 //! - Work per activation: one piece.
 
 use super::build::{Build, Progress};
@@ -26,6 +27,7 @@ use crate::input::plaintext::PlaintextParser;
 use crate::input::splits::Plan;
 use crate::input::trec::TrecParser;
 use crate::input::tsv::TsvParser;
+use crate::input::turns::{Turn, Turns};
 use crate::input::warc::WarcParser;
 use crate::input::{Format, json_values, plain};
 use crate::rebuild::wanted::Wanted;
@@ -68,7 +70,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let analysis = build.analysis.clone();
                 let fields = &build.plan.fields;
                 let owners = build.owners.clone();
-                Parser::<R>::new(analysis, owners, memo_bytes, (build.max_document, fields))
+                let turns = build.turns.clone();
+                Parser::<R>::new(analysis, owners, memo_bytes, (build.max_document, fields), turns)
             };
             move |_frontiers| {
                 input.for_each(|cap, data| {
@@ -103,6 +106,8 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
 pub(super) struct Parser<R> {
     max_document: u64,
     regroup: R,
+    /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
+    turn: Turn,
     jsonl: JsonlParser,
     tsv: TsvParser,
     html: HtmlParser,
@@ -119,14 +124,16 @@ impl<R: Regroup> Parser<R> {
         owners: Arc<Owners>,
         memo_bytes: usize,
         (max_document, fields): (u64, &Fields),
+        turns: Arc<Turns>,
     ) -> Self {
         Self {
             max_document,
+            turn: Turn::new(turns.clone()),
             regroup: R::new(analysis, owners, memo_bytes),
             jsonl: JsonlParser::with_fields(fields.clone()),
             tsv: TsvParser::new(),
             html: HtmlParser::new(),
-            warc: WarcParser::new(max_document),
+            warc: WarcParser::taking_turns(max_document, Turn::new(turns)),
             trec: TrecParser::new(),
             csv: CsvParser::new(fields.clone()),
             plaintext: PlaintextParser::new(),
@@ -141,6 +148,10 @@ impl<R: Regroup> Parser<R> {
         wanted: Option<&Wanted>,
         mut piece: Piece,
     ) -> (Vec<R::Group>, Batch) {
+        // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
+        if piece.format != Format::Warc {
+            self.turn.take(piece.bytes.len());
+        }
         let mut batch = Batch::new(piece.input, piece.skipped);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
@@ -188,6 +199,8 @@ impl<R: Regroup> Parser<R> {
             }
         }
         let groups = self.regroup.finish();
+        self.turn.give_back();
+        self.warc.give_back();
         batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
         (groups, batch)
     }

@@ -107,8 +107,13 @@ fn take<R: Regroup>(
     let start = Instant::now();
     let places = places(plan, per_gigabyte);
     let owners = Arc::new(Owners::in_turn(1));
-    let mut parser =
-        Parser::<R>::new(analysis.clone(), owners, MEMO_BYTES, (max_document, &plan.fields));
+    let mut parser = Parser::<R>::new(
+        analysis.clone(),
+        owners,
+        MEMO_BYTES,
+        (max_document, &plan.fields),
+        Arc::default(),
+    );
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in places {

@@ -142,6 +142,11 @@ impl Cutter {
         self.piece.skipped.push(skipped);
     }
 
+    /// Bytes of the piece that grows.
+    pub fn held_bytes(&self) -> usize {
+        self.piece.bytes.len()
+    }
+
     /// Bytes of the current input's stream so far.
     pub fn stream_bytes(&self) -> u64 {
         self.end

@@ -38,6 +38,7 @@ mod seen;
 pub mod splits;
 pub mod trec;
 pub mod tsv;
+pub mod turns;
 pub mod unpacked;
 pub mod warc;
 mod whole;

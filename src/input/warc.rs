@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 use super::document::{Document, MediaType, Name, Piece, Sink, Skip, WarcFault};
+use super::turns::Turn;
 use crate::text::html::{HtmlText, Markup, charset_parameter};
 use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
@@ -62,7 +63,19 @@ enum Kind {
 impl WarcParser {
     /// Makes a parser; bodies that are over `max_document` bytes when decompressed are skipped.
     pub fn new(max_document: u64) -> Self {
-        Self { body: BodyDecoder::new(max_document), html: HtmlText::new(), name: String::new() }
+        Self::taking_turns(max_document, Turn::alone())
+    }
+
+    /// As [`new`](Self::new), for one of several that parse at once: long bodies take room of `turn`,
+    /// which is given back by [`give_back`](Self::give_back).
+    pub fn taking_turns(max_document: u64, turn: Turn) -> Self {
+        let body = BodyDecoder::new(max_document, turn);
+        Self { body, html: HtmlText::new(), name: String::new() }
+    }
+
+    /// Gives back the room that bodies have taken: what came of them is parsed.
+    pub fn give_back(&mut self) {
+        self.body.give_back();
     }
 
     /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their order.

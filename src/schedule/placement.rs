@@ -17,7 +17,7 @@
 //!
 //! A collection is one tree and is worked on by one warp, so that the last line caps what may go to a
 //! GPU however fast the device is. The paper finds about a hundred popular collections by running
-//! tests on the sample; here they follow from the three rates.
+//! tests on the sample; here they follow from four rates, which are measured once on a machine.
 //!
 //! The popular collections are cut into sets of nearly equal tokens: the largest goes first, always to
 //! the set that has the least (Graham 1969: no set gets more than 4/3 of the least possible). The
@@ -26,12 +26,14 @@
 use super::roles::Roles;
 use crate::dictionary::owners::Owners;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::str::FromStr;
 
 /// How fast indexers are, in tokens a second. Only their ratios matter.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rates {
     /// One parser, in tokens that it hands on.
     pub parser: f64,
@@ -48,19 +50,22 @@ impl FromStr for Rates {
 
     /// Reads the four rates in millions of tokens a second: `8,12,300,0.25`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let rates: Option<Vec<f64>> = text
-            .split(',')
-            .map(|rate| rate.parse().ok().filter(|rate: &f64| *rate > 0.0 && rate.is_finite()))
-            .collect();
-        match rates.as_deref() {
-            Some(&[parser, cpu, gpu, tree]) => Ok(Self {
-                parser: parser * 1e6,
-                cpu: cpu * 1e6,
-                gpu: gpu * 1e6,
-                gpu_tree: tree * 1e6,
-            }),
-            _ => Err("give PARSER,CPU,GPU,TREE in millions of tokens a second, above 0".into()),
-        }
+        let rates: Option<Vec<f64>> =
+            text.split(',').map(|rate| rate.parse().ok().map(|rate: f64| rate * 1e6)).collect();
+        let rates = match rates.as_deref() {
+            Some(&[parser, cpu, gpu, gpu_tree]) => Some(Self { parser, cpu, gpu, gpu_tree }),
+            _ => None,
+        };
+        let wrong = "give PARSER,CPU,GPU,TREE in millions of tokens a second, above 0";
+        rates.filter(Self::are_sound).ok_or_else(|| wrong.into())
+    }
+}
+
+impl Rates {
+    /// Whether all are above 0 and finite.
+    pub fn are_sound(&self) -> bool {
+        let all = [self.parser, self.cpu, self.gpu, self.gpu_tree];
+        all.into_iter().all(|rate| rate > 0.0 && rate.is_finite())
     }
 }
 

@@ -23,6 +23,7 @@ mod documents;
 mod html;
 pub mod log;
 pub mod pagerank;
+pub mod permutation;
 pub mod queries;
 mod random;
 mod real;

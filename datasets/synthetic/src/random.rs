@@ -22,6 +22,7 @@ pub(super) enum Purpose {
     Clusters = 5,
     Log = 6,
     PageRank = 7,
+    Permutation = 8,
 }
 
 /// A stream of random numbers.

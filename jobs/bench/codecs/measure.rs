@@ -82,21 +82,24 @@ impl Lists {
         self.gaps.len()
     }
 
-    /// Adds a list, which `read` gives in parts: docids and term frequencies.
+    /// Adds a list, which `read` gives in parts: docids and term frequencies. Given an `order`, documents
+    /// get the docids that it has for them.
     pub(super) fn add(
         &mut self,
+        order: Option<&[u32]>,
         read: impl FnOnce(&mut dyn FnMut(&[u32], &[u32])) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
-        let (mut gaps, mut tfs, mut next) = (Vec::new(), Vec::new(), 0);
-        read(&mut |docids, part| {
-            for &docid in docids {
-                gaps.push(docid - next);
-                next = docid + 1;
-            }
-            tfs.extend(part.iter().map(|tf| tf - 1));
-        })?;
-        self.gaps.push(gaps);
-        self.tfs.push(tfs);
+        let mut postings = Vec::new();
+        read(&mut |docids, tfs| postings.extend(docids.iter().copied().zip(tfs.iter().copied())))?;
+        if let Some(order) = order {
+            postings.iter_mut().for_each(|(docid, _)| *docid = order[*docid as usize]);
+            postings.sort_unstable();
+        }
+        let mut next = 0;
+        let gaps =
+            postings.iter().map(|&(docid, _)| docid - std::mem::replace(&mut next, docid + 1));
+        self.gaps.push(gaps.collect());
+        self.tfs.push(postings.iter().map(|(_, tf)| tf - 1).collect());
         Ok(())
     }
 }
@@ -106,6 +109,8 @@ impl Lists {
 pub(super) struct Column {
     values: u64,
     bytes: u64,
+    /// Bytes of these by which blocks and bits are found.
+    directory_bytes: u64,
     encode_s: f64,
     decode_s: f64,
 }
@@ -113,6 +118,11 @@ pub(super) struct Column {
 impl Column {
     pub(super) fn bytes_each(&self) -> f64 {
         self.bytes as f64 / self.values as f64
+    }
+
+    /// Bytes of the codes alone.
+    pub(super) fn codes_each(&self) -> f64 {
+        (self.bytes - self.directory_bytes) as f64 / self.values as f64
     }
 
     pub(super) fn values_per_s(&self) -> f64 {
@@ -126,6 +136,7 @@ impl Column {
     fn add(&mut self, other: &Self) {
         self.values += other.values;
         self.bytes += other.bytes;
+        self.directory_bytes += other.directory_bytes;
         self.encode_s += other.encode_s;
         self.decode_s += other.decode_s;
     }
@@ -175,6 +186,7 @@ pub(super) fn measure(
             sum.encode_s += started.elapsed().as_secs_f64();
             sum.values += values.len() as u64;
             sum.bytes += coded.bytes;
+            sum.directory_bytes += coded.directory_bytes(setting);
             let mut timed = |docids| {
                 fastest(passes, values.len(), || coded.decode(setting, &mut opened, docids))
             };
@@ -234,6 +246,17 @@ impl Coded {
         // As much as an index has behind its last list.
         bodies.resize(bodies.len() + 64, 0);
         Self { len: values.len(), blocks, bodies, shared, bytes }
+    }
+
+    /// Bytes by which blocks and bits are found, which the papers do not count: of `rice` where each
+    /// block begins in the unary vector, and the sum before each 128 bits of it (`codec::rice`); other
+    /// codecs have none, for the index has the places of their blocks.
+    fn directory_bytes(&self, setting: &Setting) -> u64 {
+        if setting.codec.name() != "rice" {
+            return 0;
+        }
+        let unary_bits = u32::from_le_bytes(self.shared[1..5].try_into().expect("four bytes"));
+        4 * (self.blocks.len() as u64 + u64::from(unary_bits).div_ceil(128))
     }
 
     fn decode(

@@ -83,6 +83,43 @@ impl BTreeRun {
         }
     }
 
+    /// Appends tokens as they stand in the text, each with its collection, its document's docid and its
+    /// suffix: what regrouping is compared with (section III.C), for a tree is left after each token.
+    pub fn append_unregrouped<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
+        match level() {
+            // SAFETY: the machine has the instructions of this level.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => unsafe { self.append_tokens_avx512(tokens) },
+            // SAFETY: the machine has the instructions of this level.
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => unsafe { self.append_tokens_avx2(tokens) },
+            Level::Portable => self.append_tokens::<Portable>(tokens),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn append_tokens_avx512<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
+        self.append_tokens::<Avx512>(tokens);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    fn append_tokens_avx2<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
+        self.append_tokens::<Avx2>(tokens);
+    }
+
+    #[inline(always)]
+    fn append_tokens<'a, V: Vectors>(
+        &mut self,
+        tokens: impl Iterator<Item = (u16, u32, &'a [u8])>,
+    ) {
+        for (collection, docid, suffix) in tokens {
+            let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
+            self.count(term, new, docid);
+        }
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     fn append_avx512(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {

@@ -1,7 +1,7 @@
 //! How do several threads merge runs to one? Trie collections that are neighbours are a *part*;
 //! threads take parts in order and merge them to chunks, and the caller's thread writes the chunks
-//! of the least part that is not written. What waits is bounded, but for the part that is being
-//! written.
+//! of the least part that is not written. What waits is bounded, its terms and suffixes included; the
+//! part that is being written may always go on by a few chunks, so that the writer never starves.
 
 #![forbid(unsafe_code)]
 
@@ -25,8 +25,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A chunk goes to the writer when it has so many bytes of lists.
+/// A chunk goes to the writer when it has so many bytes of lists, or of terms.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Chunks of the part that is being written wait for the writer too when they are so many.
+const MOST_AHEAD: usize = 4;
 /// Parts for each thread, so that all end at about the same time.
 const PARTS: usize = 16;
 /// The part of a thread's memory that chunks may take.
@@ -60,12 +62,25 @@ struct Chunk {
 }
 
 struct Ended {
-    collection: u16,
-    suffix_bytes: u8,
-    df: u32,
     /// Bytes of the whole list, and where it ends in the payload.
     bytes: u64,
-    end: usize,
+    end: u32,
+    df: u32,
+    collection: u16,
+    suffix_bytes: u8,
+}
+
+impl Chunk {
+    /// Bytes of what says which lists end here.
+    fn term_bytes(&self) -> usize {
+        self.ended.len() * size_of::<Ended>() + self.suffixes.len()
+    }
+
+    /// Bytes of memory.
+    fn memory_bytes(&self) -> u64 {
+        let terms = self.ended.capacity() * size_of::<Ended>() + self.suffixes.capacity();
+        (terms + self.payload.capacity()) as u64
+    }
 }
 
 impl Joint<'_> {
@@ -187,8 +202,12 @@ impl Joint<'_> {
         let mut encoder = ListEncoder::of_form(self.merging.form);
         let mut chunk = Chunk::default();
         let mut emit = |chunk: &mut Chunk, payload: &mut Vec<u8>| {
-            let room = Vec::with_capacity(CHUNK_BYTES + CHUNK_BYTES / 4);
-            chunk.payload = std::mem::replace(payload, room);
+            let room = match payload.len() {
+                // Lists of a posting or two: their terms fill the chunk.
+                short @ ..CHUNK_BYTES => short + short / 4,
+                _ => CHUNK_BYTES + CHUNK_BYTES / 4,
+            };
+            chunk.payload = std::mem::replace(payload, Vec::with_capacity(room));
             self.merging.stop.check()?;
             emit(std::mem::take(chunk))
         };
@@ -208,11 +227,12 @@ impl Joint<'_> {
             }
             let (df, bytes) = encoder.finish();
             let (collection, suffix) = terms.taken();
-            let end = encoder.payload().len();
+            let end = u32::try_from(encoder.payload().len());
+            let end = end.expect("a chunk goes long before it has 4 GiB");
             let suffix_bytes = suffix.len() as u8;
-            chunk.ended.push(Ended { collection, suffix_bytes, df, bytes, end });
+            chunk.ended.push(Ended { bytes, end, df, collection, suffix_bytes });
             chunk.suffixes.extend_from_slice(suffix);
-            if end >= CHUNK_BYTES {
+            if end as usize >= CHUNK_BYTES || chunk.term_bytes() >= CHUNK_BYTES {
                 emit(&mut chunk, encoder.payload())?;
             }
         }
@@ -240,8 +260,8 @@ impl Joint<'_> {
 fn write(writer: &mut RunWriter, chunk: &Chunk) -> Result<(), IndexError> {
     let (mut at, mut suffixes) = (0, &chunk.suffixes[..]);
     for list in &chunk.ended {
-        let bytes = &chunk.payload[at..list.end];
-        at = list.end;
+        let bytes = &chunk.payload[at..list.end as usize];
+        at = list.end as usize;
         let (suffix, rest) = suffixes.split_at(usize::from(list.suffix_bytes));
         suffixes = rest;
         writer.end_list(list.collection, suffix, list.df, list.bytes, bytes)?;
@@ -255,7 +275,7 @@ struct Queue {
     /// A chunk or an end has come, or there is room again.
     changed: Condvar,
     parts: usize,
-    /// Bytes that may wait, those of the part that is being written aside.
+    /// Bytes that may wait, and then chunks of the part that is being written.
     most_bytes: u64,
 }
 
@@ -272,6 +292,14 @@ struct State {
     seen: Vec<(u64, u64)>,
     error: Option<IndexError>,
     stopped: bool,
+}
+
+impl State {
+    /// Whether a chunk of `part` may be added. The writer takes those of the head, and so makes room.
+    fn has_room(&self, part: usize, most_bytes: u64) -> bool {
+        let ahead = || self.waiting.get(&part).map_or(0, VecDeque::len);
+        self.bytes <= most_bytes || part == self.head && ahead() < MOST_AHEAD
+    }
 }
 
 impl Queue {
@@ -309,10 +337,10 @@ impl Queue {
     /// Hands a chunk to the writer; waits while there is no room for it.
     fn push(&self, part: usize, chunk: Chunk) {
         let mut state = self.lock();
-        while state.bytes > self.most_bytes && part != state.head && !state.stopped {
+        while !state.has_room(part, self.most_bytes) && !state.stopped {
             state = self.wait(state);
         }
-        state.bytes += chunk.payload.capacity() as u64;
+        state.bytes += chunk.memory_bytes();
         state.waiting.entry(part).or_default().push_back(chunk);
         drop(state);
         self.changed.notify_all();
@@ -356,7 +384,7 @@ impl Queue {
             }
             let head = state.head;
             if let Some(chunk) = state.waiting.get_mut(&head).and_then(VecDeque::pop_front) {
-                state.bytes -= chunk.payload.capacity() as u64;
+                state.bytes -= chunk.memory_bytes();
                 drop(state);
                 write(writer, &chunk)?;
                 self.changed.notify_all();
@@ -381,5 +409,37 @@ impl Drop for OnPanic<'_> {
         if std::thread::panicking() {
             self.0.stop();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk of lists of one posting: hardly any payload.
+    fn chunk() -> Chunk {
+        let list = || Ended { bytes: 2, end: 0, df: 1, collection: 0, suffix_bytes: 12 };
+        let ended = std::iter::repeat_with(list).take(2000).collect();
+        Chunk { ended, suffixes: vec![b'x'; 24_000], payload: vec![0; 4000] }
+    }
+
+    #[test]
+    fn what_waits_counts_with_its_terms() {
+        let bytes = chunk().memory_bytes();
+        assert!(bytes >= 2000 * size_of::<Ended>() as u64 + 28_000, "{bytes}");
+        let queue = Queue::new(3, 10 * bytes, 1);
+        for _ in 0..11 {
+            assert!(queue.lock().has_room(1, queue.most_bytes));
+            queue.push(1, chunk());
+        }
+        let room = |part| queue.lock().has_room(part, queue.most_bytes);
+        assert!(!room(1) && !room(2));
+        // The part that is being written goes on, by a few chunks.
+        for _ in 0..MOST_AHEAD {
+            assert!(room(0));
+            queue.push(0, chunk());
+        }
+        assert!(!room(0));
+        assert_eq!(queue.lock().bytes, (11 + MOST_AHEAD as u64) * bytes);
     }
 }

@@ -12,6 +12,7 @@ use super::http::Response;
 use crate::input::Compression;
 use crate::input::decoder::{DecodeError, Decoder};
 use crate::input::gzip::Gzip;
+use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
@@ -40,6 +41,8 @@ pub(super) enum BodyError {
 pub(super) struct BodyDecoder {
     /// The longest body that is taken, in bytes.
     most: u64,
+    /// Room for what long bodies become.
+    turn: Turn,
     joined: Vec<u8>,
     decoded: Vec<u8>,
     gzip: Gzip,
@@ -48,9 +51,10 @@ pub(super) struct BodyDecoder {
 
 impl BodyDecoder {
     /// Makes a decoder; bodies over `most` bytes are too long.
-    pub(super) fn new(most: u64) -> Self {
+    pub(super) fn new(most: u64, turn: Turn) -> Self {
         Self {
             most,
+            turn,
             joined: Vec::new(),
             decoded: Vec::new(),
             gzip: Gzip::default(),
@@ -61,6 +65,11 @@ impl BodyDecoder {
     /// The longest body that is taken.
     pub(super) fn most(&self) -> u64 {
         self.most
+    }
+
+    /// See [`Turn::give_back`].
+    pub(super) fn give_back(&mut self) {
+        self.turn.give_back();
     }
 
     /// The body without its codings.
@@ -78,7 +87,7 @@ impl BodyDecoder {
         };
         self.decoded.clear();
         let mut whole_zstd = false;
-        let mut out = Out { bytes: &mut self.decoded, most: self.most };
+        let mut out = Out { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
         match coding {
             Coding::Gzip => {
                 self.gzip.reset();
@@ -112,7 +121,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Gives back buffers that one very long body made.
+    /// Gives back buffers that one very long body made, and keeps the room that was taken for it: of
+    /// what it became not all is done.
     pub(super) fn shrink(&mut self) {
         for buffer in [&mut self.joined, &mut self.decoded] {
             buffer.clear();
@@ -132,6 +142,7 @@ enum Coding {
 struct Out<'a> {
     bytes: &'a mut Vec<u8>,
     most: u64,
+    turn: &'a mut Turn,
 }
 
 impl Out<'_> {
@@ -141,6 +152,7 @@ impl Out<'_> {
             return Err(BodyError::TooLong);
         }
         if self.bytes.len() == self.bytes.capacity() {
+            self.turn.take(self.bytes.len());
             self.bytes.reserve(STEP_BYTES);
         }
         Ok(())
@@ -295,7 +307,7 @@ mod tests {
     fn codings_are_undone() {
         let text = b"<p>one two three ".repeat(9000);
         let zstd = zstd::encode_all(&text[..], 1).unwrap();
-        let mut decoder = BodyDecoder::new(1 << 20);
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
         for (content, body) in [
             ("", text.clone()),
             ("gzip", gzip(&text)),
@@ -323,7 +335,7 @@ mod tests {
     fn brotli_is_undone() {
         // One block that is stored, and an empty one that is the last.
         let body = b"\x0b\x09\x80hello, hello, hello\x03";
-        let mut decoder = BodyDecoder::new(100);
+        let mut decoder = BodyDecoder::new(100, Turn::alone());
         assert_eq!(decoder.decode(&response("", "br", body)).unwrap(), b"hello, hello, hello");
     }
 
@@ -331,7 +343,7 @@ mod tests {
     fn a_body_that_is_cut_gives_what_it_has() {
         let text: Vec<u8> = (0..30_000u32).flat_map(|i| i.to_be_bytes()).collect();
         let body = gzip(&text);
-        let mut decoder = BodyDecoder::new(1 << 20);
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
         let cut = decoder.decode(&response("", "gzip", &body[..body.len() / 2])).unwrap();
         assert!(!cut.is_empty() && text.starts_with(cut));
         let chunks = chunked(&text, 7000);
@@ -342,7 +354,7 @@ mod tests {
     #[test]
     fn a_bomb_is_too_long() {
         let text = vec![b' '; 3 << 20];
-        let mut decoder = BodyDecoder::new(1 << 20);
+        let mut decoder = BodyDecoder::new(1 << 20, Turn::alone());
         for (content, body) in
             [("gzip", gzip(&text)), ("deflate", zlib(&text, true)), ("", gzip(&gzip(&text)))]
         {
@@ -380,7 +392,7 @@ mod tests {
             coding in 0usize..5,
             flip in any::<proptest::sample::Index>(),
         ) {
-            let mut decoder = BodyDecoder::new(1000);
+            let mut decoder = BodyDecoder::new(1000, Turn::alone());
             let mut wrapped = match coding {
                 0 => gzip(&body),
                 1 => zlib(&body, true),

@@ -85,8 +85,16 @@ fn compare(pieces: &[Vec<Token>], pieces_of_block: usize) {
         }
         first += piece.last().map_or(0, |&(_, document, _)| document + 1);
     }
+    let mut firsts = block.iter().map(|&(_, first)| first);
+    let mut unregrouped = BTreeRun::default();
+    for piece in pieces {
+        let first = firsts.next().expect("every piece has a group");
+        let tokens = piece.iter().map(|(c, document, s)| (*c, first + document, &s[..]));
+        unregrouped.append_unregrouped(tokens);
+    }
     let mut run = BTreeRun::default();
     block.chunks(pieces_of_block).for_each(|block| run.append(block));
+    assert_eq!(lists(unregrouped), expected);
     check_all(run.forest());
     assert_eq!(run.terms(), expected.len());
     assert_eq!(run.postings_len(), expected.values().map(|list| list.len() as u64).sum::<u64>());
