@@ -4,11 +4,11 @@ mod bounds;
 mod btree;
 mod codecs;
 mod cpu_queries;
+mod generate;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
 
-use crate::generate;
 use crate::query::Ranking;
 use crate::query_input::open_queries;
 
