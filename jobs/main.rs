@@ -25,6 +25,7 @@ mod evaluate;
 mod explain;
 mod export;
 mod follow;
+mod fuse;
 mod info;
 mod merge;
 mod progress;
@@ -56,6 +57,8 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
+    /// Make one run of several.
+    Fuse(fuse::Args),
     /// Keep an index up to date with its sources: on a schedule, or once.
     Rebuild(rebuild::Args),
     /// Merge the runs of an index into one.
@@ -102,6 +105,7 @@ fn main() -> ExitCode {
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),
+        Job::Fuse(args) => fuse::run(&args),
         Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
         Job::Check(args) => check::run(&args),

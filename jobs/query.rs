@@ -190,7 +190,7 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     }
 }
 
-fn parse_tag(text: &str) -> Result<Tag, String> {
+pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
     Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
 }
 

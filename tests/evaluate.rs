@@ -132,3 +132,26 @@ fn what_cannot_be_evaluated_is_an_error() {
     let packed = scratch.write("run.gz", gzip(b"1 Q0 a 1 1 t\n", 1));
     assert!(job(&packed).ok().text().contains("nDCG@10"));
 }
+
+/// A fused run is a run: it can be evaluated, and its lines are those of the definition.
+#[test]
+fn runs_are_fused() {
+    let scratch = Scratch::new();
+    let one = scratch.write("one", "q1 Q0 a 1 3 t\nq1 Q0 b 2 2 t\n");
+    let two = scratch.write("two", "q1\tb\t1\nq2\tc\t1\n");
+    let fuse = || millrace(args!["fuse", one, two]);
+    let text = |job: Job| String::from_utf8(job.ok().stdout).unwrap();
+    let (b, a) = (1.0 / 62.0 + 1.0 / 61.0, 1.0 / 61.0);
+    let expected = format!("q1 Q0 b 1 {b} fused\nq1 Q0 a 2 {a} fused\nq2 Q0 c 1 {a} fused\n");
+    assert_eq!(text(fuse()), expected);
+    let expected = "q1 Q0 a 1 1 x\nq2 Q0 c 1 1 x\n";
+    assert_eq!(text(fuse().args(["--method", "combsum", "-k", "1", "--tag", "x"])), expected);
+    let qrels = scratch.write("qrels", "q1 0 b 1\nq2 0 c 1\n");
+    let fused = text(fuse());
+    let means = millrace(args!["evaluate", "--json", "--qrels", qrels, "-"]).stdin(fused).ok();
+    assert_eq!(means.json_lines()[0]["measures"]["RR"], 1.0);
+    millrace(args!["fuse", one]).fails(2).says("two runs or more");
+    fuse().args(["--method", "combsum", "--rrf-k", "3"]).fails(2).says("goes with --method rrf");
+    fuse().args(["--rrf-k", "-1"]).fails(2);
+    fuse().arg(scratch.path("missing")).fails(1).says("missing");
+}

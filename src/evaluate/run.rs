@@ -21,6 +21,8 @@ pub struct Run {
     name: String,
     names: Vec<u8>,
     queries: HashMap<String, Vec<Found>>,
+    /// The queries in the order in which they first appear.
+    order: Vec<String>,
 }
 
 /// A document that was found.
@@ -97,7 +99,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl Run {
     /// A run without rankings.
     pub fn new(name: &str) -> Self {
-        Self { name: name.to_string(), names: Vec::new(), queries: HashMap::new() }
+        let (names, queries, order) = (Vec::new(), HashMap::new(), Vec::new());
+        Self { name: name.to_string(), names, queries, order }
     }
 
     /// Reads a file.
@@ -138,7 +141,7 @@ impl Run {
     fn take(&mut self, line: &[u8], form: Form) -> Option<()> {
         if form == Form::Jsonl {
             let answer: JsonAnswer = serde_json::from_slice(line).ok()?;
-            self.queries.entry(answer.qid.clone()).or_default();
+            self.query(&answer.qid);
             for hit in answer.hits {
                 self.add(&answer.qid, hit.name.as_bytes(), hit.score);
             }
@@ -168,10 +171,15 @@ impl Run {
         // A line is shorter than 4 GiB of memory in any file that fits a machine's.
         let found = Found { start: self.names.len(), bytes: document.len() as u32, score };
         self.names.extend_from_slice(document);
-        match self.queries.get_mut(qid) {
-            Some(ranking) => ranking.push(found),
-            None => _ = self.queries.insert(qid.to_string(), vec![found]),
+        self.query(qid).push(found);
+    }
+
+    fn query(&mut self, qid: &str) -> &mut Vec<Found> {
+        if !self.queries.contains_key(qid) {
+            self.order.push(qid.to_string());
+            self.queries.insert(qid.to_string(), Vec::new());
         }
+        self.queries.get_mut(qid).expect("it was just made")
     }
 
     /// The name of the run.
@@ -179,18 +187,16 @@ impl Run {
         &self.name
     }
 
-    /// The queries that it has rankings for, in no order.
+    /// The queries that it has rankings for, in the order in which they first appear.
     pub fn queries(&self) -> impl Iterator<Item = &str> {
-        self.queries.keys().map(|qid| &**qid)
+        self.order.iter().map(|qid| &**qid)
     }
 
-    /// The judgements of the documents that were found for a query, the best first.
-    ///
-    /// # Errors
-    /// When a document was found twice.
-    pub fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
-        let Self { name, names, queries } = self;
-        let Some(ranking) = queries.get_mut(qid) else { return Ok(Ranked::default()) };
+    /// Sorts the ranking of a query: the greatest score first, of equal ones the greater name, as in
+    /// trec_eval.
+    fn sort(&mut self, qid: &str) -> Result<(), EvaluateError> {
+        let Self { name, names, queries, .. } = self;
+        let Some(ranking) = queries.get_mut(qid) else { return Ok(()) };
         ranking.sort_unstable_by(|a, b| {
             b.score.total_cmp(&a.score).then_with(|| names[b.name()].cmp(&names[a.name()]))
         });
@@ -204,7 +210,28 @@ impl Run {
                 });
             }
         }
-        let level = |found: &Found| judged.level(&names[found.name()]);
+        Ok(())
+    }
+
+    /// The names and scores of the documents that were found for a query, the greatest score first, of
+    /// equal ones the greater name.
+    ///
+    /// # Errors
+    /// When a document was found twice.
+    pub fn best_first(&mut self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
+        self.sort(qid)?;
+        let ranking = self.queries.get(qid).map(Vec::as_slice).unwrap_or_default();
+        Ok(ranking.iter().map(|found| (&self.names[found.name()], found.score)).collect())
+    }
+
+    /// The judgements of the documents that were found for a query, the best first.
+    ///
+    /// # Errors
+    /// When a document was found twice.
+    pub fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
+        self.sort(qid)?;
+        let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };
+        let level = |found: &Found| judged.level(&self.names[found.name()]);
         let ties = ranking.chunk_by(|a, b| a.score == b.score);
         Ok(Ranked {
             levels: ranking.iter().map(level).collect(),

@@ -1,0 +1,63 @@
+//! `millrace fuse`.
+
+use crate::Usage;
+use crate::query::parse_tag;
+use millrace::evaluate::fuse::{Method, fuse};
+use millrace::evaluate::run::Run;
+use millrace::input::splits::STDIN;
+use millrace::query::output::Tag;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// rrf: the sum of 1 / (k + rank) over the runs; combsum: the sum of the scores, each run's
+    /// stretched to the range from 0 to 1.
+    #[arg(long, default_value = "rrf", value_parser = ["rrf", "combsum"], value_name = "rrf|combsum")]
+    #[arg(hide_possible_values = true)]
+    method: String,
+    /// The k of rrf: the greater, the less the first ranks stand out (60 if left out).
+    #[arg(long, value_name = "F")]
+    rrf_k: Option<f64>,
+    /// The most documents for a query.
+    #[arg(short, default_value_t = 1000, value_name = "K")]
+    k: usize,
+    /// The last word of each line.
+    #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
+    tag: Tag,
+    /// Two runs or more, as `query` writes them or others do; - is standard input.
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<PathBuf>,
+}
+
+/// Runs the job: writes a TREC run to standard output.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.runs.len() < 2 {
+        return Err(Usage("give two runs or more".into()).into());
+    }
+    if args.runs.iter().filter(|path| *path == Path::new(STDIN)).count() > 1 {
+        return Err(Usage("standard input (-) can be read only once".into()).into());
+    }
+    let method = match (&*args.method, args.rrf_k) {
+        ("combsum", None) => Method::CombSum,
+        ("combsum", Some(_)) => return Err(Usage("--rrf-k goes with --method rrf".into()).into()),
+        (_, k) => Method::Rrf { k: k.unwrap_or(60.0) },
+    };
+    if let Method::Rrf { k } = method
+        && !(k >= 0.0 && k.is_finite())
+    {
+        return Err(Usage("--rrf-k is 0 or more".into()).into());
+    }
+    let mut runs = args.runs.iter().map(|path| Run::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let fused = fuse(&mut runs, method, args.k)?;
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for (qid, ranking) in fused {
+        for ((name, score), rank) in ranking.iter().zip(1..) {
+            write!(out, "{qid} Q0 ")?;
+            out.write_all(name)?;
+            writeln!(out, " {rank} {score} {}", args.tag.name())?;
+        }
+    }
+    Ok(out.flush()?)
+}
