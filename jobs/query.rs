@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where};
+use crate::query_gpus::{Devices, Where, Work};
 use crate::{Usage, follow, query_gpus, report, signals};
 use anyhow::Context;
 use millrace::dataflow::control::Control;
@@ -241,7 +241,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(hosts) = hosts else {
         let queries = open_queries(args.queries.as_deref())?;
         let snapshot = args.ranking.open()?;
-        let options = args.options(workers, model, &refused);
+        let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
+        let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
             run_on(args, &devices, snapshot, queries, options, &control)?;
             return refused.end();
@@ -272,7 +273,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
         cluster.agree(&args.alike(workers))?;
         let (snapshot, shard) = args.ranking.open_shard(cluster)?;
-        let options = args.options(workers, model, &refused);
+        let options = args.options(workers, model, &refused, false);
         let (service, asker) = QueryService::of_shard(snapshot, shard, options);
         if let Some(queries) = queries {
             asker.ask_in_background(Lines::new(queries))?;
@@ -309,7 +310,12 @@ fn run_on(
             }
         });
     if let Some(error) = failed {
-        return Err(error);
+        if args.place.is_gpu() {
+            return Err(error);
+        }
+        if !quiet {
+            say!("millrace: {error:#}; the CPU answers");
+        }
     }
     follow::stay(&args.ranking, quiet, &snapshot)?;
     signals::watch(control, Some(Duration::from_secs(1)))?;
@@ -318,7 +324,7 @@ fn run_on(
     totals(args, &report, counts.as_deref())
 }
 
-/// Engines that are made and thrown away where devices cannot be opened.
+/// Engines where devices cannot be opened: to be thrown away if they were asked for.
 fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
     Model::Inter.engines(wakers)
 }
@@ -358,13 +364,36 @@ impl Refusals {
 }
 
 impl Args {
-    fn options(&self, workers: usize, model: Model, refused: &Refusals) -> QueryOptions {
+    /// Devices that are taken by themselves.
+    fn devices_for_work(
+        &self,
+        workers: usize,
+        model: Model,
+        snapshot: &Snapshot,
+    ) -> Option<Devices> {
+        let Ranking { k, mode, algorithm, .. } = self.ranking;
+        if model != Model::Inter || algorithm != Algorithm::Auto {
+            return None;
+        }
+        let file = self.queries.as_ref().and_then(|path| path.metadata().ok());
+        let bytes = file.filter(|file| file.is_file())?.len();
+        let documents = snapshot.whole().documents;
+        self.place.for_work(k, &Work { bytes, documents, mode, workers })
+    }
+
+    fn options(
+        &self,
+        workers: usize,
+        model: Model,
+        refused: &Refusals,
+        on_devices: bool,
+    ) -> QueryOptions {
         let refused = refused.clone();
         QueryOptions {
             wanted: self.ranking.wanted(),
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
-            batch: self.batch.unwrap_or(match self.place.is_gpu() {
+            batch: self.batch.unwrap_or(match on_devices {
                 true => const { NonZeroUsize::new(1024).expect("it is not 0") },
                 false => QueryOptions::default().batch,
             }),

@@ -11,6 +11,7 @@ use millrace::gpu::query::engine::{GpuEngines, GpuOptions};
 use millrace::gpu::query::service::Counts;
 use millrace::query::engine::Wakers;
 use millrace::query::snapshot::Snapshot;
+use millrace::query::wanted::Mode;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
@@ -21,18 +22,26 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Where {
-    /// Where queries are answered: cpu, gpu; auto: where it is known to be faster, which is the CPU as yet.
-    /// All give the same answers.
+    /// Where queries are answered: cpu, gpu; auto: on GPUs that can be used if the CPU would take long for a
+    /// file of queries (docs/gpu-queries.md), else on the CPU. All give the same answers.
     #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu")]
     #[arg(value_parser = ["auto", "cpu", "gpu"])]
     device: String,
     /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
+    /// Each GPU has a part of the documents, and all answer every query, so that an index may be larger than
+    /// the memory of one.
+    #[arg(long)]
+    gpu_partition: bool,
     /// Memory of each GPU that holds postings lists, such as 40G; most of what is free if left out.
     /// Queries whose lists have no room are answered by the CPU.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
+    /// Launch few queries at a time as a graph that works on the memory of the host: sooner done, but no
+    /// device has run it yet.
+    #[arg(long)]
+    gpu_graphs: bool,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -83,9 +92,12 @@ impl Where {
         inter: bool,
     ) -> anyhow::Result<Option<Devices>> {
         if self.device != "gpu" {
-            for (name, given) in
-                [("gpus", self.gpus.is_some()), ("gpu-memory", self.gpu_memory.is_some())]
-            {
+            for (name, given) in [
+                ("gpus", self.gpus.is_some()),
+                ("gpu-memory", self.gpu_memory.is_some()),
+                ("gpu-partition", self.gpu_partition),
+                ("gpu-graphs", self.gpu_graphs),
+            ] {
                 if given {
                     return Err(Usage(format!("--{name} goes with --device gpu")).into());
                 }
@@ -98,11 +110,22 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
+        self.usable(k).map(Some).context("--device gpu")
+    }
+
+    /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
+    /// to this program. Devices that cannot be used are not.
+    pub(crate) fn for_work(&self, k: usize, work: &Work) -> Option<Devices> {
+        let worth = self.device == "auto" && work.cpu_seconds() >= WORTH_SECONDS;
+        if worth { self.usable(k).ok() } else { None }
+    }
+
+    fn usable(&self, k: usize) -> anyhow::Result<Devices> {
         let cache = match &self.gpu_cache {
             Some(folder) => ModuleCache::in_folder(folder),
             None => ModuleCache::of_user(),
         };
-        let (mut devices, toolchain) = usable(cache).context("--device gpu")?;
+        let (mut devices, toolchain) = usable(cache)?;
         if let Some(n) = self.gpus.map(NonZeroUsize::get) {
             anyhow::ensure!(n <= devices.len(), "--gpus {n}: {} can be used", devices.len());
             devices.truncate(n);
@@ -113,9 +136,39 @@ impl Where {
             k,
             batch: BATCH,
             fetchers,
+            graphs: self.gpu_graphs,
+            partition: self.gpu_partition,
             ..GpuOptions::default()
         };
-        Ok(Some(Devices { devices, toolchain, options }))
+        Ok(Devices { devices, toolchain, options })
+    }
+}
+
+/// Devices are taken by themselves for what the CPU takes at least so many seconds for: twice what a
+/// device took for so much, start and loading of lists included.
+const WORTH_SECONDS: f64 = 20.0;
+
+/// What a file of queries asks of the CPU, as far as it is known before it is read.
+pub(crate) struct Work {
+    /// Bytes of the file.
+    pub(crate) bytes: u64,
+    /// Documents of the index.
+    pub(crate) documents: u32,
+    /// What queries ask for.
+    pub(crate) mode: Mode,
+    /// Worker threads.
+    pub(crate) workers: usize,
+}
+
+impl Work {
+    /// About how long the CPU takes. By docs/measurements/2026-11-22-gpu-queries.md: a query of 3 to 5 terms has a
+    /// posting for each nine documents, a core adds up 550 million postings a second with the engine that is
+    /// fastest, and AND takes a fifth of that time.
+    fn cpu_seconds(&self) -> f64 {
+        const QUERY_BYTES: f64 = 36.0;
+        let postings = self.bytes as f64 / QUERY_BYTES * f64::from(self.documents) / 9.0;
+        let share = if self.mode == Mode::And { 0.2 } else { 1.0 };
+        postings * share / (550e6 * self.workers as f64)
     }
 }
 
@@ -166,4 +219,25 @@ pub(crate) fn note(counts: &Counts) -> Option<String> {
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let back = of(&counts.without_lists) + of(&counts.unsuited) + of(&counts.lost);
     (back > 0).then(|| format!("{} of the queries by the CPU", crate::args::show_count(back)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_about_what_is_expected() {
+        let work = |queries: u64, mode| Work {
+            bytes: 36 * queries,
+            documents: 25_000_000,
+            mode,
+            workers: 16,
+        };
+        for (queries, mode, measured) in
+            [(200_000, Mode::Or, 63.2), (200_000, Mode::And, 16.5), (20_000, Mode::AndOr, 5.2)]
+        {
+            let expected = work(queries, mode).cpu_seconds();
+            assert!((0.5..2.0).contains(&(expected / measured)), "{expected} {measured}");
+        }
+    }
 }

@@ -10,6 +10,7 @@ use millrace::index::manifest::Manifest;
 use millrace::index::publish::current;
 use millrace::rebuild::history::{self, Outcome, Record};
 use millrace::rebuild::job_file::{JobFile, JobFileError};
+use millrace::rebuild::page::page;
 use millrace::rebuild::schedule::{Due, Turn};
 use millrace::rebuild::status::{Status, replace};
 use std::io::Write;
@@ -122,7 +123,7 @@ impl Daemon {
                 Turn::Wait(next) => {
                     if said != Some(next) {
                         self.say(&format!("the next rebuild is due {}", schedule.show(next)));
-                        self.write_metrics(Some(next));
+                        self.show(Some(next));
                         said = Some(next);
                     }
                     sleep(LOOK, &stop)?;
@@ -177,7 +178,7 @@ impl Daemon {
         next: Option<Timestamp>,
     ) -> anyhow::Result<Record> {
         let result = self.rebuild(control).run(attempt);
-        self.write_metrics(next);
+        self.show(next);
         match result {
             Ok(record) => {
                 self.tell(&record);
@@ -246,12 +247,21 @@ impl Daemon {
         Ok(Status::new(index, &history, generation, next, is_running(index)))
     }
 
-    /// Replaces the file of metrics, if the job has one; that it fails is told and changes nothing.
-    fn write_metrics(&self, next: Option<Timestamp>) {
-        let Some(path) = &self.job.prometheus else { return };
-        let written = self.status(next).and_then(|status| Ok(replace(path, &status.prometheus())?));
-        if let Err(error) = written {
-            say!("millrace: {}: {error:#}", path.display());
+    /// Replaces the file of metrics and the page, if the job has them; that it fails is told and changes
+    /// nothing.
+    fn show(&self, next: Option<Timestamp>) {
+        let metrics = || Ok(self.status(next)?.prometheus());
+        let page = || {
+            let index = &self.job.index;
+            Ok(page(&index.display().to_string(), &history::read(index)?))
+        };
+        let files: [(_, &dyn Fn() -> anyhow::Result<String>); 2] =
+            [(&self.job.prometheus, &metrics), (&self.job.html, &page)];
+        for (path, text) in files {
+            let Some(path) = path else { continue };
+            if let Err(error) = text().and_then(|text| Ok(replace(path, &text)?)) {
+                say!("millrace: {}: {error:#}", path.display());
+            }
         }
     }
 }

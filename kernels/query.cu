@@ -6,6 +6,7 @@
 // sums, k documents have scores that T less a slack stands for, so every document whose sum is smaller than
 // that is out. What is left, the candidates, is scored exactly and sorted by score and docid.
 //
+//   query_begin      brings a batch from the host and makes zero what has to be
 //   query_sample     some windows of each query, for a first threshold           query_or.cuh
 //   query_or         all windows: candidates, and a rising threshold
 //   query_wide_*     the same with sums of 16 bits, for queries of many terms
@@ -15,8 +16,20 @@
 //   ordered_*        one query, exact and slow, however many candidates          query_ordered.cuh
 //
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and bins
-// [records * 256], zero in the beginning, keys [candidates of all records], hits [hits of all records],
-// norms [documents]; work [1], zero: items that were taken. Exact results do not depend on the geometry.
+// [records * 256], zero in the beginning, keys [candidates of all records], answers [records] and hits [hits of
+// all records], which may lie in the memory of the host as input may; norms [documents]; work [1], zero: items
+// that were taken. Exact results do not depend on the geometry.
+
+// `input` is four words, the first two of which say of how many units of 16 bytes records and terms are, then
+// these. `zeroed` units are made zero.
+extern "C" __global__ void query_begin(const uint4* __restrict__ input, uint4* records, uint4* terms, uint4* zero,
+                                       u32 zeroed) {
+    uint4 head = input[0];
+    u32 first = blockIdx.x * blockDim.x + threadIdx.x, step = gridDim.x * blockDim.x;
+    for (u32 i = first; i < head.x; i += step) records[i] = input[1 + i];
+    for (u32 i = first; i < head.y; i += step) terms[i] = input[1 + head.x + i];
+    for (u32 i = first; i < zeroed; i += step) zero[i] = make_uint4(0, 0, 0, 0);
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 query_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
@@ -64,13 +77,14 @@ query_rescore(const u8* __restrict__ arena, const Term* __restrict__ terms, cons
 
 extern "C" __global__ void __launch_bounds__(SELECT_THREADS)
 query_select(const Record* __restrict__ records, u32 first, State* states, const u64* __restrict__ keys, u64* sorted,
-             u64* hits) {
+             State* answers, u64* hits) {
     u32 r = first + blockIdx.x;
     const Record& record = records[r];
-    if (is_answered(record, states)) return;
     SHARED(SelectShared, shared);
-    select_best(shared, record, states[r], keys + record.keys, sorted + record.sorted,
-                hits + record.hits);
+    State state = states[r];
+    if (is_answered(record, states)) state.hits = 0;
+    else state.hits = select_best(shared, record, state, keys + record.keys, sorted + record.sorted, hits + record.hits);
+    if (threadIdx.x == 0) answers[r] = state;
 }
 
 // A block for each half of a window.

@@ -33,37 +33,6 @@ __device__ __forceinline__ u32 bin_of(const Record& record, float score) {
     return bin < 255.0f ? (u32)bin : 255u;
 }
 
-// As `find`, by a warp.
-__device__ __forceinline__ u32 find_by_warp(const u16* docids, u32 low, u32 high, u32 docid) {
-    u32 lane = threadIdx.x % 32;
-    while (low < high) {
-        u32 step = (high - low + 31) / 32, at = low + lane * step;
-        u32 less = (u32)__popc(__ballot_sync(ALL, at < high && docids[at] < docid));
-        if (less == 0) return low;
-        u32 end = low + less * step;
-        low += (less - 1) * step + 1;
-        if (end < high) high = end;
-    }
-    return low;
-}
-
-// As `exact_score`, by a warp.
-__device__ __forceinline__ float exact_score_by_warp(const u8* arena, const Term* terms, const Record& record, u32 windows,
-                                                     const float* norms, u32 docid) {
-    u32 window = docid >> WINDOW_BITS, offset = docid & (WINDOW - 1);
-    float norm = norms[docid], sum = 0.0f;
-    for (u32 t = 0; t < record.terms; t++) {
-        const Term& term = terms[record.first_term + t];
-        List list = list_of(arena, term, windows);
-        u32 end = list.starts[window + 1];
-        u32 at = find_by_warp(list.docids, list.starts[window], end, offset);
-        if (at < end && list.docids[at] == offset) {
-            sum = __fadd_rn(sum, score_of(term.weight, tf_of(list, at), norm));
-        }
-    }
-    return sum;
-}
-
 // By a warp: where the postings of the window lie, the shortest list first, and whether they may be of use.
 __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, const Term* terms, const Record& record,
                                             const State& state, u32 window, u32 windows) {
@@ -119,12 +88,12 @@ __device__ __forceinline__ void look_for(AndShared& shared, const Segment& segme
     u32 tid = threadIdx.x, to = 1 - from;
     if (len >= MANY) {
         for (u32 i = tid; i < len; i += AND_THREADS) {
-            u32 offset = shared.left[from][i], at = find(segment.docids, segment.begin, segment.end, offset);
+            u32 offset = shared.left[from][i], at = find<false>(segment.docids, segment.begin, segment.end, offset);
             if (at < segment.end && segment.docids[at] == offset) keep(shared, to, offset);
         }
     } else {
         for (u32 i = tid / 32; i < len; i += AND_THREADS / 32) {
-            u32 offset = shared.left[from][i], at = find_by_warp(segment.docids, segment.begin, segment.end, offset);
+            u32 offset = shared.left[from][i], at = find<true>(segment.docids, segment.begin, segment.end, offset);
             if (tid % 32 == 0 && at < segment.end && segment.docids[at] == offset) keep(shared, to, offset);
         }
     }
@@ -193,13 +162,13 @@ __device__ __forceinline__ void and_windows(const u8* arena, const Term* terms, 
             if (len >= MANY) {
                 for (u32 i = tid; i < len; i += AND_THREADS) {
                     u32 docid = start + shared.left[which][i];
-                    float score = exact_score(arena, terms, record, windows, norms, docid);
+                    float score = exact_score<false>(arena, terms, record, windows, norms, docid);
                     offer(shared, record, states, bins, keys, r, docid, score);
                 }
             } else {
                 for (u32 i = tid / 32; i < len; i += AND_THREADS / 32) {
                     u32 docid = start + shared.left[which][i];
-                    float score = exact_score_by_warp(arena, terms, record, windows, norms, docid);
+                    float score = exact_score<true>(arena, terms, record, windows, norms, docid);
                     if (tid % 32 == 0) offer(shared, record, states, bins, keys, r, docid, score);
                 }
             }

@@ -75,7 +75,7 @@ struct Record {
 struct State {
     u32 threshold;     // k documents have sums (of AND: bins) of this or more
     u32 count;         // candidates, written or not
-    u32 hits;          // in the end, or OVERFLOWN
+    u32 hits;          // in an answer, or OVERFLOWN
     u32 spare;
 };
 
@@ -128,8 +128,18 @@ __device__ __forceinline__ float score_of(float weight, u32 tf, float norm) {
     return __fdiv_rn(__fmul_rn(weight, f), __fadd_rn(f, norm));
 }
 
-// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is none.
+// The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is none. By
+// a thread, or by a warp: 32 places at a time, since the steps of a search wait for each other.
+template <bool BY_WARP>
 __device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 docid) {
+    while (BY_WARP && low < high) {
+        u32 step = (high - low + 31) / 32, at = low + lane_of() * step;
+        u32 less = (u32)__popc(__ballot_sync(ALL, at < high && docids[at] < docid));
+        if (less == 0) return low;
+        u32 end = low + less * step;
+        low += (less - 1) * step + 1;
+        if (end < high) high = end;
+    }
     while (low < high) {
         u32 middle = (low + high) / 2;
         if (docids[middle] < docid) low = middle + 1;
@@ -151,7 +161,9 @@ __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     return list.exceptions[list.exceptions_len + low];
 }
 
-// The score of a document: terms in the order of the query, each operation rounded on its own.
+// The score of a document: terms in the order of the query, each operation rounded on its own. By a thread or
+// a warp.
+template <bool BY_WARP>
 __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
                                              const float* norms, u32 docid) {
     u32 window = docid >> WINDOW_BITS, offset = docid & (WINDOW - 1);
@@ -160,7 +172,7 @@ __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms,
         const Term& term = terms[record.first_term + t];
         List list = list_of(arena, term, windows);
         u32 end = list.starts[window + 1];
-        u32 at = find(list.docids, list.starts[window], end, offset);
+        u32 at = find<BY_WARP>(list.docids, list.starts[window], end, offset);
         if (at < end && list.docids[at] == offset) {
             sum = __fadd_rn(sum, score_of(term.weight, tf_of(list, at), norm));
         }

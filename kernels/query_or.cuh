@@ -106,7 +106,6 @@ __device__ __forceinline__ void look_up(OrShared<BITS>& shared, const u8* arena,
         u32 threshold = __ldcg(&states[r].threshold);
         u32 bar = threshold > record.slack ? threshold - record.slack : 1;
         if (is_sample && bar < record.bar) bar = record.bar;
-        if (bar < record.floor) bar = record.floor;
         u32 first = window << WINDOW_BITS;
         bool asked = record.from <= first + (WINDOW - 1) && record.to > first;
         shared.postings = postings;

@@ -2,8 +2,11 @@
 // those whose sums are enough are gathered first, so that all threads have some to score.
 
 #define RESCORE_THREADS 128
-// Candidates that a block looks at together.
+// Candidates that a block looks at together, at most and at least.
 #define GATHERED 1024
+#define LEAST_GATHERED 32
+// Up to so many are scored by a warp each, which is sooner done.
+#define SCORED_BY_WARPS 12
 
 struct RescoreShared {
     u16 left[GATHERED];
@@ -23,19 +26,27 @@ __device__ __forceinline__ void rescore(RescoreShared& shared, const u8* arena, 
         if (threshold < state.threshold) threshold = state.threshold;
         if (tid == 0) shared.bar = threshold > record.slack ? threshold - record.slack : 1;
     }
-    for (u32 base = block * GATHERED; base < count; base += blocks * GATHERED) {
+    // All blocks get something, so that a query that is alone is soon done.
+    u32 portion = (count + blocks - 1) / blocks;
+    portion = portion < LEAST_GATHERED ? LEAST_GATHERED : portion > GATHERED ? GATHERED : portion;
+    for (u32 base = block * portion; base < count; base += blocks * portion) {
         if (tid == 0) shared.len = 0;
         __syncthreads();
-        u32 end = count - base < GATHERED ? count - base : GATHERED;
+        u32 end = count - base < portion ? count - base : portion;
         for (u32 i = tid; i < end; i += RESCORE_THREADS) {
             if ((u32)(keys[base + i] >> 32) >= shared.bar) shared.left[atomicAdd(&shared.len, 1)] = (u16)i;
             else keys[base + i] = 0;
         }
         __syncthreads();
-        for (u32 i = tid; i < shared.len; i += RESCORE_THREADS) {
+        u32 len = shared.len;
+        bool by_warps = len <= SCORED_BY_WARPS;
+        for (u32 i = by_warps ? tid / 32 : tid; i < len; i += by_warps ? RESCORE_THREADS / 32 : RESCORE_THREADS) {
             u32 at = base + shared.left[i], docid = (u32)keys[at];
-            float score = exact_score(arena, terms, record, windows, norms, docid);
-            keys[at] = score > 0.0f ? key_of(docid, score) : 0;
+            float score = by_warps ? exact_score<true>(arena, terms, record, windows, norms, docid)
+                                   : exact_score<false>(arena, terms, record, windows, norms, docid);
+            // Of a warp all lanes have read the key.
+            if (by_warps) __syncwarp();
+            if (!by_warps || tid % 32 == 0) keys[at] = score > 0.0f ? key_of(docid, score) : 0;
         }
         __syncthreads();
     }
@@ -76,13 +87,11 @@ __device__ __forceinline__ void sort_keys(u64* keys, u32 len) {
     __syncthreads();
 }
 
-__device__ __forceinline__ void select_best(SelectShared& shared, const Record& record, State& state, const u64* keys,
-                                            u64* sorted, u64* hits) {
+// Returns how many hits there are.
+__device__ __forceinline__ u32 select_best(SelectShared& shared, const Record& record, const State& state,
+                                           const u64* keys, u64* sorted, u64* hits) {
     u32 tid = threadIdx.x, candidates = state.count;
-    if (candidates > record.capacity) {
-        if (tid == 0) state.hits = OVERFLOWN;
-        return;
-    }
+    if (candidates > record.capacity) return OVERFLOWN;
     if (tid == 0) shared.len = 0;
     __syncthreads();
     u32 own = 0;
@@ -129,5 +138,5 @@ __device__ __forceinline__ void select_best(SelectShared& shared, const Record& 
     sort_keys(room, len);
     u32 best = left < record.k ? left : record.k;
     for (u32 i = tid; i < best; i += SELECT_THREADS) hits[i] = room[i];
-    if (tid == 0) state.hits = best;
+    return best;
 }

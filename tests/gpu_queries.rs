@@ -134,18 +134,22 @@ impl<'a> Device<'a> {
         let zeroed = Zeroed::new(batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
+        let mut input = vec![0; batch.input_bytes()];
+        batch.write(&mut input);
         let keys = batch.records.iter().map(|record| record.capacity as usize).sum::<usize>();
         let arrays = [
             (Array::Arena, upload(&collection.arena)),
-            (Array::Terms, upload(bytemuck::cast_slice(&batch.terms))),
-            (Array::Records, upload(bytemuck::cast_slice(&batch.records))),
+            (Array::Input, upload(&input)),
+            (Array::Terms, alloc(size_of_val(&batch.terms[..]))),
+            (Array::Records, alloc(size_of_val(&batch.records[..]))),
+            (Array::Answers, alloc(size_of::<QueryState>() * batch.records.len())),
             (Array::Norms, upload(bytemuck::cast_slice(&collection.norms))),
             (Array::Keys, alloc(8 * keys)),
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
             (Array::Scores, alloc(4 * collection.norms.len())),
         ];
-        let memory = emulator.upload(&vec![0; zeroed.bytes()]).unwrap();
+        let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
     }
 
@@ -173,9 +177,8 @@ impl<'a> Device<'a> {
         }
     }
 
-    fn states(&self, records: usize) -> Vec<QueryState> {
-        let bytes = self.memory.download().unwrap();
-        values(&bytes[..records * size_of::<QueryState>()])
+    fn answers(&self) -> Vec<QueryState> {
+        values(&self.arrays[&Array::Answers].download().unwrap())
     }
 
     fn hits(&self) -> Vec<u64> {
@@ -278,7 +281,7 @@ fn run(
     let mut device = Device::new(emulator, collection, &batch, room);
     device.seed = seed;
     device.run(&machine().batch(collection.windows, batch.groups));
-    let (states, hits) = (device.states(batch.records.len()), device.hits());
+    let (states, hits) = (device.answers(), device.hits());
     (0..queries.len()).map(|number| batch.answer(number, &states, &hits)).collect()
 }
 
@@ -297,7 +300,7 @@ fn ordered(
         let mut device = Device::new(emulator, collection, &batch, &room);
         device.seed = seed;
         device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
-        let state = device.states(1)[0];
+        let state = device.answers()[0];
         assert_ne!(state.hits, OVERFLOWN);
         device.hits()[..state.hits as usize].iter().map(|&key| hit_of(key)).collect::<Vec<_>>()
     };
@@ -369,6 +372,10 @@ fn a_device_answers_as_the_cpu_does() {
             assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
             let range = of(&["--docids", "100..3000"]);
             assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+            let parts = of(&["--device", "gpu", "--gpu-partition"]);
+            assert_eq!(parts, expected, "{mode} {k}, in parts");
+            let few = ["--gpu-graphs", "--batch", "2", "--delay-ms", "0"];
+            assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{mode} {k}, few");
             // Hardly any list has room.
             assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
         }
@@ -380,8 +387,10 @@ fn without_a_device_the_job_says_why() {
     let fixture = Fixture::new(73, 30);
     let job = fixture.query(&["--device", "gpu"]).env("CUDA_VISIBLE_DEVICES", "").stdin("x\n");
     job.fails(1).says("no GPU can be used");
-    for more in [["--gpus", "1"], ["--gpu-memory", "1G"]] {
-        fixture.query(&more).stdin("x\n").fails(2).says("goes with --device gpu");
+    let others: [&[&str]; 4] =
+        [&["--gpus", "1"], &["--gpu-memory", "1G"], &["--gpu-partition"], &["--gpu-graphs"]];
+    for more in others {
+        fixture.query(more).stdin("x\n").fails(2).says("goes with --device gpu");
     }
     let more = ["--device", "gpu", "--parallelism", "fgqp"];
     fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");

@@ -263,7 +263,7 @@ fn two_rebuilds_at_once_and_one_beside_a_build() {
 
 #[test]
 fn commands_and_metrics_tell_how_it_went() {
-    let more = "[notify]\non_success = [\"sh\", \"-c\", \"echo $MILLRACE_GENERATION >> good\"]\non_failure = [\"sh\", \"-c\", \"echo $MILLRACE_REASON >> bad\"]\n[status]\nprometheus = \"metrics.prom\"\n";
+    let more = "[notify]\non_success = [\"sh\", \"-c\", \"echo $MILLRACE_GENERATION >> good\"]\non_failure = [\"sh\", \"-c\", \"echo $MILLRACE_REASON >> bad\"]\n[status]\nprometheus = \"metrics.prom\"\nhtml = \"page.html\"\n";
     let place = Place::new(more);
     place.once();
     place.once();
@@ -273,6 +273,8 @@ fn commands_and_metrics_tell_how_it_went() {
     assert_eq!(read("good"), "1\n");
     assert!(read("bad").contains("fewer than"));
     assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
+    let page = read("page.html");
+    assert!(page.contains("<svg") && page.contains("fewer than"), "{page}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod query_lines;
 mod rebuild;
 mod rebuild_changes;
 mod rebuild_kills;
+mod rebuild_links;
 mod records;
 mod streaming;
 mod swap;

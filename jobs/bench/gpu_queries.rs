@@ -53,6 +53,9 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
+    /// Launch few queries at a time as a graph.
+    #[arg(long)]
+    graphs: bool,
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
@@ -92,7 +95,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     let (device, planned) =
-        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory)?;
+        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory, args.graphs)?;
     if planned.is_empty() {
         bail!("no query has terms of the index, as many as --terms says");
     }

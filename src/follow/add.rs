@@ -16,7 +16,6 @@ use crate::index::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::merge::{Recode, merge_index};
 use crate::index::publish::{IndexLock, current};
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
-use crate::rebuild::values::Limit;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -63,16 +62,29 @@ fn publish(
     lock: &IndexLock,
 ) -> Result<Manifest, FollowError> {
     let moved = Moved::new(live, looked, work)?;
+    let deleted = |run: &RunEntry| {
+        let (first, end) = (run.first_docid, run.first_docid + run.documents);
+        let deleted =
+            looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
+        deleted.map(|docid| docid - first).collect::<Vec<u32>>()
+    };
+    let is_empty = |run: &RunEntry| {
+        let before = run.deleted.map_or(0, |deleted| deleted.documents);
+        before + deleted(run).len() as u32 == run.documents
+    };
+    // The inputs of the live generation come with the first run of it.
+    let all_empty = moved.manifest.runs.iter().all(is_empty);
     let mut draft = Draft::begin(lock)?;
     for (number, run) in moved.manifest.runs.iter().enumerate() {
+        if is_empty(run) && !all_empty {
+            continue;
+        }
         let place = draft.link(&live.path, &moved.manifest, number)?;
         if let Some(places) = moved.places.get(&number) {
             let name = run_file(&run_name(place as u32), Kind::Locations);
             storage::rename(places, &draft.folder().join(name))?;
         }
-        let (first, end) = (run.first_docid, run.first_docid + run.documents);
-        let deleted = looked.changes.deleted.iter().filter(|docid| (first..end).contains(docid));
-        let deleted: Vec<u32> = deleted.map(|docid| docid - first).collect();
+        let deleted = deleted(run);
         if !deleted.is_empty() {
             draft.delete(place, &deleted)?;
         }
@@ -100,8 +112,13 @@ fn publish(
 /// Merges the runs of a generation that is published, if they are too many or too much is deleted.
 fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowError> {
     let limits = &rebuild.job.merge;
-    let many = manifest.runs.len() as u64 > u64::from(limits.runs);
-    if !many && !manifest.runs.iter().any(|run| is_worn(run, limits.deleted)) {
+    let sum =
+        |count: fn(&RunEntry) -> u32| manifest.runs.iter().map(|run| u64::from(count(run))).sum();
+    let documents: u64 = sum(|run| run.documents);
+    let deleted: u64 = sum(|run| run.deleted.map_or(0, |deleted| deleted.documents));
+    if manifest.runs.len() as u64 <= u64::from(limits.runs)
+        && deleted <= limits.deleted.most(documents)
+    {
         return Ok(manifest);
     }
     let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
@@ -109,12 +126,6 @@ fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowEr
     merge_index(index, memory, &rebuild.command, workers, Recode::default(), stop)?;
     let live = current(index)?.ok_or(FollowError::Replaced)?;
     Ok(Manifest::read(&live)?)
-}
-
-/// Whether more than a share of a run is deleted.
-fn is_worn(run: &RunEntry, limit: Limit) -> bool {
-    let deleted = run.deleted.map_or(0, |deleted| u64::from(deleted.documents));
-    deleted > limit.most(u64::from(run.documents))
 }
 
 /// The live generation as its files are now.

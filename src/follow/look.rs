@@ -6,7 +6,7 @@ use crate::dataflow::changes::changes;
 use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
-use crate::index::manifest::{InputEntry, Manifest};
+use crate::index::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
 use crate::input::Compression;
@@ -262,8 +262,16 @@ impl Places {
     }
 }
 
+/// The documents that are deleted in a run of the live generation.
+pub(super) fn deletions(live: &Live, run: &RunEntry) -> Result<Deletions, FollowError> {
+    Ok(match run.deleted {
+        Some(_) => Deletions::open(&live.path, run, None)?,
+        None => Deletions::default(),
+    })
+}
+
 /// The live generation of an index, if there is one.
-fn live(index: &Path) -> Result<Option<Live>, FollowError> {
+pub(super) fn live(index: &Path) -> Result<Option<Live>, FollowError> {
     let Some(path) = current(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
         return Err(FollowError::Shards);
@@ -327,10 +335,7 @@ fn old_table(
     let documents = Documents::open(&live.path, &live.manifest)?;
     let mut sorter = Sorter::new(work, memory);
     for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
-        let deleted = match run.deleted {
-            Some(_) => Deletions::open(&live.path, run, None)?,
-            None => Deletions::default(),
-        };
+        let deleted = deletions(live, run)?;
         let places = of_run.locations().iter().zip(of_run.hashes());
         for (docid, (place, &content)) in (0..).zip(places) {
             let input = run.first_input.saturating_add(place.input);

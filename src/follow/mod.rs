@@ -14,6 +14,7 @@
 mod add;
 mod error;
 mod look;
+mod rank;
 
 pub use error::FollowError;
 pub use look::{How, Planned};
@@ -148,6 +149,10 @@ impl Rebuild<'_> {
             }
         };
         known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        if let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) {
+            let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
+            record.ranks = stages.time("rank", || rank::rank(self, &live, links, keys))?;
+        }
         Ok(())
     }
 

@@ -19,6 +19,7 @@ pub mod batch;
 pub mod device;
 pub mod engine;
 mod fetch;
+mod gather;
 pub mod list;
 pub mod load;
 pub mod plan;

@@ -55,6 +55,19 @@ pub struct DocumentCounts {
     pub removed: u64,
 }
 
+/// Ranks of documents by links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RankCounts {
+    /// Documents.
+    pub documents: u64,
+    /// Links between two of them.
+    pub links: u64,
+    /// Lines of the file of links that are no such link.
+    pub passed_over: u64,
+    /// Rounds of the method `power`.
+    pub rounds: u32,
+}
+
 /// A rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -85,6 +98,8 @@ pub struct Record {
     pub index_bytes: u64,
     /// Its runs.
     pub runs: u32,
+    /// The ranks, if they were computed.
+    pub ranks: Option<RankCounts>,
     /// Seconds of each stage.
     pub stages: BTreeMap<String, f64>,
 }

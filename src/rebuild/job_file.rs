@@ -47,14 +47,16 @@ pub struct JobFile {
     pub merge: MergeKeys,
     /// Commands.
     pub notify: NotifyKeys,
-    /// Links between documents, if there are any.
-    pub links: Option<LinkKeys>,
+    /// A file of links: the names of two documents a line, a tab between.
+    pub links: Option<PathBuf>,
     /// How static scores are computed from links.
     pub pagerank: Option<PageRankKeys>,
     /// Logs of queries, if there are any.
     pub logs: Option<LogKeys>,
     /// A file of metrics for Prometheus.
     pub prometheus: Option<PathBuf>,
+    /// A page that shows the history.
+    pub html: Option<PathBuf>,
 }
 
 /// One source.
@@ -148,7 +150,7 @@ impl RetryKeys {
 /// When runs are merged.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeKeys {
-    /// A run with more deleted documents than this, of its own, is merged.
+    /// With more deleted documents than this, of all that its runs hold, a generation is merged.
     pub deleted: Limit,
     /// More runs than this are merged.
     pub runs: u32,
@@ -161,15 +163,6 @@ pub struct NotifyKeys {
     pub on_success: Vec<String>,
     /// After the last attempt failed.
     pub on_failure: Vec<String>,
-}
-
-/// Where links come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LinkKeys {
-    /// Anchors of HTML documents.
-    Html,
-    /// A file with the names of two documents a line, a tab between.
-    File(PathBuf),
 }
 
 /// How static scores are computed.
@@ -270,6 +263,7 @@ impl JobFile {
             pagerank: keys.pagerank.map(|keys| place.pagerank(keys.get_ref())).transpose()?,
             logs: keys.logs.map(|logs| place.logs(folder, &logs)).transpose()?,
             prometheus: keys.status.prometheus.map(|file| folder.join(file)),
+            html: keys.status.html.map(|file| folder.join(file)),
         })
     }
 
@@ -402,20 +396,18 @@ impl Place<'_> {
         self.read(&keys.cron, |cron| Schedule::new(cron, zone.clone()))
     }
 
-    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<LinkKeys, JobFileError> {
+    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<PathBuf, JobFileError> {
         match (keys.from.get_ref().as_str(), &keys.file) {
-            ("html", None) => Ok(LinkKeys::Html),
-            ("html", Some(file)) => {
-                Err(self.at(file.span(), "a file goes with `from = \"file\"`".into()))
-            }
             ("file", Some(file)) => self.read(file, |name| match folder.join(name) {
-                path if path.is_file() => Ok(LinkKeys::File(path)),
+                path if path.is_file() => Ok(path),
                 path => Err(format!("there is no file {}", path.display())),
             }),
             ("file", None) => Err(self.at(keys.from.span(), "no `file` is named".into())),
-            (other, _) => {
-                Err(self.at(keys.from.span(), format!("`{other}` is not `html` or `file`")))
+            ("html", _) => {
+                let message = "links of pages are not looked for; name a `file` of links";
+                Err(self.at(keys.from.span(), message.into()))
             }
+            (other, _) => Err(self.at(keys.from.span(), format!("`{other}` is not `file`"))),
         }
     }
 

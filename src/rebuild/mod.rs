@@ -7,6 +7,7 @@ pub mod changes;
 pub mod files;
 pub mod history;
 pub mod job_file;
+pub mod page;
 pub mod schedule;
 pub mod status;
 pub mod table;

@@ -64,10 +64,12 @@ pub(super) fn open(
     queries: &[Query],
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
+    graphs: bool,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
     let (devices, toolchain) = usable(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
+    let query = query.with_graphs(graphs);
     let (mut planner, mut planned) = (Planner::default(), Vec::new());
     for (number, query) in queries.iter().enumerate() {
         let plan = planner.plan(&snapshot, Wanted::default(), &query.text)?;
@@ -117,7 +119,7 @@ impl OnDevice {
                 let placed = make_list(
                     opened.snapshot.generation(),
                     &term.entries,
-                    windows,
+                    (windows, &(0..windows.documents)),
                     opened.snapshot.norms(),
                     &mut maker,
                     &mut bytes,

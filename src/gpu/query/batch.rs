@@ -83,6 +83,9 @@ pub enum Answered {
     Overflown(Floors),
 }
 
+/// Bytes before the records of what a batch writes for its kernels.
+pub(super) const INPUT_HEAD_BYTES: usize = 16;
+
 /// Queries that are answered together.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -205,6 +208,25 @@ impl Batch {
         let [all, narrow, wide] = counts;
         self.groups = Groups { all, narrow, wide };
         self.hits = u64::from(hits);
+    }
+
+    /// Bytes that [`write`](Self::write) writes.
+    pub fn input_bytes(&self) -> usize {
+        INPUT_HEAD_BYTES + size_of_val(&self.records[..]) + size_of_val(&self.terms[..])
+    }
+
+    /// What `query_begin` reads, from the first byte of `to` on.
+    ///
+    /// # Panics
+    /// If there is no room for [`input_bytes`](Self::input_bytes).
+    pub fn write(&self, to: &mut [u8]) {
+        let records: &[u8] = bytemuck::cast_slice(&self.records);
+        let terms: &[u8] = bytemuck::cast_slice(&self.terms);
+        let head = [records.len() as u32 / 16, terms.len() as u32 / 16, 0, 0];
+        let (first, to) = to.split_at_mut(INPUT_HEAD_BYTES);
+        first.copy_from_slice(bytemuck::cast_slice(&head));
+        to[..records.len()].copy_from_slice(records);
+        to[records.len()..][..terms.len()].copy_from_slice(terms);
     }
 
     /// The answer to a query, from the states of all records and their hits.

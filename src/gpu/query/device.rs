@@ -1,11 +1,11 @@
 //! How does a device take batches and give results, several at a time, without the host in between?
 //!
 //! A [`QueryDevice`] has the kernels, the norms, and the arena of the lists. A [`Slot`] has what one batch
-//! needs: a stream of its own, memory on the device, and pinned memory for its records and results. All
+//! needs: a stream of its own, memory on the device, and pinned memory for the batch and its results. All
 //! steps of a batch are enqueued at once; an event says when the results are there.
 
 use super::Tuning;
-use super::batch::{Answered, Batch, Room};
+use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::slab::{Slab, Staging};
@@ -15,15 +15,20 @@ use crate::gpu::error::{Cuda, GpuError, Launched, Work};
 use crate::gpu::events::is_done;
 use crate::gpu::modules::Toolchain;
 use crate::query::wanted::Mode;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
+use cudarc::driver::sys::{
+    CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphInstantiate_flags,
+    CUstreamCaptureMode,
+};
 use cudarc::driver::{
-    CudaEvent, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg, result,
+    CudaEvent, CudaFunction, CudaGraph, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 11] = [
+pub const KERNELS: [&str; 12] = [
+    "query_begin",
     "query_sample",
     "query_or",
     "query_wide_sample",
@@ -46,6 +51,7 @@ pub struct QueryDevice {
     windows: Windows,
     norms: Slab,
     arena: Arc<Slab>,
+    graphs: bool,
 }
 
 /// How many bytes of a device's memory the lists may take if nobody says, of what is free, in percent.
@@ -101,7 +107,13 @@ impl QueryDevice {
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
         let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
-        Ok(Self { device, functions, machine, windows, norms: on_device, arena })
+        Ok(Self { device, functions, machine, windows, norms: on_device, arena, graphs: false })
+    }
+
+    /// Launches batches of few queries as graphs, whose kernels read and write the memory of the host: fewer
+    /// calls and no copies. Off at first, since no device has run it yet.
+    pub fn with_graphs(self, graphs: bool) -> Self {
+        Self { graphs, ..self }
     }
 
     /// The device.
@@ -161,13 +173,32 @@ pub struct Slot {
     input: Staging,
     output: Staging,
     stream: Arc<CudaStream>,
+    graphs: HashMap<Groups, Graph>,
     began: CudaEvent,
     done: CudaEvent,
     busy: bool,
+    /// Whether the kernels of the last batch worked on the memory of the host.
+    mapped: bool,
     /// Scores of all documents, for the ordered kernels.
     scores: Option<Slab>,
     hits: u64,
     records: usize,
+}
+
+/// Batches of so many records at most are launched as graphs, which take less time to launch; larger ones take
+/// much longer on the device, and differ.
+const MOST_GRAPHED: u32 = 4;
+
+/// All steps of a batch.
+struct Graph(CudaGraph);
+
+// SAFETY: a slot, and with it all that is done with its graphs, is one thread's at a time.
+unsafe impl Send for Graph {}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Graph").finish_non_exhaustive()
+    }
 }
 
 /// Parts of a slot's memory, in bytes from its first.
@@ -177,7 +208,8 @@ struct Parts {
     zeroed: u64,
     keys: u64,
     sorted: u64,
-    hits: u64,
+    input: u64,
+    output: u64,
     all: u64,
 }
 
@@ -189,15 +221,31 @@ impl Parts {
             at += bytes.next_multiple_of(256);
             here
         };
-        // Terms and records lie side by side, so that one copy brings both.
         let terms = part((room.terms * size_of::<TermRecord>()) as u64);
         let records = part((room.records * size_of::<QueryRecord>()) as u64);
         let zeroed = part(Zeroed::new(room.records).bytes() as u64);
         let keys = part(8 * room.keys);
         let sorted = part(8 * room.sorted);
-        let hits = part(8 * room.hits);
-        Self { terms, records, zeroed, keys, sorted, hits, all: at }
+        let input = part(input_bytes(room) as u64);
+        let output = part(output_bytes(room) as u64);
+        Self { terms, records, zeroed, keys, sorted, input, output, all: at }
     }
+}
+
+/// Bytes that a batch writes for its kernels, at most.
+fn input_bytes(room: &Room) -> usize {
+    let records = room.records * size_of::<QueryRecord>();
+    INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>()
+}
+
+/// Bytes of all states and hits.
+fn output_bytes(room: &Room) -> usize {
+    hits_at(room) + 8 * room.hits as usize
+}
+
+/// Where hits begin behind the states.
+fn hits_at(room: &Room) -> usize {
+    room.records * size_of::<QueryState>()
 }
 
 impl Slot {
@@ -218,15 +266,16 @@ impl Slot {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
         };
-        let output = room.records * size_of::<QueryState>() + 8 * room.hits as usize;
         Ok(Self {
             memory: Slab::new(on, "batches of queries", parts.all)?,
-            input: Staging::new(on, "queries", parts.zeroed as usize)?,
-            output: Staging::new(on, "hits", output)?,
+            input: Staging::new(on, "queries", input_bytes(&room))?,
+            output: Staging::new(on, "hits", output_bytes(&room))?,
             stream,
+            graphs: HashMap::new(),
             began: event()?,
             done: event()?,
             busy: false,
+            mapped: false,
             scores,
             hits: 0,
             records: 0,
@@ -253,8 +302,32 @@ impl Slot {
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
     pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
-        let steps = device.machine.batch(device.windows, batch.groups);
-        self.run(device, batch, &steps)
+        if !device.graphs || batch.groups.len() > MOST_GRAPHED {
+            let steps = device.machine.batch(device.windows, batch.groups);
+            return self.run(device, batch, &steps);
+        }
+        self.begin(device, batch, true)?;
+        if !self.graphs.contains_key(&batch.groups) {
+            let steps = device.machine.batch(device.windows, batch.groups);
+            let graph = self.capture(device, &steps)?;
+            self.graphs.insert(batch.groups, graph);
+        }
+        let call = |e| device.device.call("launch a graph of kernels", e);
+        self.graphs[&batch.groups].0.launch().map_err(call)?;
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    /// Makes a graph of steps, which reads what the batches write that are to come.
+    fn capture(&self, device: &QueryDevice, steps: &[Step]) -> Result<Graph, GpuError> {
+        let call = |e| device.device.call("make a graph of kernels", e);
+        // Other threads go on with their own calls meanwhile.
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        self.stream.begin_capture(mode).map_err(call)?;
+        let launched = steps.iter().try_for_each(|step| self.launch_step(device, step));
+        // A stream that captures takes no other work, so this comes before any error.
+        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
+        launched?;
+        graph.map(|graph| Graph(graph.expect("steps were captured")))
     }
 
     /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
@@ -284,61 +357,48 @@ impl Slot {
         batch: &Batch,
         steps: &[Step],
     ) -> Result<(), GpuError> {
+        self.begin(device, batch, false)?;
+        let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
+        let call = |e| device.device.call("copy queries to the device", e);
+        // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before it goes.
+        unsafe { self.input.copy_up(len, self.memory.part(parts.input, len as u64), &self.stream) }
+            .map_err(call)?;
+        for step in steps {
+            self.launch_step(device, step)?;
+        }
+        let states = self.records * size_of::<QueryState>();
+        let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
+        let call = |e| device.device.call("copy hits from the device", e);
+        for (at, len) in [(0, states), (hits_at, hits)] {
+            let from = self.memory.part(parts.output + at as u64, len as u64);
+            // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while the slot
+            // is busy.
+            unsafe { self.output.copy_down(from, at, len, &self.stream) }.map_err(call)?;
+        }
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    /// Writes a batch where its kernels read it, or where it is copied from.
+    fn begin(&mut self, device: &QueryDevice, batch: &Batch, mapped: bool) -> Result<(), GpuError> {
         assert!(!self.busy, "a slot has one batch at a time");
         assert!(
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
             "a batch fits its slot"
         );
-        let parts = Parts::new(&self.room);
         let on = &device.device;
-        let call = |e| on.call("copy queries to the device", e);
+        let call = |e| on.call("record an event before kernels", e);
         on.context().bind_to_thread().map_err(call)?;
-        // SAFETY: the slot is not busy, so no copy is under way.
-        let input = unsafe { self.input.bytes_mut() };
-        put(input, parts.terms, bytemuck::cast_slice(&batch.terms));
-        put(input, parts.records, bytemuck::cast_slice(&batch.records));
+        // SAFETY: the slot is not busy, so no kernel reads it.
+        batch.write(unsafe { self.input.bytes_mut() });
         self.busy = true;
+        self.mapped = mapped;
         self.records = batch.records.len();
         self.hits = batch.hits;
-        self.began.record(&self.stream).map_err(call)?;
-        let zeroed = Zeroed::new(self.records);
-        let len = parts.records as usize + self.records * size_of::<QueryRecord>();
-        // SAFETY: the input fits the beginning of the slot's memory, and what is zeroed its part; both
-        // live as long as the slot, which waits before it goes.
-        unsafe {
-            self.input
-                .copy_up(len, self.memory.part(parts.terms, len as u64), &self.stream)
-                .map_err(call)?;
-            let to = self.memory.part(parts.zeroed, zeroed.bytes() as u64);
-            result::memset_d8_async(to, 0, zeroed.bytes(), self.stream.cu_stream())
-                .map_err(call)?;
-        }
-        for step in steps {
-            self.launch_step(device, &parts, zeroed, step)?;
-        }
-        let states = self.records * size_of::<QueryState>();
-        let states_at = self.memory.part(parts.zeroed, states as u64);
-        let hits_at = self.memory.part(parts.hits, 8 * self.hits);
-        let after = self.room.records * size_of::<QueryState>();
-        let call = |e| on.call("copy hits from the device", e);
-        // SAFETY: both parts are the slot's own and fit its output, which nobody looks at while the slot
-        // is busy.
-        unsafe {
-            self.output.copy_down(states_at, 0, states, &self.stream).map_err(call)?;
-            self.output
-                .copy_down(hits_at, after, 8 * self.hits as usize, &self.stream)
-                .map_err(call)?;
-        }
-        self.done.record(&self.stream).map_err(call)
+        self.began.record(&self.stream).map_err(call)
     }
 
-    fn launch_step(
-        &self,
-        device: &QueryDevice,
-        parts: &Parts,
-        zeroed: Zeroed,
-        step: &Step,
-    ) -> Result<(), GpuError> {
+    fn launch_step(&self, device: &QueryDevice, step: &Step) -> Result<(), GpuError> {
+        let (parts, zeroed) = (Parts::new(&self.room), Zeroed::new(self.records));
         let function = &device.functions[step.kernel];
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
@@ -349,7 +409,16 @@ impl Slot {
             (Array::Records, _) => self.memory.address() + parts.records,
             (Array::Keys, _) => self.memory.address() + parts.keys,
             (Array::Sorted, _) => self.memory.address() + parts.sorted,
-            (_, _) => self.memory.address() + parts.hits,
+            (Array::Input, _) if self.mapped => self.input.address(),
+            (Array::Input, _) => self.memory.address() + parts.input,
+            (array, _) => {
+                let output = match self.mapped {
+                    true => self.output.address(),
+                    false => self.memory.address() + parts.output,
+                };
+                let at = if array == Array::Answers { 0 } else { hits_at(&self.room) };
+                output + at as u64
+            }
         };
         // Numbers of four bytes, and addresses of eight.
         let values: Vec<(u64, u32)> = step
@@ -422,7 +491,7 @@ impl Slot {
         let output = unsafe { self.output.bytes() };
         let states: &[QueryState] =
             bytemuck::cast_slice(&output[..self.records * size_of::<QueryState>()]);
-        let after = self.room.records * size_of::<QueryState>();
+        let after = hits_at(&self.room);
         let hits: &[u64] = bytemuck::cast_slice(&output[after..after + 8 * self.hits as usize]);
         (0..batch.len()).map(|query| batch.answer(query, states, hits)).collect()
     }
@@ -442,12 +511,9 @@ impl Slot {
     }
 }
 
-fn put(to: &mut [u8], at: u64, bytes: &[u8]) {
-    to[at as usize..][..bytes.len()].copy_from_slice(bytes);
-}
-
 /// Steps of a batch that answers nothing but adds up all postings: to measure that alone.
 pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<Step> {
     let steps = machine.batch(windows, groups);
-    steps.into_iter().filter(|step| step.kernel.ends_with("_or")).collect()
+    let adds = |step: &Step| step.kernel == "query_begin" || step.kernel.ends_with("_or");
+    steps.into_iter().filter(adds).collect()
 }

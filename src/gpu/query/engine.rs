@@ -3,7 +3,10 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
-use super::service::{Counts, Done, Driver, Job, Pace as DriverPace};
+use super::fetch::norms_of;
+use super::gather::{Gathering, Next};
+use super::plan::{MOST_HITS, Scale};
+use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
 use crate::gpu::device::Device;
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::GpuError;
@@ -12,7 +15,9 @@ use crate::query::engine::whole::WholeEngines;
 use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
-use std::collections::VecDeque;
+use crate::query::top_k::Hit;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -32,6 +37,11 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
+    /// Whether batches of few queries are launched as graphs.
+    pub graphs: bool,
+    /// Whether each device has a part of the documents, and answers every query over these; else each has
+    /// all of them, and answers some of the queries.
+    pub partition: bool,
     /// How long a batch that is not full waits for more queries while others are in flight.
     pub patience: Duration,
 }
@@ -45,6 +55,8 @@ impl Default for GpuOptions {
             memory: None,
             k: 10,
             fetchers: 4,
+            graphs: false,
+            partition: false,
             patience: Duration::from_micros(300),
         }
     }
@@ -75,9 +87,11 @@ impl Drop for DeviceThread {
 /// Makes the engines of the workers of a process, which share its devices.
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
+    snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
     counts: Arc<Counts>,
     room: usize,
+    partition: bool,
 }
 
 impl std::fmt::Debug for GpuEngines {
@@ -107,18 +121,23 @@ impl GpuEngines {
         let counts = Arc::new(Counts::default());
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..wakers.workers()).map(|_| channel()).unzip();
+        let parts = if options.partition { devices.len() } else { 1 };
         let threads = devices
             .iter()
-            .map(|info| {
+            .enumerate()
+            .map(|(number, info)| {
+                let share = snapshot.docids_of_share(number % parts, parts);
                 let shared = (wakers.clone(), counts.clone());
-                start(info, toolchain, snapshot, options, shared, &senders, on_lost)
+                start(info, toolchain, (snapshot, share), options, shared, &senders, on_lost)
             })
             .collect::<Result<Vec<_>, _>>()?;
         // As many as all slots take twice, so that the next batch waits when one is done.
-        let room = 2 * options.batch * (options.slots + 1) * devices.len();
+        let room = 2 * options.batch * (options.slots + 1) * devices.len() / parts;
         let room = (room / wakers.workers().max(1)).max(64);
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
-        Ok(Self { devices: Arc::new(threads), answers, counts, room })
+        let snapshot = snapshot.clone();
+        let (devices, partition) = (Arc::new(threads), options.partition);
+        Ok(Self { devices, snapshot, answers, counts, room, partition })
     }
 
     /// What the devices did.
@@ -130,14 +149,15 @@ impl GpuEngines {
 fn start(
     info: &DeviceInfo,
     toolchain: &Toolchain,
-    snapshot: &Arc<Snapshot>,
+    (snapshot, share): (&Arc<Snapshot>, Range<u32>),
     options: GpuOptions,
     (wakers, counts): (Arc<Wakers>, Arc<Counts>),
     answers: &[Sender<Vec<Done>>],
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
-    let query =
-        QueryDevice::open(Device::open(info, 1)?, toolchain, snapshot.norms(), options.memory)?;
+    let norms = norms_of(snapshot, &share);
+    let query = QueryDevice::open(Device::open(info, 1)?, toolchain, norms, options.memory)?
+        .with_graphs(options.graphs);
     let has = Arc::new(AtomicUsize::new(0));
     let (answers, had) = (answers.to_vec(), has.clone());
     let reply = Box::new(move |worker: usize, done: Vec<Done>| {
@@ -149,8 +169,14 @@ fn start(
     });
     let pace =
         DriverPace { batch: options.batch, slots: options.slots, patience: options.patience };
-    let driver =
-        Driver::new(query, snapshot.clone(), pace, options.k, options.fetchers, (reply, counts))?;
+    let driver = Driver::new(
+        query,
+        (snapshot.clone(), share),
+        pace,
+        options.k,
+        options.fetchers,
+        (reply, counts),
+    )?;
     let (sender, jobs) = channel();
     let lost = Arc::new(AtomicBool::new(false));
     let (flag, on_lost) = (lost.clone(), on_lost.clone());
@@ -175,12 +201,14 @@ impl Engines for GpuEngines {
         Ok(Box::new(GpuEngine {
             worker,
             devices,
+            snapshot: self.snapshot.clone(),
+            partition: self.partition,
             answers,
+            open: HashMap::new(),
             ready: Vec::new(),
             back: VecDeque::new(),
             cpu,
             counts: self.counts.clone(),
-            out: 0,
             room: self.room,
         }))
     }
@@ -190,14 +218,18 @@ impl Engines for GpuEngines {
 struct GpuEngine {
     worker: usize,
     devices: Arc<Vec<DeviceThread>>,
+    /// What the devices answer from.
+    snapshot: Arc<Snapshot>,
+    /// Whether each device has a part of the documents.
+    partition: bool,
     answers: Receiver<Vec<Done>>,
+    /// Queries that devices have of this worker.
+    open: HashMap<u64, Gathering>,
     ready: Vec<Answer>,
     /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
     cpu: Box<dyn QueryEngine>,
     counts: Arc<Counts>,
-    /// Queries that devices have of this worker.
-    out: usize,
     room: usize,
 }
 
@@ -206,6 +238,64 @@ impl GpuEngine {
     fn device(&self) -> Option<&DeviceThread> {
         let working = self.devices.iter().filter(|device| !device.lost.load(Ordering::Acquire));
         working.min_by_key(|device| device.has.load(Ordering::Relaxed))
+    }
+
+    /// Devices that have to answer a query together.
+    fn parts(&self) -> usize {
+        if self.partition { self.devices.len() } else { 1 }
+    }
+
+    /// Sends a query to all devices that answer it together.
+    fn send(&mut self, number: u64, plan: &Arc<Plan>) {
+        let chosen: Vec<&DeviceThread> = match self.partition {
+            true => self.devices.iter().collect(),
+            false => self.device().into_iter().collect(),
+        };
+        let mut sent = 0;
+        for device in chosen {
+            let job = Job { worker: self.worker, number, plan: plan.clone() };
+            device.has.fetch_add(1, Ordering::Relaxed);
+            sent += usize::from(device.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()));
+        }
+        for _ in sent..self.parts() {
+            self.answered(number, Err(Why::Lost));
+        }
+    }
+
+    /// A device has answered a query, or cannot.
+    fn answered(&mut self, number: u64, found: Result<Vec<Hit>, Why>) {
+        let parts = self.parts();
+        let Some(gathering) = self.open.get_mut(&number) else { return };
+        match gathering.take(found, parts) {
+            Next::Wait => {}
+            Next::Again(plan) => self.send(number, &plan),
+            Next::Hits(hits) => {
+                let known = gathering.plan.known();
+                self.open.remove(&number);
+                self.counts.answered.fetch_add(1, Ordering::Relaxed);
+                self.ready.push(Answer { number, hits, known });
+            }
+            Next::Back(plan, why) => {
+                self.open.remove(&number);
+                self.back(number, plan, why);
+            }
+        }
+    }
+
+    /// Leaves a query to the CPU.
+    fn back(&mut self, number: u64, plan: Plan, why: Why) {
+        self.counts.back(why);
+        self.back.push_back((number, plan));
+    }
+
+    /// Whether a device can answer the query, as far as the weights of its terms, its k and what it is
+    /// answered from decide.
+    fn suits(&self, plan: &Plan) -> bool {
+        let known = plan.terms().iter().filter(|term| term.df > 0);
+        let weights: Vec<f32> = known.map(|term| term.weight).collect();
+        (1..=MOST_HITS).contains(&plan.wanted().k)
+            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+            && Scale::new(weights.iter().copied()).is_some()
     }
 }
 
@@ -218,32 +308,21 @@ impl QueryEngine for GpuEngine {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known() });
             return;
         }
-        let job = Job { worker: self.worker, number, plan: Box::new(plan) };
-        let sent = match self.device().map(|device| (device, device.jobs.as_ref())) {
-            Some((device, Some(jobs))) => {
-                device.has.fetch_add(1, Ordering::Relaxed);
-                jobs.send(job).map_err(|unsent| unsent.0)
-            }
-            _ => Err(job),
-        };
-        match sent {
-            Ok(()) => self.out += 1,
-            Err(job) => {
-                self.counts.lost.fetch_add(1, Ordering::Relaxed);
-                self.back.push_back((job.number, *job.plan));
-            }
+        if !self.suits(&plan) {
+            return self.back(number, plan, Why::Unsuited);
         }
+        let gathering = Gathering::new(plan, self.parts());
+        let plan = gathering.plan.clone();
+        self.open.insert(number, gathering);
+        self.send(number, &plan);
     }
 
     fn advance(&mut self) -> Result<Pace, EngineError> {
         while let Ok(done) = self.answers.try_recv() {
-            self.out -= done.len();
             for done in done {
                 match done {
-                    Done::Hits(number, hits, known) => {
-                        self.ready.push(Answer { number, hits, known });
-                    }
-                    Done::Back(number, plan) => self.back.push_back((number, *plan)),
+                    Done::Hits(number, hits) => self.answered(number, Ok(hits)),
+                    Done::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
         }
@@ -267,6 +346,6 @@ impl QueryEngine for GpuEngine {
     }
 
     fn room(&self) -> usize {
-        self.room.saturating_sub(self.out + self.back.len())
+        self.room.saturating_sub(self.open.len() + self.back.len())
     }
 }

@@ -3,24 +3,25 @@
 
 use super::list::{ListMaker, Placed, Windows};
 use super::load::make_list;
-use super::residency::Residency;
+use super::residency::{ListId, Residency};
 use super::slab::Slab;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use std::io;
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// A list by where it lies in each run of the index: bytes before it, or [`NO_LIST`].
-pub(super) type Key = Box<[u64]>;
+pub(super) type Key = Vec<u64>;
 
 /// The run has no list of the term.
 pub(super) const NO_LIST: u64 = u64::MAX;
 
 /// What is fetched.
 pub(super) struct Wanted {
-    pub(super) key: Key,
+    pub(super) id: ListId,
     pub(super) entries: Box<[Option<TermEntry>]>,
 }
 
@@ -44,10 +45,15 @@ pub(super) fn lock(lists: &Lists) -> MutexGuard<'_, Residency<Key>> {
     lists.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// The norms of a share of the documents.
+pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
+    &snapshot.norms()[share.start as usize..share.end as usize]
+}
+
 /// Threads that fetch lists.
 pub(super) struct Fetchers {
     wanted: Option<Sender<Wanted>>,
-    pub(super) fetched: Receiver<(Key, Fetched)>,
+    pub(super) fetched: Receiver<(ListId, Fetched)>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -56,7 +62,7 @@ impl Fetchers {
     pub(super) fn start(
         threads: usize,
         snapshot: &Arc<Snapshot>,
-        windows: Windows,
+        (windows, share): (Windows, &Range<u32>),
         arena: &Arc<Slab>,
         lists: &Lists,
     ) -> io::Result<Self> {
@@ -68,6 +74,7 @@ impl Fetchers {
             let mut fetcher = Fetcher {
                 snapshot: snapshot.clone(),
                 windows,
+                share: share.clone(),
                 arena: arena.clone(),
                 lists: lists.clone(),
                 maker: ListMaker::default(),
@@ -79,7 +86,7 @@ impl Fetchers {
                         receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
                     let Ok(wanted) = next else { return };
                     let came = fetcher.fetch(&wanted);
-                    if sender.send((wanted.key, came)).is_err() {
+                    if sender.send((wanted.id, came)).is_err() {
                         return;
                     }
                 }
@@ -111,6 +118,7 @@ impl Drop for Fetchers {
 struct Fetcher {
     snapshot: Arc<Snapshot>,
     windows: Windows,
+    share: Range<u32>,
     arena: Arc<Slab>,
     lists: Lists,
     maker: ListMaker,
@@ -123,29 +131,29 @@ impl Fetcher {
         let made = make_list(
             self.snapshot.generation(),
             &wanted.entries,
-            self.windows,
-            self.snapshot.norms(),
+            (self.windows, &self.share),
+            norms_of(&self.snapshot, &self.share),
             &mut self.maker,
             &mut self.bytes,
         );
         let Ok(placed) = made else {
-            lock(&self.lists).failed(&wanted.key, None);
+            lock(&self.lists).failed(wanted.id, None);
             return Fetched::Damaged;
         };
-        self.put(&wanted.key, placed)
+        self.put(wanted.id, placed)
     }
 
-    fn put(&mut self, key: &Key, placed: Placed) -> Fetched {
-        let Some(at) = lock(&self.lists).make_room(key, self.bytes.len() as u64) else {
+    fn put(&mut self, id: ListId, placed: Placed) -> Fetched {
+        let Some(at) = lock(&self.lists).make_room(id, self.bytes.len() as u64) else {
             return Fetched::NoRoom;
         };
         match self.arena.write(at, &self.bytes) {
             Ok(()) => {
-                lock(&self.lists).arrived(key, at, placed);
+                lock(&self.lists).arrived(id, at, placed);
                 Fetched::Here
             }
             Err(_) => {
-                lock(&self.lists).failed(key, Some(at));
+                lock(&self.lists).failed(id, Some(at));
                 Fetched::Lost
             }
         }

@@ -8,9 +8,11 @@ use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 use crate::index::run::Run;
+use std::ops::Range;
 
-/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`; `norms` are
-/// those of all documents.
+/// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`, as far as its
+/// documents are among those of `share`: docids of the list are counted from the first of these, whose
+/// `norms` are given.
 ///
 /// # Errors
 /// When the index is damaged.
@@ -20,18 +22,19 @@ use crate::index::run::Run;
 pub fn make_list(
     generation: &Generation,
     entries: &[Option<TermEntry>],
-    windows: Windows,
+    (windows, share): (Windows, &Range<u32>),
     norms: &[f32],
     maker: &mut ListMaker,
     out: &mut Vec<u8>,
 ) -> Result<Placed, IndexError> {
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
+    assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
     maker.begin();
     for (run, entry) in generation.runs().iter().zip(entries) {
         let Some(entry) = *entry else { continue };
         let list = run.list(entry)?;
-        append(run, &list, windows, norms, maker).map_err(|source| {
+        append(run, &list, (windows, share), norms, maker).map_err(|source| {
             IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
         })?;
     }
@@ -41,13 +44,19 @@ pub fn make_list(
 fn append(
     run: &Run,
     list: &ListView<'_>,
-    windows: Windows,
+    (windows, share): (Windows, &Range<u32>),
     norms: &[f32],
     maker: &mut ListMaker,
 ) -> Result<(), ListError> {
     let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
     let (mut columns, block_len) = (Columns::default(), list.block_len());
-    for block in 0..list.blocks() {
+    let first = run.first_docid();
+    // Blocks that end before the share are passed over.
+    let before = |block: usize| {
+        block < list.full_blocks() && first.saturating_add(list.last_docid(block)) < share.start
+    };
+    let begin = (0..list.blocks()).take_while(|&block| before(block)).count();
+    for block in begin..list.blocks() {
         let count = if block < list.full_blocks() {
             list.decode_block(block, run.documents(), &mut columns, &mut docids[..block_len])?;
             list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
@@ -55,8 +64,14 @@ fn append(
         } else {
             list.decode_tail(run.documents(), &mut docids, &mut tfs)?
         };
-        docids[..count].iter_mut().for_each(|docid| *docid += run.first_docid());
-        maker.push(windows, &docids[..count], &tfs[..count], norms);
+        docids[..count].iter_mut().for_each(|docid| *docid += first);
+        let from = docids[..count].partition_point(|&docid| docid < share.start);
+        let to = docids[..count].partition_point(|&docid| docid < share.end);
+        docids[from..to].iter_mut().for_each(|docid| *docid -= share.start);
+        maker.push(windows, &docids[from..to], &tfs[from..to], norms);
+        if to < count {
+            break;
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! Old times fade. A list that a batch is reading stays.
 
 use super::list::Placed;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 
@@ -74,6 +75,10 @@ pub enum Place {
     Away,
 }
 
+/// A list, once it was asked for. The number is another list's after the list was forgotten, which it is not
+/// while it is pinned.
+pub type ListId = u32;
+
 #[derive(Debug)]
 struct Entry {
     place: Place,
@@ -87,7 +92,11 @@ struct Entry {
 #[derive(Debug)]
 pub struct Residency<K> {
     ranges: Ranges,
-    entries: HashMap<K, Entry>,
+    /// Which entry a list has.
+    ids: HashMap<K, ListId>,
+    entries: Vec<Entry>,
+    /// Entries of lists that were forgotten.
+    unused: Vec<ListId>,
     /// Times of all entries since they were last halved.
     asked: u64,
     /// Bytes that came in.
@@ -99,53 +108,62 @@ pub struct Residency<K> {
 /// Times are halved after so many.
 const FADE: u64 = 1 << 20;
 
-impl<K: Clone + Eq + Hash> Residency<K> {
+impl<K: Eq + Hash> Residency<K> {
     /// An empty arena of `bytes`.
     pub fn new(bytes: u64) -> Self {
         let ranges = Ranges::new(bytes);
-        Self { ranges, entries: HashMap::new(), asked: 0, loaded_bytes: 0, evicted: 0 }
+        let (ids, entries, unused) = Default::default();
+        Self { ranges, ids, entries, unused, asked: 0, loaded_bytes: 0, evicted: 0 }
     }
 
     /// Asks for a list, pins it and says where it is.
-    pub fn ask(&mut self, key: &K) -> Place {
+    pub fn ask<Q>(&mut self, key: &Q) -> (ListId, Place)
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
         self.fade();
-        match self.entries.get_mut(key) {
-            Some(entry) => {
-                entry.times = entry.times.saturating_add(1);
-                entry.pins += 1;
-                entry.place
+        if let Some(&id) = self.ids.get(key) {
+            let entry = &mut self.entries[id as usize];
+            entry.times = entry.times.saturating_add(1);
+            entry.pins += 1;
+            return (id, entry.place);
+        }
+        let entry = Entry { place: Place::Away, bytes: 0, pins: 1, times: 1 };
+        let id = match self.unused.pop() {
+            Some(id) => {
+                self.entries[id as usize] = entry;
+                id
             }
             None => {
-                let entry = Entry { place: Place::Away, bytes: 0, pins: 1, times: 1 };
-                self.entries.insert(key.clone(), entry);
-                Place::Away
+                self.entries.push(entry);
+                self.entries.len() as ListId - 1
             }
-        }
+        };
+        self.ids.insert(key.to_owned(), id);
+        (id, Place::Away)
     }
 
     /// Where a list is.
-    pub fn place(&self, key: &K) -> Place {
-        self.entries.get(key).map_or(Place::Away, |entry| entry.place)
+    pub fn place(&self, id: ListId) -> Place {
+        self.entries[id as usize].place
     }
 
     /// Takes a pin away.
-    pub fn unpin(&mut self, key: &K) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.pins = entry.pins.saturating_sub(1);
-        }
+    pub fn unpin(&mut self, id: ListId) {
+        let entry = &mut self.entries[id as usize];
+        entry.pins = entry.pins.saturating_sub(1);
     }
 
     /// Says that somebody fetches a list.
-    pub fn fetch(&mut self, key: &K) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.place = Place::Coming;
-        }
+    pub fn fetch(&mut self, id: ListId) {
+        self.entries[id as usize].place = Place::Coming;
     }
 
     /// Makes room for a list that comes; `None` if there is none, and the list is away.
-    pub fn make_room(&mut self, key: &K, bytes: u64) -> Option<u64> {
-        let at = self.ranges.take(bytes).or_else(|| self.evict_for(key, bytes));
-        let entry = self.entries.get_mut(key)?;
+    pub fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
+        let at = self.ranges.take(bytes).or_else(|| self.evict_for(id, bytes));
+        let entry = &mut self.entries[id as usize];
         match at {
             Some(_) => entry.bytes = bytes,
             None => entry.place = Place::Away,
@@ -154,49 +172,46 @@ impl<K: Clone + Eq + Hash> Residency<K> {
     }
 
     /// The list is where [`make_room`](Self::make_room) said.
-    pub fn arrived(&mut self, key: &K, at: u64, placed: Placed) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.place = Place::Here(at, placed);
-            self.loaded_bytes += entry.bytes;
-        }
+    pub fn arrived(&mut self, id: ListId, at: u64, placed: Placed) {
+        let entry = &mut self.entries[id as usize];
+        entry.place = Place::Here(at, placed);
+        self.loaded_bytes += entry.bytes;
     }
 
     /// A list that was to come does not: `at` is what [`make_room`](Self::make_room) had given.
-    pub fn failed(&mut self, key: &K, at: Option<u64>) {
-        if let Some(entry) = self.entries.get_mut(key) {
-            entry.place = Place::Away;
-            if let Some(at) = at {
-                self.ranges.give(at, entry.bytes);
-            }
+    pub fn failed(&mut self, id: ListId, at: Option<u64>) {
+        let entry = &mut self.entries[id as usize];
+        entry.place = Place::Away;
+        if let Some(at) = at {
+            self.ranges.give(at, entry.bytes);
         }
     }
 
     /// Lists that nobody reads and that are asked for less often go until there is room.
-    fn evict_for(&mut self, key: &K, bytes: u64) -> Option<u64> {
-        let times = self.entries.get(key)?.times;
+    fn evict_for(&mut self, id: ListId, bytes: u64) -> Option<u64> {
+        let times = self.entries[id as usize].times;
         let can_go = |entry: &Entry| {
             matches!(entry.place, Place::Here(..)) && entry.pins == 0 && entry.times <= times
         };
-        let mut going: Vec<(u32, u64, K)> = self
-            .entries
-            .iter()
+        let mut going: Vec<(u32, u64, usize)> = (0..)
+            .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
-            .map(|(key, entry)| (entry.times, entry.bytes, key.clone()))
+            .map(|(number, entry)| (entry.times, entry.bytes, number))
             .collect();
-        let all: u64 = going.iter().map(|(_, bytes, _)| bytes).sum();
+        let all: u64 = going.iter().map(|&(_, bytes, _)| bytes).sum();
         if self.ranges.left() + all < bytes {
             return None;
         }
-        going.sort_by_key(|&(times, bytes, _)| (times, std::cmp::Reverse(bytes)));
+        going.sort_unstable_by_key(|&(times, bytes, _)| (times, std::cmp::Reverse(bytes)));
         // A little more than is needed, so that this is not done for each list.
         let spare = all / 16;
         let mut found = None;
         let mut freed = 0;
-        for (_, _, key) in going {
+        for (_, _, number) in going {
             if found.is_some() && freed >= spare {
                 break;
             }
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let entry = &mut self.entries[number];
             if let Place::Here(at, _) = entry.place {
                 self.ranges.give(at, entry.bytes);
                 freed += entry.bytes;
@@ -217,9 +232,15 @@ impl<K: Clone + Eq + Hash> Residency<K> {
             return;
         }
         self.asked = 0;
-        self.entries.retain(|_, entry| {
+        let Self { ids, entries, unused, .. } = self;
+        ids.retain(|_, id| {
+            let entry = &mut entries[*id as usize];
             entry.times /= 2;
-            entry.times > 0 || entry.pins > 0 || entry.place != Place::Away
+            let stays = entry.times > 0 || entry.pins > 0 || entry.place != Place::Away;
+            if !stays {
+                unused.push(*id);
+            }
+            stays
         });
     }
 }
@@ -230,17 +251,22 @@ mod tests {
     use proptest::prelude::*;
 
     fn bring(lists: &mut Residency<u32>, key: u32, bytes: u64) -> bool {
-        if let Place::Here(..) = lists.ask(&key) {
-            lists.unpin(&key);
+        let (id, place) = lists.ask(&key);
+        if let Place::Here(..) = place {
+            lists.unpin(id);
             return true;
         }
-        lists.fetch(&key);
-        let at = lists.make_room(&key, bytes);
+        lists.fetch(id);
+        let at = lists.make_room(id, bytes);
         if let Some(at) = at {
-            lists.arrived(&key, at, Placed::default());
+            lists.arrived(id, at, Placed::default());
         }
-        lists.unpin(&key);
+        lists.unpin(id);
         at.is_some()
+    }
+
+    fn place(lists: &Residency<u32>, key: u32) -> Place {
+        lists.place(lists.ids[&key])
     }
 
     #[test]
@@ -253,10 +279,10 @@ mod tests {
         // No list of its size was asked for as rarely; the second time there is one.
         assert!(!bring(&mut lists, 3, 2560));
         assert!(bring(&mut lists, 4, 1536), "as often as list 2");
-        assert_eq!(lists.place(&2), Place::Away);
+        assert_eq!(place(&lists, 2), Place::Away);
         assert!(!bring(&mut lists, 3, 2560));
         assert!(bring(&mut lists, 3, 2560), "as often as list 1 now");
-        assert_eq!(lists.place(&1), Place::Away);
+        assert_eq!(place(&lists, 1), Place::Away);
         assert!(!bring(&mut lists, 5, 4097), "more than there is");
     }
 
@@ -264,16 +290,32 @@ mod tests {
     fn a_list_that_is_read_stays() {
         let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 1, 1024));
-        assert_eq!(lists.ask(&1), Place::Here(0, Placed::default()));
+        let (one, place) = lists.ask(&1);
+        assert_eq!(place, Place::Here(0, Placed::default()));
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024));
         }
-        lists.unpin(&1);
+        lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
-        lists.ask(&3);
-        lists.fetch(&3);
-        lists.failed(&3, None);
-        assert_eq!(lists.place(&3), Place::Away);
+        let (three, _) = lists.ask(&3);
+        lists.fetch(three);
+        lists.failed(three, None);
+        assert_eq!(lists.place(three), Place::Away);
+    }
+
+    #[test]
+    fn what_is_forgotten_makes_room_for_others() {
+        let mut lists = Residency::<u32>::new(1024);
+        assert!(bring(&mut lists, 0, 1024));
+        let (kept, _) = lists.ask(&1);
+        for key in 2..9 {
+            let (id, _) = lists.ask(&key);
+            lists.unpin(id);
+        }
+        lists.asked = FADE - 1;
+        let (new, _) = lists.ask(&9);
+        assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
+        assert!(new != kept && place(&lists, 0) == Place::Here(0, Placed::default()));
     }
 
     proptest! {

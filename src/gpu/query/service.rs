@@ -6,7 +6,7 @@ use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::device::{QueryDevice, Slot};
 use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
-use super::residency::{Place, Residency};
+use super::residency::{ListId, Place, Residency};
 use crate::gpu::error::GpuError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
@@ -23,15 +23,38 @@ use std::time::{Duration, Instant};
 pub(super) struct Job {
     pub(super) worker: usize,
     pub(super) number: u64,
-    pub(super) plan: Box<Plan>,
+    pub(super) plan: Arc<Plan>,
 }
 
-/// What comes back.
+/// What comes back to the query of a number.
 pub(super) enum Done {
-    /// Its hits, and whether any of its terms is in the index.
-    Hits(u64, Vec<Hit>, bool),
-    /// The query itself: the CPU has to answer it.
-    Back(u64, Box<Plan>),
+    /// Its hits among the documents of the device, best first.
+    Hits(u64, Vec<Hit>),
+    /// The CPU has to answer it.
+    Back(u64, Why),
+}
+
+/// Why a device does not answer a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Its lists have no room, or cannot be read.
+    Lists,
+    /// No batch has room for it.
+    Unsuited,
+    /// The device is lost.
+    Lost,
+}
+
+impl Counts {
+    /// Counts a query that the CPU answers.
+    pub(super) fn back(&self, why: Why) {
+        let count = match why {
+            Why::Lists => &self.without_lists,
+            Why::Unsuited => &self.unsuited,
+            Why::Lost => &self.lost,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// What all devices did.
@@ -69,7 +92,8 @@ pub(super) struct Pace {
 /// A query that waits for its lists, or for a batch.
 struct Open {
     job: Job,
-    keys: Vec<Key>,
+    /// The lists of its terms that are in the index.
+    lists: Vec<ListId>,
     missing: usize,
     floors: Floors,
 }
@@ -81,6 +105,8 @@ pub(super) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
 pub(super) struct Driver {
     device: QueryDevice,
     snapshot: Arc<Snapshot>,
+    /// The documents that the device has.
+    share: Range<u32>,
     pace: Pace,
     room: Room,
     lists: Lists,
@@ -91,8 +117,10 @@ pub(super) struct Driver {
     overflown: VecDeque<Open>,
     waiting: HashMap<u64, Open>,
     /// Who waits for a list, by the number under which it waits.
-    waits_for: HashMap<Key, Vec<u64>>,
+    waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
+    /// Room for a list's key.
+    key: Key,
     ready: VecDeque<Open>,
     ready_since: Option<Instant>,
     replies: HashMap<usize, Vec<Done>>,
@@ -103,7 +131,7 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         device: QueryDevice,
-        snapshot: Arc<Snapshot>,
+        (snapshot, share): (Arc<Snapshot>, Range<u32>),
         pace: Pace,
         k: usize,
         fetchers: usize,
@@ -117,15 +145,21 @@ impl Driver {
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers =
-            Fetchers::start(fetchers, &snapshot, device.windows(), device.arena(), &lists)
-                .map_err(|source| GpuError::Thread {
-                    device: device.device().info().to_string(),
-                    source,
-                })?;
+        let fetchers = Fetchers::start(
+            fetchers,
+            &snapshot,
+            (device.windows(), &share),
+            device.arena(),
+            &lists,
+        )
+        .map_err(|source| GpuError::Thread {
+            device: device.device().info().to_string(),
+            source,
+        })?;
         Ok(Self {
             device,
             snapshot,
+            share,
             pace,
             room,
             lists,
@@ -136,6 +170,7 @@ impl Driver {
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
             next_wait: 0,
+            key: Key::new(),
             ready: VecDeque::new(),
             ready_since: None,
             replies: HashMap::new(),
@@ -165,8 +200,7 @@ impl Driver {
         on_lost(failed);
         self.give_all_back();
         while let Ok(job) = jobs.recv() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
-            self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+            self.back(&job, Why::Lost);
             self.send_replies();
         }
     }
@@ -187,10 +221,10 @@ impl Driver {
             // A batch takes from tens of microseconds to some milliseconds.
             std::hint::spin_loop();
             std::thread::yield_now();
-        } else if let Ok((key, came)) =
+        } else if let Ok((id, came)) =
             self.fetchers.fetched.recv_timeout(Duration::from_micros(200))
         {
-            self.came(&key, came);
+            self.came(id, came);
         }
     }
 
@@ -208,7 +242,7 @@ impl Driver {
             }
             any = true;
         }
-        while let Ok((key, came)) = self.fetchers.fetched.try_recv() {
+        while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
             if came == Fetched::Lost {
                 // The next look at the device says why.
                 self.device
@@ -216,7 +250,7 @@ impl Driver {
                     .write(0, &[])
                     .map_err(|e| self.device.device().call("copy a list to the device", e))?;
             }
-            self.came(&key, came);
+            self.came(id, came);
             any = true;
         }
         any |= self.collect()?;
@@ -228,47 +262,43 @@ impl Driver {
     /// Takes a query: finds out where its lists are.
     fn take(&mut self, job: Job) {
         let plan = &job.plan;
-        let suits = (1..=MOST_HITS).contains(&plan.wanted().k)
-            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
-            && scaled(plan);
-        if !suits {
-            return self.back(job, |counts| &counts.unsuited);
-        }
         let runs = self.snapshot.generation().runs().len();
-        let terms = plan.terms().len();
-        let lists = plan.lists();
-        let mut keys = Vec::with_capacity(terms);
-        let mut missing = Vec::new();
+        let (terms, entries) = (plan.terms().len(), plan.lists());
+        let mut ids = Vec::with_capacity(terms);
+        let mut missing: Vec<(ListId, Option<usize>)> = Vec::new();
         let mut residency = lock(&self.lists);
         for (t, term) in plan.terms().iter().enumerate() {
             if term.df == 0 {
                 continue;
             }
-            let entries = (0..runs).map(|run| lists[run * terms + t]);
-            let key: Key = entries.clone().map(|e| e.map_or(NO_LIST, |e| e.offset)).collect();
-            match residency.ask(&key) {
+            let of_runs = (0..runs).map(|run| entries[run * terms + t]);
+            self.key.clear();
+            self.key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+            let (id, place) = residency.ask(&self.key[..]);
+            match place {
                 Place::Here(..) => {}
-                Place::Coming => missing.push((key.clone(), None)),
+                Place::Coming => missing.push((id, None)),
                 Place::Away => {
-                    residency.fetch(&key);
-                    missing.push((key.clone(), Some(entries.collect())));
+                    residency.fetch(id);
+                    missing.push((id, Some(t)));
                 }
             }
-            keys.push(key);
+            ids.push(id);
         }
         drop(residency);
-        let open = Open { job, keys, missing: missing.len(), floors: [0; 2] };
         if missing.is_empty() {
-            return self.is_ready(open);
+            return self.is_ready(Open { job, lists: ids, missing: 0, floors: [0; 2] });
         }
         let number = self.next_wait;
         self.next_wait += 1;
-        for (key, entries) in missing {
-            self.waits_for.entry(key.clone()).or_default().push(number);
-            if let Some(entries) = entries {
-                self.fetchers.want(Wanted { key, entries });
+        for &(id, fetched) in &missing {
+            self.waits_for.entry(id).or_default().push(number);
+            if let Some(t) = fetched {
+                let entries = (0..runs).map(|run| entries[run * terms + t]).collect();
+                self.fetchers.want(Wanted { id, entries });
             }
         }
+        let open = Open { missing: missing.len(), job, lists: ids, floors: [0; 2] };
         self.waiting.insert(number, open);
     }
 
@@ -278,12 +308,12 @@ impl Driver {
     }
 
     /// A list is there, or not.
-    fn came(&mut self, key: &Key, came: Fetched) {
-        for number in self.waits_for.remove(key).unwrap_or_default() {
+    fn came(&mut self, id: ListId, came: Fetched) {
+        for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
             if came != Fetched::Here {
                 self.unpin(&open);
-                self.back(open.job, |counts| &counts.without_lists);
+                self.back(&open.job, Why::Lists);
                 continue;
             }
             open.missing -= 1;
@@ -297,19 +327,18 @@ impl Driver {
 
     fn unpin(&self, open: &Open) {
         let mut residency = lock(&self.lists);
-        open.keys.iter().for_each(|key| residency.unpin(key));
+        open.lists.iter().for_each(|&id| residency.unpin(id));
     }
 
-    fn back(&mut self, job: Job, count: impl Fn(&Counts) -> &AtomicU64) {
-        count(&self.counts).fetch_add(1, Ordering::Relaxed);
-        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, job.plan));
+    fn back(&mut self, job: &Job, why: Why) {
+        self.replies.entry(job.worker).or_default().push(Done::Back(job.number, why));
     }
 
-    fn hits(&mut self, open: Open, hits: Vec<Hit>) {
+    fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
         self.unpin(&open);
-        self.counts.answered.fetch_add(1, Ordering::Relaxed);
-        let Job { worker, number, plan } = open.job;
-        self.replies.entry(worker).or_default().push(Done::Hits(number, hits, plan.known()));
+        hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
+        let Job { worker, number, .. } = open.job;
+        self.replies.entry(worker).or_default().push(Done::Hits(number, hits));
     }
 
     /// Takes the answers of batches that are done.
@@ -395,7 +424,7 @@ impl Driver {
                 if taken.is_empty() {
                     // No batch has room for it.
                     self.unpin(&open);
-                    self.back(open.job, |counts| &counts.unsuited);
+                    self.back(&open.job, Why::Unsuited);
                     continue;
                 }
                 self.ready.push_front(open);
@@ -423,7 +452,7 @@ impl Driver {
         let room = *slot.room();
         if batch.add(query, &room).is_err() {
             self.unpin(&open);
-            self.back(open.job, |counts| &counts.unsuited);
+            self.back(&open.job, Why::Unsuited);
             return Ok(());
         }
         *kept = Some(open);
@@ -435,22 +464,21 @@ impl Driver {
     fn placed(&self, open: &Open, mode: Option<Mode>) -> BatchQuery {
         let plan = &open.job.plan;
         let residency = lock(&self.lists);
-        let terms = plan.terms().iter().filter(|term| term.df > 0).zip(&open.keys);
-        let terms: Vec<PlacedTerm> = terms
-            .filter_map(|(term, key)| match residency.place(key) {
-                Place::Here(place, placed) => {
-                    Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
-                }
-                _ => None,
-            })
-            .collect();
-        debug_assert_eq!(terms.len(), open.keys.len(), "lists that are pinned stay");
+        let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
+        let mut terms = Vec::with_capacity(open.lists.len());
+        terms.extend(known.filter_map(|(term, &id)| match residency.place(id) {
+            Place::Here(place, placed) => {
+                Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
+            }
+            _ => None,
+        }));
+        debug_assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
         // A term that no document has keeps AND from finding any, so only OR is left to ask.
-        let lacks = open.keys.len() < plan.terms().len();
+        let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
-        let docids: Range<u32> = self.snapshot.docids_of_share(0, 1);
-        BatchQuery { terms, k: plan.wanted().k as u32, mode, docids, floors: open.floors }
+        let (k, docids) = (plan.wanted().k as u32, 0..self.share.len() as u32);
+        BatchQuery { terms, k, mode, docids, floors: open.floors }
     }
 
     fn send_replies(&mut self) {
@@ -472,15 +500,8 @@ impl Driver {
         all.extend(self.ready.drain(..));
         all.extend(self.waiting.drain().map(|(_, open)| open));
         for open in all {
-            self.back(open.job, |counts| &counts.lost);
+            self.back(&open.job, Why::Lost);
         }
         self.send_replies();
     }
-}
-
-/// Whether the weights of the terms that are in the index can be added up on a device.
-fn scaled(plan: &Plan) -> bool {
-    let weights: Vec<f32> =
-        plan.terms().iter().filter(|term| term.df > 0).map(|term| term.weight).collect();
-    super::plan::Scale::new(weights.iter().copied()).is_some()
 }

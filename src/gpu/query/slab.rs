@@ -3,16 +3,19 @@
 
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError};
+use crate::gpu::memory::Booking;
+use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A piece of a device's memory.
+/// A piece of a device's memory, booked on its owner's allowance.
 pub struct Slab {
     context: Arc<CudaContext>,
     address: u64,
     bytes: u64,
+    _booking: Booking,
 }
 
 impl fmt::Debug for Slab {
@@ -25,10 +28,11 @@ impl Slab {
     /// Takes `bytes` for `what`.
     ///
     /// # Errors
-    /// The device has not so much.
+    /// The allowance or the device has not so much.
     pub fn new(device: &Device, what: &'static str, bytes: u64) -> Result<Self, GpuError> {
         let context = device.context().clone();
         let bytes = bytes.max(16);
+        let booking = device.memory().book(device.info(), what, bytes)?;
         let taken = context.bind_to_thread().and_then(|()| {
             // SAFETY: the context is bound, and the size is not zero; the memory is freed once, below.
             unsafe { result::malloc_sync(bytes as usize) }
@@ -40,7 +44,7 @@ impl Slab {
             bytes,
             source: Cuda(source),
         })?;
-        Ok(Self { context, address, bytes })
+        Ok(Self { context, address, bytes, _booking: booking })
     }
 
     /// Its address.
@@ -96,7 +100,7 @@ impl Drop for Slab {
     }
 }
 
-/// Host memory that the device copies from and to beside everything else.
+/// Memory of the host that the device copies from and to beside everything else, or that kernels work on.
 pub(super) struct Staging {
     context: Arc<CudaContext>,
     at: *mut c_void,
@@ -118,7 +122,7 @@ impl Staging {
         let bytes = bytes.max(16);
         let taken = context.bind_to_thread().and_then(|()| {
             // SAFETY: the context is bound; the memory is freed once, below.
-            unsafe { result::malloc_host(bytes, 0) }
+            unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_DEVICEMAP) }
         });
         let at = taken.map_err(|source| GpuError::Memory {
             device: device.info().to_string(),
@@ -133,14 +137,14 @@ impl Staging {
     }
 
     /// # Safety
-    /// No copy that writes to it is under way.
+    /// No copy or kernel that writes to it is under way.
     pub(super) unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: all bytes were written once, and the caller answers for copies.
+        // SAFETY: all bytes were written once, and the caller answers for the device.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
     }
 
     /// # Safety
-    /// No copy from or to it is under way.
+    /// No copy or kernel that reads or writes it is under way.
     pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
@@ -180,12 +184,18 @@ impl Staging {
             result::memcpy_dtoh_async(to, from, stream.cu_stream())
         }
     }
+
+    /// Where kernels find it.
+    pub(super) fn address(&self) -> u64 {
+        // Devices and the host share one space of addresses, in which pinned memory has one for all.
+        self.at as u64
+    }
 }
 
 impl Drop for Staging {
     fn drop(&mut self) {
         let done = self.context.bind_to_thread().and_then(|()| self.context.synchronize());
-        // SAFETY: no copy is under way any more, or the device is lost anyway.
+        // SAFETY: no kernel runs any more, or the device is lost anyway.
         let freed = unsafe { result::free_host(self.at) };
         self.context.record_err(done.and(freed));
     }

@@ -10,6 +10,8 @@ use crate::gpu::error::Geometry;
 /// An array that kernels work on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Array {
+    /// What the host says of the batch: [`Batch::write`](super::batch::Batch::write).
+    Input,
     /// All lists, in bytes.
     Arena,
     /// The terms of the batch: [`TermRecord`](super::plan::TermRecord)s.
@@ -26,7 +28,9 @@ pub enum Array {
     Keys,
     /// u64: room to sort in.
     Sorted,
-    /// u64: hits.
+    /// A [`QueryState`] for each query, for the host.
+    Answers,
+    /// u64: hits, for the host.
     Hits,
     /// f32: norms of all documents.
     Norms,
@@ -68,7 +72,7 @@ pub struct Step {
 }
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Groups {
     /// Queries of AND.
     pub all: u32,
@@ -110,7 +114,7 @@ use Argument::{Array as In, Number};
 impl Machine {
     /// The steps that answer a batch.
     pub fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let mut steps = vec![self.begin(groups.len())];
         let mut work = 0;
         if groups.all > 0 {
             steps.push(self.and(windows, groups.all));
@@ -132,6 +136,20 @@ impl Machine {
         }
         steps.push(self.select(0, groups.len()));
         steps
+    }
+
+    fn begin(&self, records: u32) -> Step {
+        let zeroed = (Zeroed::new(records as usize).bytes() / 16) as u32;
+        let arguments = vec![
+            In(Array::Input, 0),
+            In(Array::Records, 0),
+            In(Array::Terms, 0),
+            In(Array::States, 0),
+            Number(zeroed),
+        ];
+        let blocks = zeroed.div_ceil(256).min(self.multiprocessors);
+        let geometry = Geometry { blocks, threads: 256, shared_bytes: 0 };
+        Step { kernel: "query_begin", geometry, arguments }
     }
 
     fn or(
@@ -196,7 +214,8 @@ impl Machine {
     fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> Step {
         const THREADS: u32 = 128;
         // Enough blocks for the device, however few queries there are.
-        let each = (self.multiprocessors * 16).div_ceil(len).clamp(4, 32);
+        let most = (self.multiprocessors / len).max(32);
+        let each = (self.multiprocessors * 16).div_ceil(len).clamp(4, most);
         let arguments = vec![
             In(Array::Arena, 0),
             In(Array::Terms, 0),
@@ -222,6 +241,7 @@ impl Machine {
             In(Array::States, 0),
             In(Array::Keys, 0),
             In(Array::Sorted, 0),
+            In(Array::Answers, 0),
             In(Array::Hits, 0),
         ];
         let (threads, shared_bytes) =
@@ -240,7 +260,8 @@ impl Machine {
             arguments,
         };
         let scan = documents.div_ceil(256).clamp(1, self.multiprocessors * 8);
-        let mut steps = vec![plain(
+        let mut steps = vec![self.begin(1)];
+        steps.push(plain(
             "ordered_scores",
             2 * windows.len() as u32,
             256,
@@ -256,7 +277,7 @@ impl Machine {
                 Number(documents),
                 In(Array::Scores, 0),
             ],
-        )];
+        ));
         for shift in (0..64).step_by(8).rev() {
             let counted =
                 vec![In(Array::Scores, 0), Number(documents), Number(shift), In(Array::Digits, 0)];
@@ -279,7 +300,8 @@ impl Machine {
     }
 }
 
-/// What is zero before a batch, in bytes from the first: states, bins, bins of samples, work, digits.
+/// What is made zero for a batch, in bytes from the first: states, bins, bins of samples, work, digits. They
+/// fill units of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zeroed {
     records: usize,

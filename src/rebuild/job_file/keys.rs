@@ -137,4 +137,5 @@ pub(super) struct LogKeys {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct StatusKeys {
     pub(super) prometheus: Option<String>,
+    pub(super) html: Option<String>,
 }

@@ -87,6 +87,7 @@ queries = ["docs/*.txt"]
 window = "14d"
 [status]
 prometheus = "millrace.prom"
+html = "millrace.html"
 "#;
     let job = parse(folder.path(), text).unwrap();
     assert_eq!(job.index, Path::new("/elsewhere/idx"));
@@ -103,10 +104,11 @@ prometheus = "millrace.prom"
     let waits: Vec<_> = (1..7).map(|n| job.retry.before(n).map(|wait| wait.as_secs())).collect();
     assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
     assert_eq!(job.notify.on_failure, ["logger", "failed"]);
-    assert_eq!(job.links, Some(LinkKeys::File(folder.path().join("links.tsv"))));
+    assert_eq!(job.links, Some(folder.path().join("links.tsv")));
     assert_eq!(job.pagerank.unwrap().method, PageRankMethod::Differential);
     assert_eq!(job.logs.unwrap().window.as_secs(), 14 * 86_400);
     assert_eq!(job.prometheus, Some(folder.path().join("millrace.prom")));
+    assert_eq!(job.html, Some(folder.path().join("millrace.html")));
 }
 
 /// What is wrong, and at which line and column.
@@ -130,9 +132,14 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[retry]\nwait = \"soon\"\n", "5:8", "is not a span of time"),
         ("[notify]\non_failure = []\n", "5:14", "a list of words"),
         ("[links]\nfrom = \"file\"\nfile = \"nowhere\"\n", "6:8", "there is no file"),
-        ("[links]\nfrom = \"xml\"\n", "5:8", "is not `html` or `file`"),
+        ("[links]\nfrom = \"xml\"\n", "5:8", "is not `file`"),
+        ("[links]\nfrom = \"html\"\n", "5:8", "are not looked for"),
         ("[pagerank]\n", "4:1", "needs [links]"),
-        ("[links]\nfrom = \"html\"\n[pagerank]\ndamping = 1.0\n", "7:11", "below 1"),
+        (
+            "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\ndamping = 1.0\n",
+            "8:11",
+            "below 1",
+        ),
         ("[logs]\nqueries = [\"docs/c.txt\"]\nwindow = \"12h\"\n", "6:10", "whole days"),
         (
             "[[input]]\npaths = [\n  \"docs/*.jsonl\",\n  \"dogs/*.jsonl\"]\n",
