@@ -4,11 +4,11 @@ mod bounds;
 mod btree;
 mod codecs;
 mod cpu_queries;
+mod generate;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
 
-use crate::generate;
 use crate::query::{Ranking, open_queries};
 
 use anyhow::Context;

@@ -25,7 +25,6 @@ mod evaluate;
 mod explain;
 mod export;
 mod follow;
-mod generate;
 mod info;
 mod merge;
 mod progress;
@@ -93,7 +92,7 @@ impl std::error::Error for Usage {}
 
 fn main() -> ExitCode {
     signals::refuse_no_file_size();
-    millrace::dataflow::control::keep_panic_messages();
+    millrace::dataflow::workers::keep_panic_messages();
     let (start, matches) = (Instant::now(), Cli::command().get_matches());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.job {

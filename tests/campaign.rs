@@ -229,7 +229,7 @@ fn of_two_processes() -> Subject {
             args!["build", "-w", "1", "--memory", "64M", "--quiet", "--index", &folder, input]
                 .into();
         let jobs = [0, 1].map(|number| {
-            let job = hosts.job(number, &arguments).env("MILLRACE_RUN_LIMIT", "1");
+            let job = hosts.job_waiting("90", number, &arguments).env("MILLRACE_RUN_LIMIT", "1");
             if number == process { with_fault(job, fault) } else { job }
         });
         Running::start(jobs).end()

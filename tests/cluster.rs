@@ -50,7 +50,7 @@ impl Hosts {
     }
 
     /// The same, for so many seconds.
-    fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
+    pub(crate) fn job_waiting(&self, seconds: &str, process: usize, args: &[OsString]) -> Job {
         let n = self.addresses.len().to_string();
         millrace(args)
             .args(["--wait", seconds, "-n", &n, "-p", &process.to_string(), "--hostfile"])

@@ -262,8 +262,9 @@ fn a_zstd_file_with_a_long_window_is_read_or_refused() {
         assert_eq!(info(&index)["documents"], 2000);
         assert_eq!(info(&index)["skipped"], serde_json::json!({}));
     }
-    let outcome = build("64M").fails(1).says("needs a window of 128 MiB; give --memory ");
-    let least = outcome.stderr.split("--memory ").nth(1).unwrap();
+    let outcome =
+        build("64M").fails(1).says("needs a window of 128 MiB; give the build a memory of ");
+    let least = outcome.stderr.split("a memory of ").nth(1).unwrap();
     build(least.split(' ').next().unwrap()).ok();
     assert_eq!(info(&index)["documents"], 2000);
     let too_large = [&b"\x28\xb5\x2f\xfd\x00\x90"[..], &[0; 100]].concat();

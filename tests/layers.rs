@@ -295,6 +295,72 @@ fn only_dataflow_and_jobs_name_timely() {
     assert_none(&wrong);
 }
 
+/// The files of the folder `src/dataflow` that a file there needs, itself left out; what tests need does
+/// not count, and neither does what stands in a folder of a file.
+fn operators_used(source: &Source, files: &[String]) -> Vec<String> {
+    let tokens = tokens(&source.text);
+    let text = |at: usize| tokens.get(at).map_or("", |token: &Token<'_>| token.text);
+    let own = source.path.rsplit('/').next().unwrap().strip_suffix(".rs").unwrap();
+    let mut used = Vec::new();
+    for at in 0..tokens.len() {
+        // What follows is of a module inside, which holds the tests.
+        if text(at) == "mod" && text(at + 2) == "{" {
+            break;
+        }
+        let after = match (text(at), text(at + 2)) {
+            ("super", _) if text(at + 1) == "::" => at + 2,
+            ("crate", "dataflow") if text(at + 1) == "::" && text(at + 3) == "::" => at + 4,
+            _ => continue,
+        };
+        // A path to one file, or a tree of them.
+        let mut depth = 0;
+        for next in after..tokens.len() {
+            match text(next) {
+                "{" => depth += 1,
+                "}" => depth -= 1,
+                ";" => break,
+                name if depth <= 1
+                    && (text(next - 1) != "::" || next == after)
+                    && name != own
+                    && files.iter().any(|file| file == name) =>
+                {
+                    used.push(name.to_owned());
+                }
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    used.sort();
+    used.dedup();
+    used
+}
+
+/// Files that need each other cannot be understood, or tested, alone.
+#[test]
+fn operators_form_no_knots() {
+    let all = sources(&["src/dataflow"]);
+    let stem =
+        |path: &str| path.strip_prefix("src/dataflow/")?.strip_suffix(".rs").map(String::from);
+    let files: Vec<String> = all.iter().filter_map(|source| stem(&source.path)).collect();
+    let of_file = |source: &Source| {
+        let name = stem(&source.path).filter(|name| !name.contains('/'))?;
+        // The harness of tests is none of the operators.
+        let here = name != "mod" && name != "harness";
+        here.then(|| (name, operators_used(source, &files)))
+    };
+    let mut left: Vec<(String, Vec<String>)> = all.iter().filter_map(of_file).collect();
+    assert!(left.iter().any(|(name, used)| name == "build" && used.len() > 5), "{left:?}");
+    // What needs nothing that is left goes, until nothing does.
+    while let Some(free) = left.iter().position(|(_, used)| used.is_empty()) {
+        let (name, _) = left.swap_remove(free);
+        left.iter_mut().for_each(|(_, used)| used.retain(|other| *other != name));
+    }
+    assert!(left.is_empty(), "files that need each other, and who needs these: {left:?}");
+}
+
 #[test]
 fn only_gpu_names_cudarc() {
     let mut wrong = Vec::new();

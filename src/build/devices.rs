@@ -3,7 +3,7 @@
 use super::error::{BuildError, OptionsError};
 use super::note::{Note, chain};
 use super::options::{BuildOptions, Indexer, Notes};
-use crate::dataflow::build::MakeIndexer;
+use crate::dataflow::build_context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;

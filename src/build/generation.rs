@@ -9,10 +9,10 @@ use super::prepare::Ready;
 use super::progress::Watching;
 use super::report::PhasesReport;
 use super::{Input, memory};
-use crate::dataflow::build::{Build, Done, InputRead, assemble};
-use crate::dataflow::control;
+use crate::dataflow::build::assemble;
+use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
-use crate::dataflow::read::Claims;
+use crate::dataflow::workers;
 use crate::dictionary::names::Duplicates;
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
@@ -22,6 +22,7 @@ use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::rebuild::wanted::Wanted;
+use crate::schedule::claims::Claims;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ pub(super) fn build_generation(
     let watching = Watching::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
-    control::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
+    workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
     let flowed = began.elapsed();
     let manifest = finish(options, &build, number, whole, resident)?;
     manifest.write(&build.directory)?;
@@ -83,6 +84,17 @@ pub(super) fn dataflow_of(
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let own = options.pipeline.make_indexer.take();
+    let wiring = BuildWiring {
+        writing: roles.writing(),
+        make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
+        indexing: options.indexer.indexing(),
+        parse_block: options.pipeline.parse_block,
+        claims: Claims::default(),
+        turns: Arc::new(Turns::new(budget.long_documents(workers))),
+        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
+        lengths: Default::default(),
+        encoded: (0..owners.len()).map(|_| Default::default()).collect(),
+    };
     let build = Arc::new(Build {
         plan,
         analysis: options.analysis.clone(),
@@ -93,21 +105,13 @@ pub(super) fn dataflow_of(
         allow_empty: options.guards.allow_empty,
         allow_cut: options.guards.allow_cut,
         workers,
-        writing: roles.writing(),
-        make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
-        indexing: options.indexer.indexing(),
-        parse_block: options.pipeline.parse_block,
         owners: owners.clone(),
         directory,
         control: options.control.clone(),
-        claims: Claims::default(),
-        turns: Arc::new(Turns::new(budget.long_documents(workers))),
-        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
-        lengths: Default::default(),
-        encoded: (0..owners.len()).map(|_| Default::default()).collect(),
         progress: Default::default(),
         done: Default::default(),
         wanted,
+        wiring,
     });
     Ok((build, placement))
 }

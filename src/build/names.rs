@@ -4,11 +4,11 @@
 
 use super::error::BuildError;
 use super::shard::Order;
-use crate::dataflow::documents::NAMES_SHARE;
 use crate::dataflow::together::Cluster;
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::Documents;
 use crate::index::shards::ShardEntry;
+use crate::input::documents::NAMES_SHARE;
 use std::path::Path;
 
 /// Hashes that are sent at a time.

@@ -2,7 +2,7 @@
 
 use super::error::BuildError;
 use super::options::OnProgress;
-use crate::dataflow::build::Build;
+use crate::dataflow::build_context::Build;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

@@ -10,7 +10,7 @@ use super::devices::Chosen;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
-use crate::dataflow::build::Indexing;
+use crate::dictionary::indexer::Indexing;
 use crate::gpu::cache::ModuleCache;
 use crate::schedule::placement::Rates;
 use serde::{Deserialize, Serialize};

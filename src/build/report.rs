@@ -3,7 +3,7 @@
 use super::generation::Built;
 use super::options::BuildOptions;
 use super::place::Placement;
-use crate::dataflow::build::Build;
+use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
@@ -236,7 +236,7 @@ fn splits(build: &Build) -> Vec<SplitReport> {
 fn indexers(build: &Build) -> Vec<IndexerReport> {
     let done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let row = |owner: u32| {
-        let encoded = &build.encoded[owner as usize];
+        let encoded = &build.wiring.encoded[owner as usize];
         let work = done.indexers.iter().find(|work| work.owner == owner);
         IndexerReport {
             indexer: owner,

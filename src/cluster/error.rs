@@ -79,7 +79,7 @@ pub enum ClusterError {
         found: usize,
     },
     /// Who answers does not know the secret.
-    #[error("{address} does not know the secret of this job: give all processes the same --secret")]
+    #[error("{address} does not know the secret of this job: give all processes the same secret")]
     WrongSecret {
         /// The address that was called.
         address: String,

@@ -118,15 +118,15 @@ impl Hello {
     pub fn agree(&self, other: &Self, address: &str) -> Result<(), ClusterError> {
         let same = "install the same build of millrace everywhere";
         let start = "start all processes of a job alike";
-        let hosts = "give all processes the same host file and the same -n";
-        let secret = "give all processes the same --secret";
+        let hosts = "give all processes the same host file and the same number of processes";
+        let secret = "give all processes the same secret";
         let rows: [(&'static str, String, String, &'static str); 7] = [
             ("protocol", other.protocol.to_string(), self.protocol.to_string(), same),
             ("build", other.build.clone(), self.build.clone(), same),
             ("index format", other.format.to_string(), self.format.to_string(), same),
-            ("--secret", other.secret.to_string(), self.secret.to_string(), secret),
+            ("secret", other.secret.to_string(), self.secret.to_string(), secret),
             ("job", other.job.clone(), self.job.clone(), start),
-            ("-n", other.processes.to_string(), self.processes.to_string(), start),
+            ("number of processes", other.processes.to_string(), self.processes.to_string(), start),
             ("at this address process", other.meant.to_string(), self.process.to_string(), hosts),
         ];
         for (what, theirs, ours, remedy) in rows {
@@ -202,9 +202,9 @@ mod tests {
             ("protocol 9, this process 2", |h| h.protocol = 9),
             ("build c, this process b", |h| h.build = "c".into()),
             ("index format 2", |h| h.format = 2),
-            ("--secret true, this process false", |h| h.secret = true),
+            ("secret true, this process false", |h| h.secret = true),
             ("job query, this process build", |h| h.job = "query".into()),
-            ("-n 2, this process 3", |h| h.processes = 2),
+            ("number of processes 2, this process 3", |h| h.processes = 2),
             ("at this address process 1, this process 0", |h| h.meant = 1),
         ];
         for (says, change) in theirs {

@@ -16,7 +16,8 @@
 //!   changes themselves. One after the other instead of in lock-step would take all of a table.
 //! - Work per activation: a chunk.
 
-use super::control::{self, Control, Guard, JobError};
+use super::control::{Control, Guard, JobError};
+use super::workers;
 use crate::rebuild::changes::{Changes, Pair};
 use crate::rebuild::table::{Table, TableError};
 use differential_dataflow::AsCollection;
@@ -100,7 +101,7 @@ fn in_chunks(
     let cut = Arc::new(Cut::new(old, new, workers, chunk));
     let found = Arc::new(Mutex::new(Changes::default()));
     let (shared, result) = (control.clone(), found.clone());
-    control::run(workers, control, move |worker| {
+    workers::run(workers, control, move |worker| {
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let probe = ProbeHandle::new();
             feed(scope, &cut, &shared, probe.clone())

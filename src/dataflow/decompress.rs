@@ -11,7 +11,7 @@
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`]; this
 //!   worker parses too, and while it does, the others must not run dry.
 
-use super::build::Build;
+use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
 use super::read::{Block, Feed};
@@ -86,7 +86,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                     let first = is_first(&absorbed, block.split);
                     feed.first.set(first);
                     let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
-                    if !unblocked && !build.flow.has_room(first) {
+                    if !unblocked && !build.wiring.flow.has_room(first) {
                         return activator.activate_after(PAUSE);
                     }
                     if !first
@@ -117,18 +117,18 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                             return activator.activate_after(PAUSE);
                         }
                         let stream = stream.as_mut().expect("it wants a window");
-                        build.flow.hold(bytes as usize);
-                        build.flow.absorbed(std::mem::replace(&mut window, bytes as usize));
+                        build.wiring.flow.hold(bytes as usize);
+                        build.wiring.flow.absorbed(std::mem::replace(&mut window, bytes as usize));
                         stream.allow_window(bytes);
                         continue;
                     }
                     let mut busy = false;
                     if let Some(piece) = piece {
                         let parser;
-                        (parser, busy) = build.flow.assign(worker, piece.bytes.len());
+                        (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
                         last = Some(*cap.time());
                         if !std::mem::replace(&mut fed, true) {
-                            build.claims.feeds();
+                            build.wiring.claims.feeds();
                         }
                         output.session(&*cap).give(Local((parser, piece)));
                         let next = guard.work(|| Ok(Position::next_piece(*cap.time())?));
@@ -140,8 +140,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
                         feed.taken();
                         if block.ends_split {
                             stream = None;
-                            build.flow.absorbed(std::mem::take(&mut window));
-                            build.claims.close(std::mem::take(&mut fed));
+                            build.wiring.flow.absorbed(std::mem::take(&mut window));
+                            build.wiring.claims.close(std::mem::take(&mut fed));
                         }
                     }
                     if busy {
@@ -184,7 +184,7 @@ pub(super) struct SplitStream {
 /// A file cannot be inflated in this memory.
 #[derive(Debug, thiserror::Error)]
 enum WindowError {
-    #[error("{path}: inflating this needs a window of {} MiB; give --memory {}M or more", bytes >> 20, least >> 20)]
+    #[error("{path}: inflating this needs a window of {} MiB; give the build a memory of {}M or more", bytes >> 20, least >> 20)]
     Memory { path: String, bytes: u64, least: u64 },
     #[error(
         "{path}: inflating this needs a window of {} MiB, and the largest that is read has {} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most",
@@ -197,10 +197,10 @@ enum WindowError {
 #[derive(Debug, thiserror::Error)]
 enum InputRefused {
     #[error(
-        "{path}: {reason} behind byte {offset} of its content: nothing was published; --allow-cut takes what comes before"
+        "{path}: {reason} behind byte {offset} of its content: nothing was published; allow cut input to take what comes before"
     )]
     Broken { path: String, reason: &'static str, offset: u64, source: DecodeError },
-    #[error("{path}: this input is empty: nothing was published; --allow-empty takes it")]
+    #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
     Empty { path: String },
 }
 

@@ -9,7 +9,7 @@
 //!   owners share.
 //! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes between.
 
-use super::build::{Build, Encoded};
+use super::build_context::{Build, Encoded};
 use super::control::Guard;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
@@ -57,7 +57,8 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                 let (mut more, mut look) = (false, false);
                 open.retain_mut(|(cap, encoding)| {
                     let owner = encoding.encoder.part().owner;
-                    let written = build.encoded[owner].written_chunks.load(Ordering::Acquire);
+                    let written =
+                        build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
                     let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
                     for _ in 0..room.min(AT_ONCE) {
                         let chunk = guard.work(|| encoding.encoder.chunk());
@@ -66,7 +67,7 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                             return chunk.is_some();
                         };
                         let ends_run = chunk.ends_run;
-                        count(&chunk, &build.encoded[owner]);
+                        count(&chunk, &build.wiring.encoded[owner]);
                         sent[owner] += 1;
                         output.session(&*cap).give(Local(chunk));
                         if ends_run {
@@ -102,7 +103,7 @@ impl Encoding {
     fn new(run: ClosedRun, build: &Build, wake: &Wake) -> Self {
         let ClosedRun { part, mut terms, lengths, busy } = run;
         let is_woken = terms.wake_by(wake.clone());
-        let lengths = build.lengths.of_run(part.run, lengths);
+        let lengths = build.wiring.lengths.of_run(part.run, lengths);
         let encoder = PartEncoder::new(part, terms, lengths, build.form);
         Self { encoder, is_woken, busy }
     }

@@ -12,7 +12,7 @@
 //!   pause.
 //! - Work per activation: a step of each lane.
 
-use super::build::Build;
+use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
 use crate::dictionary::closed::{ClosedTerms, Wake};

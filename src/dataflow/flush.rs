@@ -7,7 +7,7 @@
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
 //! - Work per activation: all lists that can be written.
 
-use super::build::{Build, Progress};
+use super::build_context::{Build, Progress};
 use super::control::Guard;
 use super::local::Local;
 use crate::index::run::{EncodedChunk, RunAssembler};
@@ -21,7 +21,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// See the [module](self).
 pub trait Flush<'scope> {
-    /// Writes runs; they are noted in [`Build::done`].
+    /// Writes runs; they are noted in `Build::done`.
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()>;
 }
 
@@ -29,7 +29,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
         let build = build.clone();
         let worker = self.scope().index();
-        let writing = build.writing as u64;
+        let writing = build.wiring.writing as u64;
         let to_writer = Exchange::new(move |_: &Local<EncodedChunk>| writing);
         self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
@@ -48,7 +48,9 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
                 while let Some(mut entry) = runs.first_entry() {
                     let done = guard.work(|| {
                         let written = entry.get_mut().write(|owner| {
-                            build.encoded[owner].written_chunks.fetch_add(1, Ordering::Release);
+                            build.wiring.encoded[owner]
+                                .written_chunks
+                                .fetch_add(1, Ordering::Release);
                         });
                         if !written? {
                             return Ok(false);

@@ -14,7 +14,8 @@
 //! - Memory: the counts of the window, for each day that they are from, and the counts of the window.
 //! - Work per activation: a day.
 
-use super::control::{self, Control, Guard, JobError};
+use super::control::{Control, Guard, JobError};
+use super::workers;
 use differential_dataflow::AsCollection;
 use differential_dataflow::operators::CountTotal;
 use std::collections::BTreeMap;
@@ -62,7 +63,7 @@ pub fn frequencies(
     // Worker 0 takes both.
     let ends = Arc::new(Mutex::new(Some((days, tell))));
     let shared = control.clone();
-    control::run(workers, control, move |worker| {
+    workers::run(workers, control, move |worker| {
         let first = worker.index() == 0;
         let ends = first.then(|| ends.lock().unwrap_or_else(PoisonError::into_inner).take());
         let (days, tell) = ends.flatten().unzip();

@@ -4,7 +4,7 @@
 //! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
 //! group of each piece while it parses a few of the pieces.
 
-use super::build::Build;
+use super::build_context::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
 use super::local::Local;
@@ -62,7 +62,7 @@ impl Lane for PostingsLane {
             }
             let Some(turn) = self.head.next(&arrived)? else { break };
             bytes += turn.group.memory_bytes();
-            self.build.flow.absorbed(turn.group.memory_bytes());
+            self.build.wiring.flow.absorbed(turn.group.memory_bytes());
             self.dictionary.append(&turn.group, turn.first);
         }
         if over && self.head.is_empty() && !self.head.is_busy() {

@@ -1,47 +1,27 @@
 //! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane of
 //! [`feed`](super::feed) for [`TokenIndexer`].
 //!
-//! Consecutive pieces are gathered to a parsed block of [`Build::parse_block`] bytes of text; it goes
+//! Consecutive pieces are gathered to a parsed block of `BuildWiring::parse_block` bytes of text; it goes
 //! to the indexer early when the run or the input ends with it, or when nothing more may be under way:
 //! the index does not depend on where blocks end. No indexer is waited for: a block's capability is
 //! kept until the indexer is done with it.
 //!
 //! Work per step: a block.
 
-use super::build::Build;
+use super::build_context::Build;
 use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
 use super::local::Local;
 use crate::dictionary::closed::Wake;
-use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use crate::dictionary::indexer::{IndexerWork, ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::stream::TokenGroup;
 use crate::order::Position;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Capability;
-
-/// What one indexer has done, once the job has ended.
-#[derive(Clone, Debug, Default)]
-pub struct IndexerWork {
-    /// The indexer.
-    pub owner: u32,
-    /// Blocks that it took.
-    pub blocks: u64,
-    /// Tokens in them.
-    pub tokens: u64,
-    /// Seconds in which it, or its device, had something to do.
-    pub busy: f64,
-    /// Seconds of its worker's time.
-    pub worked: f64,
-    /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for the
-    /// runs that it closed to be encoded.
-    pub waited: f64,
-    /// By split of a block's first piece: bytes of text, and seconds in which it was busy.
-    pub splits: BTreeMap<u32, (u64, f64)>,
-}
 
 /// See the [module](self).
 pub trait IndexTokens<'scope> {
@@ -86,7 +66,7 @@ impl Lane for TokensLane {
 
     fn new(head: Head<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
         let owner = head.owner;
-        let mut indexer = (build.make_indexer)(owner)?;
+        let mut indexer = (build.wiring.make_indexer)(owner)?;
         Ok(Self {
             head,
             is_woken: indexer.wake_by(wake.clone()),
@@ -117,8 +97,8 @@ impl Lane for TokensLane {
         if !self.head.closes() && self.is_free() {
             self.gather(&arrived)?;
             let ends = over && self.head.is_empty();
-            let full =
-                self.text_bytes >= self.build.parse_block || !self.build.flow.has_room(false);
+            let full = self.text_bytes >= self.build.wiring.parse_block
+                || !self.build.wiring.flow.has_room(false);
             if full || ends || self.head.closes() {
                 self.append()?;
                 self.advance()?;
@@ -155,7 +135,7 @@ impl TokensLane {
         self.work.worked += (end - start).as_secs_f64();
         while self.under_way.len() > left {
             let done = self.under_way.pop_front().expect("there is a block");
-            self.build.flow.absorbed(done.bytes);
+            self.build.wiring.flow.absorbed(done.bytes);
             let seconds = (end - self.since).as_secs_f64();
             self.since = end;
             self.work.busy += seconds;
@@ -167,7 +147,7 @@ impl TokensLane {
 
     /// Takes pieces for the block while there are any that all earlier ones precede.
     fn gather(&mut self, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
-        while self.text_bytes < self.build.parse_block {
+        while self.text_bytes < self.build.wiring.parse_block {
             let Some(turn) = self.head.next(&arrived)? else { break };
             let group = turn.group;
             self.text_bytes += group.text_bytes;

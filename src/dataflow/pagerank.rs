@@ -16,8 +16,9 @@
 //!   a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
-use super::control::{self, Control, Guard, JobError};
+use super::control::{Control, Guard, JobError};
 use super::local::Local;
+use super::workers;
 use crate::score::pagerank::{Asked, Graph, Push, Slice, Sums, normalise};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,7 +79,7 @@ pub fn pagerank(
     let found = Arc::new(Mutex::new(Ranks { raw: first.clone(), ..Ranks::default() }));
     let (graph, shared, result) = (graph.clone(), control.clone(), found.clone());
     let first = Arc::new(first);
-    control::run(workers, control, move |worker| {
+    workers::run(workers, control, move |worker| {
         let nodes = graph.slice(worker.index(), worker.peers());
         let ranks = first[nodes.start as usize..nodes.end as usize].to_vec();
         let slice = Slice::new(nodes, ranks);

@@ -10,7 +10,8 @@
 //!   have moved them.
 //! - Memory: the changes of all numbers in all iterations.
 
-use super::control::{self, Control, Guard, JobError};
+use super::control::{Control, Guard, JobError};
+use super::workers;
 use crate::score::pagerank::{Asked, Graph, normalise};
 use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::{AsCollection, VecCollection};
@@ -48,7 +49,7 @@ pub fn pagerank_by_iterate(
     let iterations = (goal.ln() / asked.damping.ln()).ceil().max(1.0) as u32;
     let found = Arc::new(Mutex::new(vec![0isize; n]));
     let (shared, given, result) = (control.clone(), graph.clone(), found.clone());
-    control::run(workers, control, move |worker| {
+    workers::run(workers, control, move |worker| {
         let (graph, found) = (given.clone(), found.clone());
         let guard = Guard::new(&shared, "RankBySurfers", worker.index());
         let nodes = graph.slice(worker.index(), worker.peers());

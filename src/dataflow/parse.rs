@@ -7,10 +7,9 @@
 //!   ([`turns`](crate::input::turns)).
 //! - Work per activation: one piece.
 
-use super::build::{Build, Progress};
+use super::build_context::{Build, Progress};
 use super::control::Guard;
 use super::decompress::Assigned;
-use super::documents::Batch;
 use super::local::Local;
 use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
@@ -18,6 +17,7 @@ use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::input::csv::CsvParser;
 use crate::input::document::{self, Document, Name, Sink, Skip};
+use crate::input::documents::Batch;
 use crate::input::fields::Fields;
 use crate::input::html::HtmlParser;
 use crate::input::jsonl::JsonlParser;
@@ -70,7 +70,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let analysis = build.analysis.clone();
                 let fields = &build.plan.fields;
                 let owners = build.owners.clone();
-                let turns = build.turns.clone();
+                let turns = build.wiring.turns.clone();
                 Parser::<R>::new(analysis, owners, memo_bytes, (build.max_document, fields), turns)
             };
             move |_frontiers| {
@@ -86,7 +86,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
-                build.flow.parsed(worker, bytes, parsed);
+                build.wiring.flow.parsed(worker, bytes, parsed);
                 Progress::add(&build.progress.parsed_bytes, bytes as u64);
                 Progress::add(&build.progress.documents, u64::from(batch.documents()));
                 let mut output = groups_out.activate();

@@ -1,6 +1,8 @@
 //! How are the operators of the query job joined?
 
 #[cfg(test)]
+mod operators;
+#[cfg(test)]
 mod tests;
 
 use super::answer::answer;

@@ -11,17 +11,18 @@
 //! - Memory: `Build::blocks_ahead`, for it waits until the decompressor has taken blocks.
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
-use super::build::{Build, InputRead, Progress};
+use super::build_context::{Build, InputRead, Progress};
 use super::control::{Cause, Guard};
 use crate::input::Compression;
 use crate::input::hash::InputHash;
 use crate::input::splits::{Opened, Split};
 use crate::order::{BLOCK_BYTES, Position};
+use crate::schedule::claims::Claim;
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Read as _};
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
@@ -68,60 +69,6 @@ impl Feed {
 /// How long a worker that found no split to open waits before it looks again.
 const CLAIM_PAUSE: Duration = Duration::from_millis(1);
 
-/// Hands out splits in order.
-#[derive(Default)]
-pub struct Claims(Mutex<ClaimState>);
-
-#[derive(Default)]
-struct ClaimState {
-    next: usize,
-    open: usize,
-    /// Open splits that have fed a parser.
-    feeding: usize,
-}
-
-enum Claim {
-    Split(usize),
-    /// Enough are open; no split before this one will be claimed.
-    Wait(usize),
-    Over,
-}
-
-impl Claims {
-    fn state(&self) -> MutexGuard<'_, ClaimState> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// Claims the next split if parsers are `hungry` or nothing else is open. A few may be on their
-    /// way to the parsers at a time, for files may be small.
-    fn claim(&self, splits: usize, most_open: usize, hungry: bool) -> Claim {
-        let mut state = self.state();
-        let coming = state.open - state.feeding;
-        let wanted = state.open == 0 || hungry && coming < most_open.div_ceil(4);
-        if state.next == splits {
-            Claim::Over
-        } else if !wanted || state.open == most_open {
-            Claim::Wait(state.next)
-        } else {
-            state.open += 1;
-            state.next += 1;
-            Claim::Split(state.next - 1)
-        }
-    }
-
-    /// Tells that a claimed split gives its first piece.
-    pub fn feeds(&self) {
-        self.state().feeding += 1;
-    }
-
-    /// Tells that a claimed split is read and out of its decoder; whether it gave any piece.
-    pub fn close(&self, fed: bool) {
-        let mut state = self.state();
-        state.open -= 1;
-        state.feeding -= usize::from(fed);
-    }
-}
-
 /// The split that a worker reads.
 struct Current {
     split: usize,
@@ -151,7 +98,8 @@ pub fn read<'scope>(
                 let step = guard.work(|| {
                     if current.is_none() {
                         let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
-                        match build.claims.claim(splits, most, build.flow.is_hungry()) {
+                        match build.wiring.claims.claim(splits, most, build.wiring.flow.is_hungry())
+                        {
                             Claim::Over => return Ok(Step::Over),
                             Claim::Wait(next) => {
                                 cap.downgrade(&Position::new(next as u64, 0, 0)?.0);

@@ -8,11 +8,11 @@
 //!
 //! Nothing that is wrong with the input matters here: the job itself will find it.
 
-use super::build::Indexing;
 use super::decompress::SplitStream;
 use super::parse::Parser;
 use super::read::Block;
 use crate::dictionary::group::Group;
+use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;

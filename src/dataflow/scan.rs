@@ -9,15 +9,16 @@
 //! - Memory: a build's for what is under way, and a part of the budget for sorting.
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
-use super::build::Build;
-use super::control::{self, Cause, Guard, JobError};
+use super::build_context::Build;
+use super::control::{Cause, Guard, JobError};
 use super::decompress::Decompress;
-use super::documents::Batch;
 use super::local::Local;
 use super::parse::Parse;
 use super::read::read;
+use super::workers;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::input::documents::Batch;
 use crate::order::PieceCounts;
 use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
 use crate::text::analysis::Analysis;
@@ -53,7 +54,7 @@ pub struct Scanned {
 pub fn scan(build: &Arc<Build>, folder: &Path, memory: u64) -> Result<Scanned, JobError> {
     let done: Arc<Mutex<Option<Scanned>>> = Arc::default();
     let (shared, result, folder) = (build.clone(), done.clone(), folder.to_path_buf());
-    control::run(build.workers, &build.control, move |worker| {
+    workers::run(build.workers, &build.control, move |worker| {
         let scan = (worker.index() == 0).then(|| Scan::new(&folder, memory));
         assemble(worker, &shared, scan, &done);
     })?;
@@ -104,7 +105,7 @@ fn scan_documents<'scope>(
                 && !frontier.less_equal(entry.key())
             {
                 let (_cap, batch) = entry.remove();
-                build.flow.absorbed(batch.bytes());
+                build.wiring.flow.absorbed(batch.bytes());
                 guard
                     .work(|| scan.as_mut().ok_or("documents go to worker 0")?.take(&build, &batch));
             }

@@ -25,9 +25,10 @@ pub use crate::query::top_k::NamedHit;
 use super::batch::Inbox;
 use super::collect::Writer;
 use super::context::{Context, Tally};
-use super::control::{self, Control, JobError, OperatorTime, lock};
+use super::control::{Control, JobError, OperatorTime, lock};
 use super::desk::Desk;
 use super::query::{Wiring, assemble};
+use super::workers;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
@@ -167,7 +168,7 @@ impl QueryService {
     /// When the index is damaged, queries cannot be read or answers not be written, and when the
     /// [`Control`] ends the service.
     pub fn run(self, sink: Sink) -> Result<QueryReport, JobError> {
-        self.run_by(sink, |workers, control, build| control::run(workers, control, build))
+        self.run_by(sink, |workers, control, build| workers::run(workers, control, build))
     }
 
     /// Answers queries together with the services of the other `hosts`, to which `lines` lead, by
@@ -182,7 +183,7 @@ impl QueryService {
     ) -> Result<QueryReport, JobError> {
         let process = self.shard.process;
         self.run_by(sink, |workers, control, build| {
-            control::run_with_others(workers, process, (hosts, lines), control, build)
+            workers::run_with_others(workers, process, (hosts, lines), control, build)
         })
     }
 

@@ -118,7 +118,7 @@ const REFUSAL: Duration = Duration::from_secs(3);
 
 impl Meeting {
     /// Comes together with the other processes. The data lines, if there are any, are for
-    /// [`run_with_others`](super::control::run_with_others).
+    /// [`run_with_others`](super::workers::run_with_others).
     ///
     /// # Errors
     /// `Cluster`, `Start`; `Job` if the job was told to end meanwhile.

@@ -3,6 +3,16 @@
 
 use super::closed::{ClosedError, ClosedTerms, Wake};
 use super::stream::TokenGroup;
+use std::collections::BTreeMap;
+
+/// What indexers get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexing {
+    /// Postings: the counts of each piece.
+    Postings,
+    /// Tokens, one by one, as in the paper `wei11`.
+    Tokens,
+}
 
 /// Consecutive pieces of one run that an indexer takes together, collection by collection over all
 /// of them: each with the docid of its first document, counted from the run's first.
@@ -39,4 +49,24 @@ pub trait TokenIndexer {
     fn wake_by(&mut self, _wake: Wake) -> bool {
         false
     }
+}
+
+/// What one indexer has done, once the job has ended.
+#[derive(Clone, Debug, Default)]
+pub struct IndexerWork {
+    /// The indexer.
+    pub owner: u32,
+    /// Blocks that it took.
+    pub blocks: u64,
+    /// Tokens in them.
+    pub tokens: u64,
+    /// Seconds in which it, or its device, had something to do.
+    pub busy: f64,
+    /// Seconds of its worker's time.
+    pub worked: f64,
+    /// Seconds in which it had nothing to do before its last block, waiting for parsers, and for the
+    /// runs that it closed to be encoded.
+    pub waited: f64,
+    /// By split of a block's first piece: bytes of text, and seconds in which it was busy.
+    pub splits: BTreeMap<u32, (u64, f64)>,
 }

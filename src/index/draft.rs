@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
+mod room;
+#[cfg(test)]
 mod tests;
 
 use crate::dictionary::names::Names;

@@ -259,7 +259,7 @@ impl Buffers {
         match fields.name_rank(key) {
             // A field is one or the other.
             Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => Role::Name(rank),
-            _ if fields.is_text(key) => Role::Text("--text-field"),
+            _ if fields.is_text(key) => Role::Text("text"),
             _ => Role::Other,
         }
     }

@@ -16,6 +16,7 @@ pub mod csv;
 pub mod cutter;
 pub mod decoder;
 pub mod document;
+pub mod documents;
 pub mod fields;
 pub mod folder;
 pub mod gzip;

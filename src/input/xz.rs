@@ -70,7 +70,9 @@ impl Xz {
 fn damaged(error: liblzma::stream::Error) -> DecodeError {
     use liblzma::stream::Error::{Mem, MemLimit};
     let what = match error {
-        MemLimit => "xz data (its dictionary is larger than this job may hold; give more --memory)",
+        MemLimit => {
+            "xz data (its dictionary is larger than this job may hold; give the build more memory)"
+        }
         Mem => "xz data (no memory for its decoder)",
         _ => "xz data",
     };

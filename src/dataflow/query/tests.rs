@@ -29,7 +29,7 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Input;
 use timely::dataflow::operators::generic::operator::Operator;
 
-fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot> {
+pub(super) fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot> {
     let mut documents = collection(seed, documents, 40);
     for document in documents.iter_mut().step_by(2) {
         document.insert(term(7), 1);
@@ -38,7 +38,7 @@ fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot> {
     Snapshot::new(Generation::open(folder, false).unwrap(), Scoring::default()).unwrap()
 }
 
-fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {
+pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {
     Arc::new(Context {
         wanted: Wanted::default(),
         batch: 2,
@@ -106,7 +106,7 @@ impl QueryEngine for Gate {
     }
 }
 
-fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
+pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
     let (place, query) = (number as u32, Ok(Query::new(number.to_string(), text)));
     Local(Numbered { place, number, query, snapshot: snapshot.clone() })
 }

@@ -8,7 +8,7 @@ use crate::index::testing::{Collection, build, collection, write_run};
 use proptest::prelude::*;
 use std::fs;
 
-fn describe(manifest: &Manifest) -> Description {
+pub(super) fn describe(manifest: &Manifest) -> Description {
     let settings = manifest.settings.clone();
     Description { command: "rebuild".into(), workers: 1, settings, ..Description::default() }
 }

@@ -1,0 +1,548 @@
+//! Does each operator of a build pass on what it gets, hold its frontier while something is open, and
+//! end the job when it fails? Each in a small dataflow of its own.
+
+use crate::dataflow::build_context::Build;
+use crate::dataflow::decompress::Decompress;
+use crate::dataflow::documents::write_documents;
+use crate::dataflow::encode::Encode;
+use crate::dataflow::feed::ClosedRun;
+use crate::dataflow::flush::Flush;
+use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+use crate::dataflow::index::Index;
+use crate::dataflow::index_tokens::IndexTokens;
+use crate::dataflow::local::Local;
+use crate::dataflow::parse::Parse;
+use crate::dataflow::read::{Block, Feed, read};
+use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::group::Group;
+use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use crate::dictionary::parsed::Regroup;
+use crate::dictionary::regroup::TokenTally;
+use crate::dictionary::stream::TokenGroup;
+use crate::dictionary::tally::Tally;
+use crate::index::documents::Location;
+use crate::index::run::{EncodedChunk, EncodedList, RunPart};
+use crate::input::documents::Batch;
+use crate::input::piece::{Piece, Skipped};
+use crate::input::splits::Plan;
+use crate::input::{Compression, Format};
+use crate::order::{PieceCounts, Position};
+use crate::text::analysis::Analysis;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use timely::dataflow::ProbeHandle;
+use timely::dataflow::StreamVec;
+use timely::dataflow::operators::Probe;
+use timely::dataflow::operators::vec::Map;
+
+/// A build of nothing.
+fn empty(folder: &Path) -> Build {
+    build(Plan::new(&[], None).unwrap(), folder)
+}
+
+fn at(block: u64, piece: u64) -> u64 {
+    Position::new(0, block, piece).unwrap().0
+}
+
+/// A group of the texts of a piece for the one owner.
+fn group(texts: &[&str]) -> Group {
+    let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
+    let mut tally = Tally::new(Analysis::default(), owners, 1 << 16);
+    texts.iter().for_each(|text| _ = tally.document(text.as_bytes()));
+    tally.finish().pop().unwrap()
+}
+
+#[test]
+fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
+    const BYTES: usize = 700_000;
+    for gone in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let text: Vec<u8> = (0..BYTES).map(|i| b"word \n"[i % 6]).collect();
+        let plan = plan_of(folder.path(), "a.txt", &text);
+        if gone {
+            std::fs::remove_file(folder.path().join("a.txt")).unwrap();
+        }
+        let shared = Arc::new(build(plan, folder.path()));
+        let given = shared.clone();
+        let (found, over) = timely::execute_directly(move |worker| {
+            let found = Rc::new(std::cell::RefCell::new(Vec::new()));
+            let (kept, probe) = (found.clone(), ProbeHandle::new());
+            let feed = worker.dataflow::<u64, _, _>(|scope| {
+                let (blocks, feed) = read(scope, &given);
+                let kept = timely::dataflow::operators::Inspect::inspect_time(
+                    blocks,
+                    move |time, block: &Block| {
+                        let ends = (block.ends_input, block.ends_split);
+                        kept.borrow_mut().push((*time, block.bytes.clone(), ends));
+                    },
+                );
+                kept.probe_with(&probe);
+                feed
+            });
+            for _ in 0..20 {
+                worker.step();
+            }
+            // It reads no further ahead than it may; what is taken makes room.
+            let before = found.borrow().len();
+            assert!(gone || before >= 1 && before == feed.queued.get());
+            if before < 3 && !gone {
+                assert!(probe.less_than(&at(3, 0)), "the next block may come");
+            }
+            for _ in 0..before {
+                feed.taken();
+            }
+            for _ in 0..20 {
+                worker.step();
+            }
+            let over = probe.done();
+            worker.installed_dataflows().into_iter().for_each(|flow| worker.drop_dataflow(flow));
+            (found.take(), over)
+        });
+        assert!(over);
+        if gone {
+            let (operator, why) = failure(&shared.control).unwrap();
+            assert!(operator == "Read" && why.contains("a.txt"), "{operator}: {why}");
+            assert!(found.is_empty());
+            continue;
+        }
+        assert!(!shared.control.stopped());
+        let times: Vec<u64> = found.iter().map(|(time, _, _)| *time).collect();
+        assert_eq!(times, [at(0, 0), at(1, 0), at(2, 0)]);
+        assert!(found.iter().flat_map(|(_, bytes, _)| bytes.iter().copied()).eq(text));
+        let ends: Vec<(bool, bool)> = found.iter().map(|(_, _, ends)| *ends).collect();
+        assert_eq!(ends, [(false, false), (false, false), (true, true)]);
+        assert_eq!(shared.done.lock().unwrap().inputs[0].bytes, BYTES as u64);
+    }
+}
+
+fn block(number: u64, bytes: &[u8], compression: Compression, ends: bool) -> (u64, Block) {
+    let block = Block {
+        split: 0,
+        block: number,
+        input: 0,
+        compression,
+        bytes: bytes.to_vec(),
+        ends_input: ends,
+        ends_split: ends,
+    };
+    (at(number, 0), block)
+}
+
+/// The decompressor behind blocks that were read.
+fn decompress<'scope>(
+    build: &Arc<Build>,
+    blocks: usize,
+    stream: StreamVec<'scope, u64, Block>,
+) -> StreamVec<'scope, u64, crate::dataflow::decompress::Assigned> {
+    // As the reader has done.
+    _ = build.wiring.claims.claim(1, 1, true);
+    let feed = Rc::new(Feed::default());
+    feed.queued.set(blocks);
+    stream.decompress(build, feed, ProbeHandle::new())
+}
+
+#[test]
+fn decompress_cuts_pieces_and_holds_those_that_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "{\"id\": \"1\", \"text\": \"a mill\"}\n";
+    let text = line.repeat(20_000);
+    let plan = plan_of(folder.path(), "a.jsonl", text.as_bytes());
+    let shared = Arc::new(build(plan, folder.path()));
+    let (given, bytes) = (shared.clone(), text.clone().into_bytes());
+    let passed = pass(
+        move || {
+            let (head, tail) = bytes.split_at(250_000);
+            let none = Compression::None;
+            vec![
+                Step { records: vec![block(0, head, none, false)], then: Some(at(1, 0)) },
+                Step { records: vec![block(1, tail, none, true)], then: None },
+            ]
+        },
+        move |stream| decompress(&given, 2, stream),
+        |Local((parser, piece))| (parser, piece.offset, piece.bytes.len()),
+    );
+    assert!(!shared.control.stopped());
+    assert!(passed.records[0].is_empty(), "no piece is whole");
+    assert_eq!(passed.frontier, [Some(at(1, 0)), None]);
+    let pieces = &passed.records[1];
+    assert_eq!(pieces.iter().map(|(time, _)| *time).collect::<Vec<_>>(), [at(1, 0), at(1, 1)]);
+    let mut offset = 0;
+    for (_, (parser, from, bytes)) in pieces {
+        assert_eq!((*parser, *from, bytes % line.len()), (0, offset as u64, 0));
+        offset += bytes;
+    }
+    assert_eq!(offset, text.len());
+}
+
+#[test]
+fn decompress_fails_where_no_window_will_do() {
+    let folder = tempfile::tempdir().unwrap();
+    // A frame that asks for a window of 2 GiB, and an empty last block.
+    let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 0x01, 0x00, 0x00];
+    let shared = Arc::new(build(plan_of(folder.path(), "a.jsonl.zst", &frame), folder.path()));
+    let given = shared.clone();
+    let passed = pass(
+        move || {
+            let records = vec![block(0, &frame, Compression::Zstd, true)];
+            vec![Step { records, then: None }]
+        },
+        move |stream| decompress(&given, 1, stream),
+        |_| (),
+    );
+    let (operator, why) = failure(&shared.control).unwrap();
+    assert!(operator == "Decompress" && why.contains("a window of 2048 MiB"), "{operator}: {why}");
+    assert!(passed.records[0].is_empty());
+}
+
+fn piece(text: &str) -> Piece {
+    Piece {
+        input: 0,
+        format: Format::Jsonl,
+        offset: 0,
+        bytes: text.as_bytes().to_vec(),
+        files: Vec::new(),
+        head: Arc::default(),
+        ends_input: true,
+        skipped: Vec::new(),
+    }
+}
+
+#[test]
+fn parse_gives_groups_and_holds_pieces_that_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    for ended in [false, true] {
+        let plan = plan_of(folder.path(), "a.jsonl", b"");
+        let shared = Arc::new(build(plan, folder.path()));
+        if ended {
+            shared.control.cancel();
+        }
+        let given = shared.clone();
+        let passed = pass(
+            || {
+                let text = "{\"text\": \"mill mill river\"}\nno JSON\n{\"text\": \"a mill\"}\n";
+                let assigned = |block| (at(block, 0), Local((0, piece(text))));
+                vec![Step { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
+            },
+            move |stream| stream.parse::<Tally>(&given).0,
+            |Local(group)| (group.counts.documents, group.counts.postings, group.terms.len()),
+        );
+        if ended {
+            // A job that has ended gets nothing more.
+            assert!(passed.records[0].is_empty());
+            continue;
+        }
+        assert_eq!(passed.records[0], [(at(0, 0), (2, 3, 2)), (at(1, 0), (2, 3, 2))]);
+        assert_eq!(passed.frontier, [Some(at(2, 0))]);
+        assert_eq!(shared.progress.documents.load(Ordering::Relaxed), 4);
+    }
+}
+
+#[test]
+fn index_takes_pieces_in_order_and_closes_the_last_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Arc::new(empty(folder.path()));
+    let given = shared.clone();
+    let passed = pass(
+        || {
+            let local = |texts: &[&str]| Local(group(texts));
+            vec![
+                // The second piece comes first, and an earlier one may come.
+                Step { records: vec![(at(1, 0), local(&["mill"]))], then: Some(at(1, 0)) },
+                Step {
+                    records: vec![(at(1, 1), local(&["river mill", "mill"]))],
+                    then: Some(at(2, 0)),
+                },
+                Step { records: vec![], then: None },
+            ]
+        },
+        move |stream| stream.index(&given).0,
+        |mut run: ClosedRun| {
+            let (mut terms, mut postings) = (Vec::new(), Vec::new());
+            while run.terms.advance(&mut postings).unwrap() == Advance::Term {
+                terms.push((run.terms.term().1.to_vec(), postings.len()));
+            }
+            (run.part, terms)
+        },
+    );
+    assert!(!shared.control.stopped());
+    assert!(passed.records[0].is_empty() && passed.records[1].is_empty(), "the run goes on");
+    // The run will go out at the time of its last piece, of which the operator keeps the capability.
+    assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(1, 1)), None]);
+    let (time, (part, terms)) = &passed.records[2][0];
+    assert_eq!((*time, part.documents, part.run, part.owner), (at(1, 1), 3, 0, 0));
+    assert_eq!(*terms, [(b"l".to_vec(), 3), (b"er".to_vec(), 1)]);
+}
+
+#[test]
+fn index_fails_when_docids_run_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut shared = empty(folder.path());
+    // One run has all of them.
+    shared.budget.run_limit = u64::MAX;
+    let shared = Arc::new(shared);
+    let given = shared.clone();
+    pass(
+        || {
+            let large = |number: u64| {
+                let mut group = group(&["mill"]);
+                group.counts =
+                    Arc::new(PieceCounts { documents: u32::MAX - 1, ..(*group.counts).clone() });
+                (at(number, 0), Local(group))
+            };
+            vec![Step { records: vec![large(0), large(1)], then: None }]
+        },
+        move |stream| stream.index(&given).0,
+        |_| (),
+    );
+    assert_eq!(failure(&shared.control).unwrap().0, "Index");
+}
+
+/// An indexer of tokens that is done with its blocks when it is told, or fails.
+struct Slow {
+    blocks: usize,
+    done: Arc<AtomicUsize>,
+}
+
+/// More blocks than that: it fails.
+const BROKEN: usize = usize::MAX;
+
+impl TokenIndexer for Slow {
+    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
+        self.blocks += 1;
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        match self.done.load(Ordering::Relaxed) {
+            BROKEN => Err("the device has gone".into()),
+            done => Ok(self.blocks - self.blocks.min(done)),
+        }
+    }
+
+    fn most_blocks(&self) -> usize {
+        2
+    }
+
+    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+        Ok(Box::new(Terms(Vec::new(), 0)))
+    }
+}
+
+#[test]
+fn index_tokens_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
+    for broken in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let done = Arc::new(AtomicUsize::new(0));
+        let mut shared = empty(folder.path());
+        let of_indexer = done.clone();
+        shared.wiring.make_indexer =
+            Box::new(move |_| Ok(Box::new(Slow { blocks: 0, done: of_indexer.clone() })));
+        // Every piece is a block.
+        shared.wiring.parse_block = 1;
+        let shared = Arc::new(shared);
+        let given = shared.clone();
+        let passed = pass(
+            move || {
+                let group = || {
+                    let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
+                    let mut tally = TokenTally::new(Analysis::default(), owners, 1 << 16);
+                    tally.document(b"mill");
+                    tally.finish().pop().unwrap()
+                };
+                let tell = Some(if broken { BROKEN } else { 1 });
+                vec![
+                    Step { records: vec![(at(0, 0), (Some(group()), None))], then: Some(at(5, 0)) },
+                    Step { records: vec![(at(5, 0), (None, tell))], then: Some(at(6, 0)) },
+                    Step { records: vec![], then: Some(at(7, 0)) },
+                ]
+            },
+            move |stream| {
+                let done = done.clone();
+                let groups = Map::flat_map(
+                    stream,
+                    move |(group, tell): (Option<TokenGroup>, Option<usize>)| {
+                        if let Some(tell) = tell {
+                            done.store(tell, Ordering::Relaxed);
+                        }
+                        group.map(Local)
+                    },
+                );
+                groups.index_tokens(&given).1
+            },
+            |()| (),
+        );
+        let held = at(0, 0);
+        assert_eq!(passed.frontier[0], Some(held), "the block is not absorbed");
+        if broken {
+            let expected = ("IndexTokens", "the device has gone".to_string());
+            assert_eq!(failure(&shared.control), Some(expected));
+        } else {
+            assert_eq!(passed.frontier[2], Some(at(7, 0)), "it is");
+            assert!(!shared.control.stopped());
+        }
+    }
+}
+
+/// A term that is never there.
+const LATER: &str = "later";
+
+/// Terms of one posting each, of trie collection 0, or errors.
+struct Terms(Vec<Result<&'static str, &'static str>>, usize);
+
+impl ClosedTerms for Terms {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+        let Some(term) = self.0.get(self.1) else { return Ok(Advance::End) };
+        if (*term)? == LATER {
+            return Ok(Advance::Later);
+        }
+        postings.clear();
+        crate::codec::folded::put(0, 1, postings);
+        self.1 += 1;
+        Ok(Advance::Term)
+    }
+
+    fn term(&self) -> (u16, &[u8]) {
+        (0, self.0[self.1 - 1].unwrap().as_bytes())
+    }
+}
+
+/// Encodes a run of one owner with these terms.
+fn encode(
+    shared: &Arc<Build>,
+    terms: &'static [Result<&'static str, &'static str>],
+) -> crate::dataflow::harness::Passed<(bool, Vec<u8>)> {
+    let given = shared.clone();
+    pass(
+        || {
+            let step = |records, then| Step { records, then };
+            vec![step(vec![(at(0, 0), ())], Some(at(4, 0))), step(vec![], None)]
+        },
+        move |stream| {
+            let runs = Map::map(stream, move |()| ClosedRun {
+                part: RunPart { documents: 1, ..RunPart::default() },
+                terms: Box::new(Terms(terms.to_vec(), 0)),
+                lengths: vec![Arc::from([1])],
+                busy: Rc::default(),
+            });
+            runs.encode(&given)
+        },
+        |Local(chunk)| (chunk.ends_run, chunk.suffixes),
+    )
+}
+
+#[test]
+fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = Arc::new(empty(folder.path()));
+    let passed = encode(&shared, &[Ok("a"), Ok("b")]);
+    assert_eq!(passed.records[0], [(at(0, 0), (true, b"ab".to_vec()))]);
+    assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
+    let encoded = &shared.wiring.encoded[0];
+    assert_eq!(encoded.terms.load(Ordering::Relaxed), 2);
+
+    // The run is held while the dictionary has no term yet.
+    let shared = Arc::new(empty(folder.path()));
+    let passed = encode(&shared, &[Ok(LATER)]);
+    assert!(passed.records.iter().all(Vec::is_empty));
+    assert_eq!(passed.frontier, [Some(at(0, 0)); 2]);
+
+    let shared = Arc::new(empty(folder.path()));
+    encode(&shared, &[Ok("a"), Err("the device has gone")]);
+    assert_eq!(failure(&shared.control), Some(("Encode", "the device has gone".to_string())));
+}
+
+/// A chunk with a list of one posting for each of some terms of trie collection 0.
+fn chunk(suffixes: &[u8], ends_run: bool) -> Local<EncodedChunk> {
+    let list = EncodedList { collection: 0, suffix_bytes: 1, ends: true, df: 1, here: 1, bytes: 1 };
+    Local(EncodedChunk {
+        part: RunPart { documents: 1, ..RunPart::default() },
+        lists: vec![list; suffixes.len()],
+        suffixes: suffixes.to_vec(),
+        payload: vec![0; suffixes.len()],
+        ends_run,
+    })
+}
+
+#[test]
+fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder() {
+    for folder_is_there in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        if folder_is_there {
+            std::fs::create_dir(folder.path().join("runs")).unwrap();
+        }
+        let shared = Arc::new(empty(folder.path()));
+        let given = shared.clone();
+        let passed = pass(
+            || {
+                let step = |number, chunk| Step {
+                    records: vec![(at(number, 0), chunk)],
+                    then: Some(at(number + 1, 0)),
+                };
+                vec![step(0, chunk(b"ac", false)), step(1, chunk(b"x", true))]
+            },
+            move |stream| stream.flush(&given),
+            |()| (),
+        );
+        if !folder_is_there {
+            assert_eq!(failure(&shared.control).unwrap().0, "Flush");
+            continue;
+        }
+        assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(2, 0))]);
+        assert!(!shared.control.stopped());
+        let done = shared.done.lock().unwrap();
+        assert_eq!((done.runs[0].0.terms, done.runs[0].0.postings), (3, 3));
+        assert_eq!(shared.wiring.encoded[0].written_chunks.load(Ordering::Relaxed), 2);
+    }
+}
+
+/// The documents of a piece: one with this name.
+fn batch(name: &str, skipped: Vec<Skipped>) -> Local<Batch> {
+    let mut batch = Batch::new(0, skipped);
+    batch.push(name, 1, 2, Location { offset: 0, bytes: 3, input: 0 }, 7);
+    batch.counts = Arc::new(PieceCounts { documents: 1, ..PieceCounts::default() });
+    Local(batch)
+}
+
+#[test]
+fn documents_are_written_in_order_and_strict_builds_fail_where_something_is_skipped() {
+    for strict in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let mut shared = build(plan_of(folder.path(), "a.jsonl", b""), folder.path());
+        shared.strict = strict;
+        let shared = Arc::new(shared);
+        let given = shared.clone();
+        let passed = pass(
+            || {
+                let bad = Skipped {
+                    input: 0,
+                    offset: 5,
+                    line: 2,
+                    reason: "bad JSON",
+                    detail: "no object".into(),
+                };
+                vec![
+                    Step { records: vec![(at(1, 0), batch("b", vec![]))], then: Some(at(1, 0)) },
+                    Step { records: vec![(at(3, 0), batch("c", vec![bad]))], then: Some(at(4, 0)) },
+                    Step { records: vec![], then: None },
+                ]
+            },
+            move |stream| write_documents(stream, &given),
+            |()| (),
+        );
+        assert_eq!(passed.frontier[0], Some(at(1, 0)), "an earlier piece may come");
+        if strict {
+            let (operator, why) = failure(&shared.control).unwrap();
+            assert_eq!(operator, "Documents");
+            assert!(why.ends_with("a.jsonl: byte 5 (line 2): no object"), "{why}");
+            continue;
+        }
+        assert_eq!(passed.frontier[1..], [Some(at(4, 0)), None]);
+        let done = shared.done.lock().unwrap().documents.take().unwrap();
+        assert_eq!((done.documents, done.tokens, done.runs.len()), (2, 4, 1));
+        assert_eq!(done.skipped.get("bad JSON"), Some(&1));
+        assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 0);
+    }
+}

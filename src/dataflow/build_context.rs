@@ -1,0 +1,160 @@
+//! What do all operators of a build know, and what joins them beside their streams? It needs no operator,
+//! and the file that joins them ([`build`](super::build)) is needed by none.
+
+use super::control::{Cause, Control};
+use super::flow::Flow;
+use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
+use crate::dictionary::lengths::RunLengths;
+use crate::dictionary::owners::Owners;
+use crate::index::list::Form;
+use crate::index::run::{CHUNK_BYTES, WrittenRun};
+use crate::input::Compression;
+use crate::input::documents::DocumentsDone;
+use crate::input::splits::Plan;
+use crate::input::turns::Turns;
+use crate::order::BLOCK_BYTES;
+use crate::order::Budget;
+use crate::rebuild::wanted::Wanted;
+use crate::schedule::claims::Claims;
+use crate::text::analysis::Analysis;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Blocks that wait for a decompressor, for each worker that is to be fed.
+const BLOCKS_BY_WORKER: usize = 8;
+
+/// Makes the indexer with a number.
+pub type MakeIndexer = Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
+
+/// What all operators of a build know.
+pub struct Build {
+    /// Inputs and splits.
+    pub(crate) plan: Plan,
+    /// How text becomes terms.
+    pub(crate) analysis: Analysis,
+    /// How lists are coded.
+    pub(crate) form: Form,
+    /// The memory.
+    pub(crate) budget: Budget,
+    /// Documents longer than this are skipped, in bytes.
+    pub(crate) max_document: u64,
+    /// Duplicate names and everything that would be skipped are errors.
+    pub(crate) strict: bool,
+    /// Input without any content is taken, and not an error.
+    pub(crate) allow_empty: bool,
+    /// What stands before the damage or the early end of a compressed stream is taken.
+    pub(crate) allow_cut: bool,
+    /// Worker threads.
+    pub(crate) workers: usize,
+    /// Who owns which trie collection.
+    pub(crate) owners: Arc<Owners>,
+    /// The generation's folder.
+    pub(crate) directory: PathBuf,
+    /// The documents that are indexed; all of them if nothing is said.
+    pub(crate) wanted: Option<Wanted>,
+    /// Whether the job goes on.
+    pub(crate) control: Arc<Control>,
+    /// What joins them beside their streams.
+    pub(crate) wiring: BuildWiring,
+    /// What a progress display shows.
+    pub(crate) progress: Progress,
+    /// What came out.
+    pub(crate) done: Mutex<Done>,
+}
+
+/// What joins the operators of a build beside their streams.
+pub(crate) struct BuildWiring {
+    /// The worker that writes runs (`schedule::roles`).
+    pub(crate) writing: usize,
+    /// Makes an indexer that takes tokens, by its number.
+    pub(crate) make_indexer: MakeIndexer,
+    /// How indexers get what is parsed.
+    pub(crate) indexing: Indexing,
+    /// Bytes of text that an indexer of tokens takes together, if memory allows it.
+    pub(crate) parse_block: u64,
+    /// Which split is next.
+    pub(crate) claims: Claims,
+    /// What is under way.
+    pub(crate) flow: Flow,
+    /// Room for long documents while they are parsed.
+    pub(crate) turns: Arc<Turns>,
+    /// Lengths of the documents of runs that are being encoded.
+    pub(crate) lengths: RunLengths,
+    /// What of each owner is encoded.
+    pub(crate) encoded: Vec<Encoded>,
+}
+
+/// What of one owner is encoded.
+#[derive(Default)]
+pub struct Encoded {
+    /// Chunks that are written.
+    pub written_chunks: AtomicU64,
+    /// Terms of all runs.
+    pub terms: AtomicU64,
+    /// Their postings.
+    pub postings: AtomicU64,
+    /// Bytes of the suffixes of those terms.
+    pub characters: AtomicU64,
+}
+
+/// Counters that grow while the job runs.
+#[derive(Default)]
+pub struct Progress {
+    /// Bytes of the input files that were read.
+    pub read_bytes: AtomicU64,
+    /// Bytes of uncompressed input that were parsed.
+    pub parsed_bytes: AtomicU64,
+    /// Documents that were parsed.
+    pub documents: AtomicU64,
+    /// Runs that are written.
+    pub runs: AtomicU64,
+}
+
+/// What the dataflow leaves behind.
+#[derive(Default)]
+pub struct Done {
+    /// Runs in order.
+    pub runs: Vec<WrittenRun>,
+    /// The documents' table.
+    pub documents: Option<DocumentsDone>,
+    /// The inputs that were read.
+    pub inputs: Vec<InputRead>,
+    /// What the indexers of tokens have done.
+    pub indexers: Vec<IndexerWork>,
+}
+
+/// An input that was read to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct InputRead {
+    /// Its number.
+    pub input: u32,
+    /// Its bytes, as they lie in the file.
+    pub bytes: u64,
+    /// Their hash.
+    pub hash: u64,
+    /// How they are compressed.
+    pub compression: Compression,
+}
+
+impl Progress {
+    pub(super) fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+impl Build {
+    /// Blocks that a reader may read ahead of its decompressor. The `first` split that is not done
+    /// feeds all parsers between two turns of its reader; the readers of the others share as much.
+    pub(super) fn blocks_ahead(&self, first: bool) -> usize {
+        let blocks = self.budget.worker as usize / 48 * self.workers / BLOCK_BYTES;
+        let readers = self.budget.open_files.min(self.plan.splits.len()).max(1);
+        let share = if first { blocks } else { blocks / readers };
+        share.clamp(2, BLOCKS_BY_WORKER * self.workers)
+    }
+
+    /// Encoded chunks of one owner that the writer has not written, at most.
+    pub(super) fn unwritten_chunks(&self) -> u64 {
+        (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
+    }
+}

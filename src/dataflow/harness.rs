@@ -1,0 +1,163 @@
+//! A small dataflow around one operator, for tests: records go in step by step, and what comes out is
+//! kept with its times, and how far the operator lets its frontier go.
+
+use super::build_context::{Build, BuildWiring};
+use super::control::{Control, JobError};
+use super::flow::Flow;
+use crate::dictionary::indexer::Indexing;
+use crate::dictionary::owners::Owners;
+use crate::index::list::Form;
+use crate::input::splits::Plan;
+use crate::order::Budget;
+use crate::text::analysis::Analysis;
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use timely::container::CapacityContainerBuilder;
+use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::operators::generic::operator::Operator;
+use timely::dataflow::operators::vec::Map;
+use timely::dataflow::operators::{Input, Probe};
+use timely::dataflow::{ProbeHandle, StreamVec};
+
+/// Records that go in at once with their times, and the time from which on later ones come; there are
+/// none if no time is given.
+pub(super) struct Step<I> {
+    pub(super) records: Vec<(u64, I)>,
+    pub(super) then: Option<u64>,
+}
+
+/// What an operator has done.
+#[derive(Debug, PartialEq)]
+pub(super) struct Passed<R> {
+    /// What came out after each step, with its times.
+    pub(super) records: Vec<Vec<(u64, R)>>,
+    /// After each step, the least time at which more may come out; none if nothing will.
+    pub(super) frontier: Vec<Option<u64>>,
+}
+
+/// An operator gets so many looks after each step, and sleeps this long between them at most.
+const LOOKS: usize = 12;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Lets records through an operator on one worker; `keep` makes of each that comes out what is kept.
+pub(super) fn pass<I, O, R>(
+    steps: impl FnOnce() -> Vec<Step<I>> + Send + Sync + 'static,
+    operator: impl for<'scope> FnOnce(StreamVec<'scope, u64, I>) -> StreamVec<'scope, u64, O>
+    + Send
+    + Sync
+    + 'static,
+    mut keep: impl FnMut(O) -> R + Send + Sync + 'static,
+) -> Passed<R>
+where
+    I: 'static,
+    O: 'static,
+    R: Send + 'static,
+{
+    timely::execute_directly(move |worker| {
+        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
+        let records = found.clone();
+        let mut input = worker.dataflow::<u64, _, _>(|scope| {
+            // What timely's inputs take may be copied; these are taken once.
+            let (input, stream) = scope.new_input::<Vec<Rc<RefCell<Option<I>>>>>();
+            let out = operator(stream.map(|once| once.take().expect("a record is taken once")));
+            let kept = out.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                Pipeline,
+                "Keep",
+                move |_, _| {
+                    move |input, _| {
+                        input.for_each(|cap, data| {
+                            let time = *cap.time();
+                            let kept = data.drain(..).map(|record| (time, keep(record)));
+                            records.borrow_mut().extend(kept);
+                        });
+                    }
+                },
+            );
+            kept.probe_with(&probe);
+            Some(input)
+        });
+        let mut passed = Passed { records: Vec::new(), frontier: Vec::new() };
+        for Step { records, then } in steps() {
+            let handle = input.as_mut().expect("records come before the end");
+            for (time, record) in records {
+                handle.advance_to(time);
+                handle.send(Rc::new(RefCell::new(Some(record))));
+            }
+            match then {
+                Some(time) => handle.advance_to(time),
+                None => input = None,
+            }
+            for _ in 0..LOOKS {
+                worker.step_or_park(Some(PAUSE));
+            }
+            passed.records.push(found.take());
+            passed.frontier.push(probe.with_frontier(|frontier| frontier.first().copied()));
+        }
+        drop(input);
+        let dataflows = worker.installed_dataflows();
+        dataflows.into_iter().for_each(|dataflow| worker.drop_dataflow(dataflow));
+        passed
+    })
+}
+
+/// What the operators of a build of `plan` into `folder` know, with one worker that owns all.
+pub(super) fn build(plan: Plan, folder: &Path) -> Build {
+    let budget = Budget::new(64 << 20, 1).unwrap();
+    let wiring = BuildWiring {
+        writing: 0,
+        make_indexer: Box::new(|_| Err("no indexer was asked for".into())),
+        indexing: Indexing::Postings,
+        parse_block: 1 << 20,
+        claims: Default::default(),
+        flow: Flow::new(1 << 30, 0..1),
+        turns: Arc::default(),
+        lengths: Default::default(),
+        encoded: vec![Default::default()],
+    };
+    Build {
+        plan,
+        analysis: Analysis::default(),
+        form: Form::default(),
+        budget,
+        max_document: 1 << 20,
+        strict: false,
+        allow_empty: false,
+        allow_cut: false,
+        workers: 1,
+        owners: Arc::new(Owners::in_turn(1)),
+        directory: folder.to_path_buf(),
+        wanted: None,
+        control: Arc::default(),
+        wiring,
+        progress: Default::default(),
+        done: Default::default(),
+    }
+}
+
+/// A plan of one file, which is made, with this content.
+pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> Plan {
+    std::fs::write(folder.join(name), content).unwrap();
+    Plan::new(&[folder.join(name)], None).unwrap()
+}
+
+/// An operator that has failed, and why.
+pub(super) type Failure = (&'static str, String);
+
+/// The operator that has failed, if one has.
+pub(super) fn failure(control: &Control) -> Option<Failure> {
+    match control.take_failure()? {
+        JobError::Operator { operator, source, .. } => {
+            let mut text = source.to_string();
+            let mut next = source.source();
+            while let Some(cause) = next {
+                text = format!("{text}: {cause}");
+                next = cause.source();
+            }
+            Some((operator, text))
+        }
+        error => panic!("{error}"),
+    }
+}

@@ -1,0 +1,201 @@
+//! How do workers run a dataflow until it is complete or the job ends?
+//!
+//! Over several processes timely's threads panic when a connection breaks, and poison the queues of
+//! the workers. Then the process at the other end has gone, of which the watch over the control
+//! lines ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a job that
+//! failed are left where they are, for what they would drop is poisoned; the process ends.
+
+use super::control::{Control, JobError};
+use super::data_line::DataLine;
+use crate::cluster::hosts::Hosts;
+use crate::cluster::line::SealedLine;
+use crate::cluster::links::SILENCE;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Once};
+use std::time::{Duration, Instant};
+use timely::communication::allocator::zero_copy::initialize::initialize_networking_from_sockets;
+use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
+use timely::communication::{Hooks, WorkerGuards};
+use timely::worker::Worker;
+
+thread_local! {
+    /// Message and place of the last panic of this thread.
+    static PANIC: Cell<Option<String>> = const { Cell::new(None) };
+}
+
+/// Keeps message and place of a panic of a worker for the job's error, instead of printing them; other
+/// threads panic as before. It sets the panic hook of the process, so that no job does it by itself: a
+/// program may call it once. Without it the hook that there is prints, and the error has the message
+/// alone.
+pub fn keep_panic_messages() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let worker = std::thread::current().name().is_some_and(|n| n.starts_with("timely"));
+            if worker {
+                let place = info.location().map(|l| format!(" at {l}")).unwrap_or_default();
+                PANIC.set(Some(format!("{}{place}", payload(info.payload()))));
+            } else {
+                before(info);
+            }
+        }));
+    });
+}
+
+fn payload(payload: &dyn Any) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+/// How long a worker without work sleeps before it looks whether the job goes on.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Runs a dataflow on `workers` threads of this process until it is complete or the job ends.
+///
+/// # Errors
+/// The first failure of any worker.
+pub fn run(
+    workers: usize,
+    control: &Arc<Control>,
+    build: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<(), JobError> {
+    let communication = match workers {
+        1 => timely::CommunicationConfig::Thread,
+        n => timely::CommunicationConfig::Process(n),
+    };
+    let (builders, _) = communication.try_build().map_err(JobError::Start)?;
+    let shared = control.clone();
+    let guards = start(builders, move |worker| {
+        if let Err(failure) = step(worker, &shared, &build) {
+            shared.fail(failure);
+        }
+        // timely steps what is left until it is complete, which it will never be: it goes.
+        let dropped = catch(worker.index(), || {
+            for dataflow in worker.installed_dataflows() {
+                worker.drop_dataflow(dataflow);
+            }
+        });
+        if let Err(failure) = dropped {
+            shared.fail(failure);
+        }
+    })?;
+    join(guards, control)
+}
+
+/// Runs a dataflow on `workers` threads of each of several processes. `sockets` lead to the others of
+/// the `hosts`, by their numbers; that of this `process` has none.
+///
+/// # Errors
+/// The first failure of any worker of this process, or why another one made it end.
+pub fn run_with_others(
+    workers: usize,
+    process: usize,
+    (hosts, sockets): (&Hosts, Vec<Option<SealedLine>>),
+    control: &Arc<Control>,
+    build: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<(), JobError> {
+    let hooks = Hooks::default();
+    let line = |(other, line)| Option::map(line, |line| DataLine::new(line, other, hosts, control));
+    let sockets = sockets.into_iter().enumerate().map(line).collect();
+    let inside = ProcessBuilder::new_typed_vector(workers, hooks.refill.clone(), None);
+    let (builders, lines) =
+        initialize_networking_from_sockets(inside, sockets, process, workers, hooks)
+            .map_err(|error| JobError::Start(error.to_string()))?;
+    let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
+    let (shared, (completed, completions)) = (control.clone(), channel());
+    let guards = start(builders, move |worker| {
+        match step(worker, &shared, &build) {
+            Err(JobError::Panic { worker, message }) if message.contains(POISONED) => {
+                let start = Instant::now();
+                while !shared.stopped() && start.elapsed() < SILENCE + PATIENCE {
+                    std::thread::sleep(PATIENCE);
+                }
+                shared.fail(JobError::Panic { worker, message });
+            }
+            Err(failure) => shared.fail(failure),
+            Ok(()) => {}
+        }
+        while shared.stopped() {
+            std::thread::park();
+        }
+        // The job ends without this worker when nobody receives.
+        _ = completed.send(());
+    })?;
+    let mut working = workers;
+    while working > 0 && !control.stopped() {
+        match completions.recv_timeout(PATIENCE) {
+            Ok(()) => working -= 1,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+    }
+    if control.stopped() {
+        std::mem::forget((guards, lines));
+        return control.take_failure().map_or(Ok(()), Err);
+    }
+    // Closing waits for the others, who may go at last; what timely's threads say of it is kept.
+    let closing = std::thread::Builder::new().name("timely:close".into()).spawn({
+        let control = control.clone();
+        move || {
+            let joined = join(guards, &control);
+            drop(lines);
+            joined
+        }
+    });
+    let closing = closing.map_err(|error| JobError::Start(error.to_string()))?;
+    while !closing.is_finished() && !control.stopped() {
+        std::thread::sleep(PATIENCE / 20);
+    }
+    if let Some(failure) = control.take_failure() {
+        return Err(failure);
+    }
+    closing.join().unwrap_or_else(|cause| Err(JobError::Start(payload(&*cause).to_string())))
+}
+
+/// What timely's queues say when the thread at their other end has panicked.
+const POISONED: &str = "MergeQueue poisoned";
+
+fn start(
+    builders: Vec<AllocatorBuilder>,
+    work: impl Fn(&mut Worker) + Send + Sync + 'static,
+) -> Result<WorkerGuards<()>, JobError> {
+    let config = timely::WorkerConfig::default();
+    timely::execute::execute_from(builders, Box::new(()), config, work).map_err(JobError::Start)
+}
+
+/// Builds the dataflow of a worker and steps it until it is complete or the job ends.
+fn step(
+    worker: &mut Worker,
+    control: &Control,
+    build: &impl Fn(&mut Worker),
+) -> Result<(), JobError> {
+    catch(worker.index(), || {
+        build(worker);
+        while !control.stopped() && worker.has_dataflows() {
+            worker.step_or_park(Some(PATIENCE));
+        }
+    })
+}
+
+/// Turns a panic of a worker into an error.
+fn catch(worker: usize, work: impl FnOnce()) -> Result<(), JobError> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
+        let message = PANIC.take().unwrap_or_else(|| payload(&*cause).to_string());
+        JobError::Panic { worker, message }
+    })
+}
+
+fn join(guards: WorkerGuards<()>, control: &Control) -> Result<(), JobError> {
+    for outcome in guards.join() {
+        if let Err(message) = outcome {
+            control.fail(JobError::Start(message));
+        }
+    }
+    control.take_failure().map_or(Ok(()), Err)
+}
