@@ -128,13 +128,20 @@ fn answers(index: &std::path::Path) -> (Pairs<String>, Pairs<u64>) {
     (scores, docids)
 }
 
-/// Seeds of the law; `MILLRACE_CASES` asks for more.
-const SEEDS: u64 = 2;
-
 #[test]
 fn law_scores_are_those_of_an_index_from_scratch() {
-    let asked = std::env::var("MILLRACE_CASES").ok().and_then(|seeds| seeds.parse().ok());
-    for seed in 1..=asked.unwrap_or(SEEDS) {
+    compare(1..=2);
+}
+
+#[test]
+#[ignore = "takes minutes; run by `make campaign`"]
+fn campaign_scores_of_rebuilds() {
+    compare(3..=40);
+}
+
+/// Changes sources at random, rebuilds, and compares with an index of the same documents, for each seed.
+fn compare(seeds: std::ops::RangeInclusive<u64>) {
+    for seed in seeds {
         let more = "[guard]\nmin_documents = 0\nallow_empty = true\n[merge]\nruns = 3\ndeleted = \"40%\"\n";
         let place = Place::new(more);
         let mut random = Random::new(seed);

@@ -4,12 +4,19 @@ use crate::rebuild::Place;
 use crate::util::*;
 use std::time::Duration;
 
-/// Kills; `MILLRACE_KILLS` asks for more.
-const KILLS: usize = 8;
-
 #[test]
 fn a_rebuild_that_is_killed_leaves_a_whole_generation() {
-    let kills = std::env::var("MILLRACE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+    killed(8);
+}
+
+#[test]
+#[ignore = "takes minutes; run by `make campaign`"]
+fn campaign_kills_of_rebuilds() {
+    killed(200);
+}
+
+/// Kills so many rebuilds, each after another time.
+fn killed(kills: usize) {
     let place =
         Place::new("[guard]\nmin_documents = 0\n[keep]\ngenerations = 1\n[merge]\nruns = 2\n");
     place.once();

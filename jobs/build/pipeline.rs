@@ -2,7 +2,7 @@
 
 use crate::args::size;
 use millrace::build::Pipeline;
-use millrace::dataflow::sample::SAMPLE_BYTES;
+use millrace::input::sample::SAMPLE_BYTES;
 use millrace::schedule::placement::Rates;
 
 /// How workers share the steps of the job. The index does not depend on it.

@@ -21,7 +21,7 @@ use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
-use crate::rebuild::wanted::Wanted;
+use crate::input::wanted::Wanted;
 use crate::schedule::claims::Claims;
 use std::path::PathBuf;
 use std::sync::Arc;

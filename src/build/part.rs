@@ -7,7 +7,7 @@ use super::prepare::Ready;
 use crate::dataflow::scan::{Scanned, scan as scan_documents};
 use crate::gpu::discover::Gpus;
 use crate::index::manifest::Manifest;
-use crate::rebuild::wanted::Wanted;
+use crate::input::wanted::Wanted;
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` and indexes nothing; sorting takes `memory` bytes and leaves

@@ -14,11 +14,10 @@
 use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
-use super::read::{Block, Feed};
-use crate::input::Format;
-use crate::input::cutter::Cutter;
-use crate::input::decoder::{DecodeError, Decoder};
+use super::read::ReadAhead;
+use crate::input::decoder::DecodeError;
 use crate::input::piece::Piece;
+use crate::input::split_stream::{FileBlock, SplitStream};
 use crate::input::turns::LONG_BYTES;
 use crate::input::zstd::MOST_WINDOW_LOG;
 use crate::order::{Budget, Position};
@@ -45,16 +44,16 @@ pub trait Decompress<'scope> {
     fn decompress(
         self,
         build: &Arc<Build>,
-        feed: Rc<Feed>,
+        feed: Rc<ReadAhead>,
         absorbed: ProbeHandle<u64>,
     ) -> StreamVec<'scope, u64, Assigned>;
 }
 
-impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
+impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
     fn decompress(
         self,
         build: &Arc<Build>,
-        feed: Rc<Feed>,
+        feed: Rc<ReadAhead>,
         absorbed: ProbeHandle<u64>,
     ) -> StreamVec<'scope, u64, Assigned> {
         let build = build.clone();
@@ -64,7 +63,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, Block> {
             let guard = Guard::new(&build.control, "Decompress", worker);
             let longest_ahead = LONG_BYTES.max(build.budget.under_way() as usize / 4);
             let activator = scope.activator_for(info.address);
-            let mut blocks: VecDeque<(Capability<u64>, Block)> = VecDeque::new();
+            let mut blocks: VecDeque<(Capability<u64>, FileBlock)> = VecDeque::new();
             // Time of the last piece that went out.
             let mut last = None;
             let mut stream: Option<SplitStream> = None;
@@ -162,25 +161,6 @@ fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
     Position::new(split as u64, 0, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
 }
 
-/// The stream of one split.
-pub(super) struct SplitStream {
-    cutter: Cutter,
-    /// See [`Budget::window_log`](crate::order::Budget::window_log).
-    window_log: u32,
-    decoder: Option<Decoder>,
-    /// Bytes of the current block that are decoded.
-    at: usize,
-    input: Option<u32>,
-    /// The rest of the input cannot be decoded: from which byte of its stream on, and why.
-    broken: Option<(u64, DecodeError)>,
-    /// The last of the input is out of the decoder; what remains is to end it.
-    ended: bool,
-    /// The decoder was told that the input is at its end.
-    finished: bool,
-    /// The decoder needs a window that is not allowed yet.
-    wanted: Option<u64>,
-}
-
 /// A file cannot be inflated in this memory.
 #[derive(Debug, thiserror::Error)]
 enum WindowError {
@@ -206,17 +186,17 @@ enum InputRefused {
 
 /// Refuses a stream that breaks off and input without any content, unless they are allowed. A file
 /// that is a document and was found in a folder may be empty.
-fn accept(build: &Build, read: &SplitStream, block: &Block, done: bool) -> Result<(), Cause> {
+fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> Result<(), Cause> {
     let path = || build.plan.path(block.input);
     if !build.allow_cut
-        && let Some((offset, error)) = &read.broken
+        && let Some((reason, offset, error)) = read.broken()
     {
-        let (reason, offset, source) = (reason(error), *offset, error.clone());
+        let source = error.clone();
         return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
     }
     let input = &build.plan.inputs[block.input as usize];
     let may_be_empty = build.allow_empty || input.found && input.format.file_is_document();
-    if done && block.ends_input && !may_be_empty && read.cutter.stream_bytes() == 0 {
+    if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
         return Err(InputRefused::Empty { path: path() }.into());
     }
     Ok(())
@@ -234,100 +214,4 @@ fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
         return Err(WindowError::Memory { path, bytes, least }.into());
     }
     Ok(())
-}
-
-impl SplitStream {
-    pub(super) fn new(format: Format, max_document: u64, window_log: u32) -> Self {
-        Self {
-            cutter: Cutter::new(format, max_document),
-            window_log,
-            decoder: None,
-            at: 0,
-            input: None,
-            broken: None,
-            ended: false,
-            finished: false,
-            wanted: None,
-        }
-    }
-
-    /// Bytes of the piece that grows.
-    fn held_bytes(&self) -> usize {
-        self.cutter.held_bytes()
-    }
-
-    /// The bytes of the window without which the stream does not go on.
-    pub(super) fn wanted_window(&self) -> Option<u64> {
-        self.wanted
-    }
-
-    /// Lets the current input have windows of `bytes`.
-    pub(super) fn allow_window(&mut self, bytes: u64) {
-        self.wanted = None;
-        if let Some(decoder) = &mut self.decoder {
-            decoder.allow_window(bytes);
-        }
-    }
-
-    /// Decodes until a piece is whole or the block is done with; tells which. Neither, if it
-    /// [wants a window](Self::wanted_window).
-    pub(super) fn step(&mut self, block: &Block) -> Result<(Option<Piece>, bool), Cause> {
-        if self.input != Some(block.input) {
-            self.input = Some(block.input);
-            self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
-            self.broken = None;
-            self.finished = false;
-            self.cutter.begin(block.input);
-        }
-        if let Some(piece) = self.cutter.grown(0) {
-            return Ok((Some(piece), false));
-        }
-        let decoder = self.decoder.as_mut().expect("a decoder was made for the input");
-        while !self.ended && self.broken.is_none() {
-            let buffer = self.cutter.buffer();
-            let before = buffer.len();
-            let result = decoder.decode(&block.bytes[self.at..], buffer);
-            let (grown, full) = (buffer.len() - before, buffer.len() == buffer.capacity());
-            match result {
-                Ok(taken) => self.at += taken,
-                Err(DecodeError::Window { bytes }) => {
-                    self.wanted = Some(bytes);
-                    return Ok((None, false));
-                }
-                Err(error) => {
-                    self.cutter.skip_rest(reason(&error), error.to_string());
-                    let at = self.cutter.stream_bytes() + grown as u64;
-                    self.broken = Some((at, error));
-                }
-            }
-            if let Some(piece) = self.cutter.grown(grown) {
-                return Ok((Some(piece), false));
-            }
-            self.ended = self.at == block.bytes.len() && !full;
-        }
-        if block.ends_input {
-            if !self.finished
-                && self.broken.is_none()
-                && let Err(error) = decoder.finish()
-            {
-                self.cutter.skip_rest(reason(&error), error.to_string());
-                self.broken = Some((self.cutter.stream_bytes(), error));
-            }
-            self.finished = true;
-            if let Some(piece) = self.cutter.end_input() {
-                return Ok((Some(piece), false));
-            }
-        }
-        self.at = 0;
-        self.ended = false;
-        Ok((if block.ends_split { self.cutter.end_split() } else { None }, true))
-    }
-}
-
-fn reason(error: &DecodeError) -> &'static str {
-    match error {
-        DecodeError::CutShort => "compressed stream cut short",
-        DecodeError::Garbage => "bytes behind the last gzip member",
-        _ => "damaged compressed stream",
-    }
 }

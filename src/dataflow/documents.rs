@@ -10,7 +10,7 @@
 use super::build_context::Build;
 use super::control::Guard;
 use super::local::Local;
-use crate::input::documents::{Batch, DocumentsTable, NAMES_SHARE};
+use crate::input::documents::{DocumentsTable, NAMES_SHARE, PieceDocuments};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
@@ -20,19 +20,19 @@ use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 
 /// Makes the writing operator.
 pub fn write_documents<'scope>(
-    batches: StreamVec<'scope, u64, Local<Batch>>,
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
     let build = build.clone();
     let scope = batches.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new("Documents".to_owned(), scope);
-    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<Batch>| 0));
+    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
     let (output, written) = builder.new_output::<Vec<()>>();
     drop(output);
     builder.build(move |_| {
         let guard = Guard::new(&build.control, "Documents", worker);
-        let mut waiting: BTreeMap<u64, (Capability<u64>, Batch)> = BTreeMap::new();
+        let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
         // Worker 0 writes, the others have nothing to do.
         let mut table = (worker == 0).then(|| {
             let (directory, budget) = (&build.directory, &build.budget);

@@ -36,7 +36,6 @@ pub mod pagerank_iterate;
 pub mod parse;
 mod query;
 pub mod read;
-pub mod sample;
 pub mod scan;
 pub mod service;
 mod tell;

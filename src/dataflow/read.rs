@@ -13,8 +13,8 @@
 
 use super::build_context::{Build, InputRead, Progress};
 use super::control::{Cause, Guard};
-use crate::input::Compression;
 use crate::input::hash::InputHash;
+use crate::input::split_stream::FileBlock;
 use crate::input::splits::{Opened, Split};
 use crate::order::{BLOCK_BYTES, Position};
 use crate::schedule::claims::Claim;
@@ -28,27 +28,9 @@ use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
 use timely::scheduling::Activator;
 
-/// Some bytes of an input file.
-pub struct Block {
-    /// Number of the split.
-    pub split: usize,
-    /// Number of the block in its split.
-    pub block: u64,
-    /// Number of the input.
-    pub input: u32,
-    /// The input's compression, known from its first bytes.
-    pub compression: Compression,
-    /// As in the file.
-    pub bytes: Vec<u8>,
-    /// The input ends with this block.
-    pub ends_input: bool,
-    /// The split ends with this block.
-    pub ends_split: bool,
-}
-
 /// How the decompressor of the same worker tells the reader to go on.
 #[derive(Default)]
-pub struct Feed {
+pub struct ReadAhead {
     /// Blocks that were read and not yet taken.
     pub queued: Cell<usize>,
     /// The split is the first that is not done.
@@ -56,7 +38,7 @@ pub struct Feed {
     reader: RefCell<Option<Activator>>,
 }
 
-impl Feed {
+impl ReadAhead {
     /// Tells that a block was taken.
     pub fn taken(&self) {
         self.queued.set(self.queued.get() - 1);
@@ -83,8 +65,8 @@ struct Current {
 pub fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
-) -> (StreamVec<'scope, u64, Block>, Rc<Feed>) {
-    let feed = Rc::new(Feed::default());
+) -> (StreamVec<'scope, u64, FileBlock>, Rc<ReadAhead>) {
+    let feed = Rc::new(ReadAhead::default());
     let (build, shared) = (build.clone(), feed.clone());
     let stream = source(scope, "Read", move |capability, info| {
         let guard = Guard::new(&build.control, "Read", scope.index());
@@ -136,7 +118,7 @@ pub fn read<'scope>(
 }
 
 enum Step {
-    Block(Block),
+    Block(FileBlock),
     /// Too many splits are open, or a pipe has no more bytes yet.
     Wait,
     Over,
@@ -144,7 +126,7 @@ enum Step {
 
 impl Current {
     /// Reads on; `None` while the rest of the block is not there, which only pipes do.
-    fn next_block(&mut self, build: &Build) -> Result<Option<Block>, Cause> {
+    fn next_block(&mut self, build: &Build) -> Result<Option<FileBlock>, Cause> {
         let (input, file, hash) = match &mut self.file {
             Some(file) => file,
             none => {
@@ -180,6 +162,6 @@ impl Current {
         self.block += 1;
         let ends_split = ends_input && self.inputs.is_empty();
         let split = self.split;
-        Ok(Some(Block { split, block, input, compression, bytes, ends_input, ends_split }))
+        Ok(Some(FileBlock { split, block, input, compression, bytes, ends_input, ends_split }))
     }
 }

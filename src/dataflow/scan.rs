@@ -18,7 +18,7 @@ use super::read::read;
 use super::workers;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::input::documents::Batch;
+use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
 use crate::text::analysis::Analysis;
@@ -79,7 +79,7 @@ fn assemble(
 
 /// Makes the operator that takes all documents in order.
 fn scan_documents<'scope>(
-    batches: StreamVec<'scope, u64, Local<Batch>>,
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
     scan: Option<Result<Scan, Cause>>,
     done: &Arc<Mutex<Option<Scanned>>>,
@@ -87,12 +87,12 @@ fn scan_documents<'scope>(
     let (build, done, scope) = (build.clone(), done.clone(), batches.scope());
     let worker = scope.index();
     let mut builder = OperatorBuilder::new("Scan".to_owned(), scope);
-    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<Batch>| 0));
+    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
     let (output, scanned) = builder.new_output::<Vec<()>>();
     drop(output);
     builder.build(move |_| {
         let guard = Guard::new(&build.control, "Scan", worker);
-        let mut waiting: BTreeMap<u64, (Capability<u64>, Batch)> = BTreeMap::new();
+        let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
         let mut scan = scan.and_then(|scan| guard.work(|| scan));
         move |frontiers| {
             input.for_each(|cap, data| {
@@ -159,7 +159,7 @@ impl Scan {
         })
     }
 
-    fn take(&mut self, build: &Build, batch: &Batch) -> Result<(), Cause> {
+    fn take(&mut self, build: &Build, batch: &PieceDocuments) -> Result<(), Cause> {
         if batch.input != self.input {
             (self.input, self.lines) = (batch.input, 0);
         }

@@ -18,7 +18,7 @@ use std::thread::{Builder, JoinHandle};
 type Cause = Box<dyn Error + Send + Sync>;
 
 /// The documents of one piece.
-pub struct Batch {
+pub struct PieceDocuments {
     /// Number of the input of the piece, or of the last document while the batch grows.
     pub input: u32,
     /// What was passed over.
@@ -31,7 +31,7 @@ pub struct Batch {
     documents: Vec<Row>,
 }
 
-/// A document of a [`Batch`].
+/// A document of a [`PieceDocuments`].
 struct Row {
     /// Where its name ends; an empty name is made from input and line.
     name_end: usize,
@@ -41,7 +41,7 @@ struct Row {
     content: u64,
 }
 
-impl Batch {
+impl PieceDocuments {
     /// Makes a batch without documents.
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
         let (lines, counts, names, documents) = Default::default();
@@ -159,7 +159,12 @@ impl DocumentsTable {
     ///
     /// # Errors
     /// When the files cannot be written, there are more documents than docids, or of a strict build.
-    pub fn write(&mut self, plan: &Plan, strict: bool, batch: &Batch) -> Result<(), Cause> {
+    pub fn write(
+        &mut self,
+        plan: &Plan,
+        strict: bool,
+        batch: &PieceDocuments,
+    ) -> Result<(), Cause> {
         if batch.input != self.input {
             (self.input, self.lines) = (batch.input, 0);
         }

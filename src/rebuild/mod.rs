@@ -12,4 +12,3 @@ pub mod schedule;
 pub mod status;
 pub mod table;
 pub mod values;
-pub mod wanted;

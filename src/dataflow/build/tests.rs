@@ -12,7 +12,7 @@ use crate::dataflow::index::Index;
 use crate::dataflow::index_tokens::IndexTokens;
 use crate::dataflow::local::Local;
 use crate::dataflow::parse::Parse;
-use crate::dataflow::read::{Block, Feed, read};
+use crate::dataflow::read::{ReadAhead, read};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
@@ -22,8 +22,9 @@ use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::run::{EncodedChunk, EncodedList, RunPart};
-use crate::input::documents::Batch;
+use crate::input::documents::PieceDocuments;
 use crate::input::piece::{Piece, Skipped};
+use crate::input::split_stream::FileBlock;
 use crate::input::splits::Plan;
 use crate::input::{Compression, Format};
 use crate::order::{PieceCounts, Position};
@@ -73,7 +74,7 @@ fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
                 let (blocks, feed) = read(scope, &given);
                 let kept = timely::dataflow::operators::Inspect::inspect_time(
                     blocks,
-                    move |time, block: &Block| {
+                    move |time, block: &FileBlock| {
                         let ends = (block.ends_input, block.ends_split);
                         kept.borrow_mut().push((*time, block.bytes.clone(), ends));
                     },
@@ -117,8 +118,8 @@ fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
     }
 }
 
-fn block(number: u64, bytes: &[u8], compression: Compression, ends: bool) -> (u64, Block) {
-    let block = Block {
+fn block(number: u64, bytes: &[u8], compression: Compression, ends: bool) -> (u64, FileBlock) {
+    let block = FileBlock {
         split: 0,
         block: number,
         input: 0,
@@ -134,11 +135,11 @@ fn block(number: u64, bytes: &[u8], compression: Compression, ends: bool) -> (u6
 fn decompress<'scope>(
     build: &Arc<Build>,
     blocks: usize,
-    stream: StreamVec<'scope, u64, Block>,
+    stream: StreamVec<'scope, u64, FileBlock>,
 ) -> StreamVec<'scope, u64, crate::dataflow::decompress::Assigned> {
     // As the reader has done.
     _ = build.wiring.claims.claim(1, 1, true);
-    let feed = Rc::new(Feed::default());
+    let feed = Rc::new(ReadAhead::default());
     feed.queued.set(blocks);
     stream.decompress(build, feed, ProbeHandle::new())
 }
@@ -498,8 +499,8 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
 }
 
 /// The documents of a piece: one with this name.
-fn batch(name: &str, skipped: Vec<Skipped>) -> Local<Batch> {
-    let mut batch = Batch::new(0, skipped);
+fn batch(name: &str, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
+    let mut batch = PieceDocuments::new(0, skipped);
     batch.push(name, 1, 2, Location { offset: 0, bytes: 3, input: 0 }, 7);
     batch.counts = Arc::new(PieceCounts { documents: 1, ..PieceCounts::default() });
     Local(batch)

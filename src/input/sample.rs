@@ -8,9 +8,10 @@
 //!
 //! Nothing that is wrong with the input matters here: the job itself will find it.
 
-use super::decompress::SplitStream;
-use super::parse::Parser;
-use super::read::Block;
+use super::Compression;
+use super::parser::PieceParser;
+use super::split_stream::{FileBlock, SplitStream};
+use super::splits::Plan;
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
@@ -18,8 +19,6 @@ use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::stream::{TokenGroup, Tokens};
 use crate::dictionary::tally::Tally;
-use crate::input::Compression;
-use crate::input::splits::Plan;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
@@ -107,7 +106,7 @@ fn take<R: Regroup>(
     let start = Instant::now();
     let places = places(plan, per_gigabyte);
     let owners = Arc::new(Owners::in_turn(1));
-    let mut parser = Parser::<R>::new(
+    let mut parser = PieceParser::<R>::new(
         analysis.clone(),
         owners,
         MEMO_BYTES,
@@ -139,7 +138,7 @@ fn take<R: Regroup>(
 }
 
 /// Reads a place as a block that ends its split; `None` if that is not possible.
-fn read(plan: &Plan, place: Place) -> Option<Block> {
+fn read(plan: &Plan, place: Place) -> Option<FileBlock> {
     let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
     let mut head = read(0, 4)?;
     let compression = Compression::by_content(&head);
@@ -150,7 +149,7 @@ fn read(plan: &Plan, place: Place) -> Option<Block> {
             head
         }
     };
-    Some(Block {
+    Some(FileBlock {
         split: 0,
         block: 0,
         input: place.input,

@@ -1,0 +1,181 @@
+//! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts, in any
+//! format.
+
+use super::csv::CsvParser;
+use super::document::{self, Document, Name, Sink, Skip};
+use super::documents::PieceDocuments;
+use super::fields::Fields;
+use super::html::HtmlParser;
+use super::jsonl::JsonlParser;
+use super::mediawiki::MediawikiParser;
+use super::piece::{Piece, Skipped};
+use super::plaintext::PlaintextParser;
+use super::splits::Plan;
+use super::trec::TrecParser;
+use super::tsv::TsvParser;
+use super::turns::{Turn, Turns};
+use super::wanted::Wanted;
+use super::warc::WarcParser;
+use super::{Format, json_values, plain};
+use crate::dictionary::hash::hash;
+use crate::dictionary::owners::Owners;
+use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::index::documents::Location;
+use crate::text::analysis::Analysis;
+use std::sync::Arc;
+
+/// What one worker needs to parse pieces of any format.
+pub struct PieceParser<R> {
+    max_document: u64,
+    regroup: R,
+    /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
+    turn: Turn,
+    jsonl: JsonlParser,
+    tsv: TsvParser,
+    html: HtmlParser,
+    warc: WarcParser,
+    trec: TrecParser,
+    csv: CsvParser,
+    plaintext: PlaintextParser,
+    mediawiki: MediawikiParser,
+}
+
+impl<R: Regroup> PieceParser<R> {
+    /// Makes a parser; a document of more than so many bytes is passed over, and long pieces take their
+    /// turn.
+    pub fn new(
+        analysis: Analysis,
+        owners: Arc<Owners>,
+        memo_bytes: usize,
+        (max_document, fields): (u64, &Fields),
+        turns: Arc<Turns>,
+    ) -> Self {
+        Self {
+            max_document,
+            turn: Turn::new(turns.clone()),
+            regroup: R::new(analysis, owners, memo_bytes),
+            jsonl: JsonlParser::with_fields(fields.clone()),
+            tsv: TsvParser::new(),
+            html: HtmlParser::new(),
+            warc: WarcParser::taking_turns(max_document, Turn::new(turns)),
+            trec: TrecParser::new(),
+            csv: CsvParser::new(fields.clone()),
+            plaintext: PlaintextParser::new(),
+            mediawiki: MediawikiParser::new(),
+        }
+    }
+
+    /// Indexes the documents of a piece that are `wanted`, or all.
+    pub fn parse(
+        &mut self,
+        plan: &Plan,
+        wanted: Option<&Wanted>,
+        mut piece: Piece,
+    ) -> (Vec<R::Group>, PieceDocuments) {
+        // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
+        if piece.format != Format::Warc {
+            self.turn.take(piece.bytes.len());
+        }
+        let mut batch = PieceDocuments::new(piece.input, piece.skipped);
+        let mut sink = PieceSink {
+            regroup: &mut self.regroup,
+            batch: &mut batch,
+            offset: piece.offset,
+            max_document: self.max_document,
+            wanted,
+        };
+        if piece.format == Format::Json {
+            json_values::to_lines(&mut piece.bytes);
+        }
+        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+        let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
+        match piece.format {
+            Format::Jsonl | Format::Json => {
+                self.jsonl.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            Format::Tsv => {
+                self.tsv.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            Format::Plaintext => {
+                self.plaintext.parse(records, &mut sink);
+                batch.lines = lines();
+            }
+            Format::Csv => batch.lines = self.csv.parse(&piece.head, records, &mut sink),
+            Format::Mediawiki => batch.lines = self.mediawiki.parse(records, &mut sink),
+            // Records take the place of lines.
+            Format::Warc => batch.lines = self.warc.parse(records, piece.ends_input, &mut sink),
+            Format::Trec => self.trec.parse(records, &mut sink),
+            Format::Text | Format::Html => {
+                sink.offset = 0;
+                let mut start = 0;
+                for &(input, end) in &piece.files {
+                    sink.batch.input = input;
+                    let name = &plan.inputs[input as usize].name;
+                    let file = &piece.bytes[start..end];
+                    match piece.format {
+                        Format::Html => self.html.parse(name, file, &mut sink),
+                        _ => plain::parse(name, file, &mut sink),
+                    }
+                    start = end;
+                }
+            }
+        }
+        let groups = self.regroup.finish();
+        self.turn.give_back();
+        self.warc.give_back();
+        batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
+        (groups, batch)
+    }
+}
+
+/// Hands documents on to be regrouped and notes them for the documents' table.
+struct PieceSink<'a, R> {
+    regroup: &'a mut R,
+    batch: &'a mut PieceDocuments,
+    offset: u64,
+    max_document: u64,
+    /// The documents that are indexed; all of them if nothing is said.
+    wanted: Option<&'a Wanted>,
+}
+
+impl<R: Regroup> Sink for PieceSink<'_, R> {
+    #[inline]
+    fn document(&mut self, document: Document<'_>) {
+        if document.bytes as u64 > self.max_document {
+            self.batch.skipped.push(Skipped {
+                line: document.line,
+                ..Skipped::too_long(
+                    self.batch.input,
+                    self.offset + document.offset as u64,
+                    document.bytes as u64,
+                    self.max_document,
+                )
+            });
+            return;
+        }
+        let offset = self.offset + document.offset as u64;
+        if self.wanted.is_some_and(|wanted| !wanted.contains(self.batch.input, offset)) {
+            return;
+        }
+        let length = self.regroup.document(document.text);
+        let content = hash(document.text);
+        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
+        let name = match document.name {
+            Name::Given(name) => name,
+            Name::Missing => "",
+        };
+        self.batch.push(name, document.line, length, location, content);
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
+        self.batch.skipped.push(Skipped {
+            input: self.batch.input,
+            offset: self.offset + offset as u64,
+            line,
+            reason: reason.reason(),
+            detail: reason.to_string(),
+        });
+    }
+}
