@@ -9,6 +9,7 @@ use millrace::build::memory::give_back_large_buffers;
 use millrace::build::{
     BuildError, BuildOptions, BuildReport, Guards, Indexer, Limit, OptionsError,
 };
+use millrace::dataflow::decompress::InputRefused;
 use millrace::dataflow::together::TogetherError;
 use millrace::gpu::discover::Gpus;
 use millrace::index::error::IndexError;
@@ -216,7 +217,14 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Rates { .. } => anyhow::Error::from(error)
             .context("`millrace bench pipeline --only rates` measures them"),
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
-        BuildError::Job(error) => error.into(),
+        BuildError::Job(error) => {
+            let error = anyhow::Error::from(error);
+            match error.chain().find_map(|cause| cause.downcast_ref::<InputRefused>()) {
+                Some(InputRefused::Broken { .. }) => error.context("give --allow-cut"),
+                Some(_) => error.context("give --allow-empty"),
+                None => error,
+            }
+        }
         BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {
             for message in first_skipped {
                 say!("millrace: {message}");

@@ -181,7 +181,7 @@ fn queries_that_come_slowly_are_answered_at_once() {
 fn an_index_without_documents() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
-    build(&index, args![scratch.write("c.jsonl", "")]);
+    build(&index, args!["--allow-empty", scratch.write("c.jsonl", "")]);
     let queries = scratch.write("queries", "mill\nrace\n");
     for model in MODELS {
         assert_eq!(answers(&index, &queries, &[model, &["-w", "4"]].concat()), "");

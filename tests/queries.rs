@@ -293,7 +293,7 @@ fn queries_that_are_not_text() {
 fn an_empty_index_has_no_hits() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
-    build(&index, args![scratch.write("c.jsonl", "")]);
+    build(&index, args!["--allow-empty", scratch.write("c.jsonl", "")]);
     for mode in ["or", "and", "and-or"] {
         let job = millrace(args!["query", "--index", index, "--mode", mode, "--format", "jsonl"]);
         let answers = job.stdin("mill\nthe\n").ok().json_lines();

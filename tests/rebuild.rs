@@ -309,6 +309,6 @@ fn a_job_on_a_schedule_waits_and_ends_with_a_signal() {
     );
     let id = child.id().to_string();
     assert!(std::process::Command::new("kill").arg(id).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(wait(&mut child, "rebuild on a schedule"), Some(143));
     assert!(!place.index().exists());
 }

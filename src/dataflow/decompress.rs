@@ -175,13 +175,28 @@ enum WindowError {
 
 /// Input that would put less in the place of more.
 #[derive(Debug, thiserror::Error)]
-enum InputRefused {
+#[non_exhaustive]
+pub enum InputRefused {
+    /// A compressed file is cut short or damaged.
     #[error(
         "{path}: {reason} behind byte {offset} of its content: nothing was published; allow cut input to take what comes before"
     )]
-    Broken { path: String, reason: &'static str, offset: u64, source: DecodeError },
+    Broken {
+        /// The input.
+        path: String,
+        /// What is wrong.
+        reason: &'static str,
+        /// Bytes of its content before that.
+        offset: u64,
+        /// What the decoder says.
+        source: DecodeError,
+    },
+    /// An input has no content.
     #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
-    Empty { path: String },
+    Empty {
+        /// The input.
+        path: String,
+    },
 }
 
 /// Refuses a stream that breaks off and input without any content, unless they are allowed. A file
