@@ -9,10 +9,11 @@ mod gpu_queries;
 mod parallelism;
 mod pipeline;
 
-use crate::query::{Ranking, open_queries};
+use crate::query::Ranking;
+use crate::query_input::open_queries;
 
 use anyhow::Context;
-use millrace::query::lines::{Lines, Query};
+use millrace::query::lines::Query;
 use millrace::query::searcher::Searcher;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -113,7 +114,7 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
 
 /// The queries of a file or of standard input; there is at least one.
 fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
-    let queries: Vec<Query> = Lines::new(open_queries(path)?)
+    let queries: Vec<Query> = open_queries(path, true)?
         .map(|query| Ok(query.context("reading the queries")??))
         .collect::<anyhow::Result<_>>()?;
     anyhow::ensure!(!queries.is_empty(), "there are no queries");

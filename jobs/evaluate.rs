@@ -148,7 +148,7 @@ fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// A row for each measure, a column for each run.
-fn means(all: &[Evaluation]) -> String {
+pub(crate) fn means(all: &[Evaluation]) -> String {
     let mut rows = vec![vec!["measure".to_string()]];
     rows[0].extend(all.iter().map(|run| run.run.clone()));
     for (at, measure) in all[0].measures.iter().enumerate() {

@@ -30,6 +30,8 @@ mod merge;
 mod progress;
 mod query;
 mod query_gpus;
+mod query_input;
+mod query_measured;
 mod rebuild;
 mod report;
 mod rollback;

@@ -3,27 +3,27 @@
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::query_gpus::{Devices, Where, Work};
+use crate::query_input::{Input, Queries, Refusals, remark};
+use crate::query_measured::Measured;
 use crate::{Usage, follow, query_gpus, report, signals};
-use anyhow::Context;
+use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::gpu::query::service::Counts;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::engine::{Engines, Model, Wakers};
-use millrace::query::lines::Lines;
-use millrace::query::output::Form;
+use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
 use millrace::query::snapshot::{ALL, Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use serde_json::json;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How queries are answered: options that several jobs have.
@@ -87,10 +87,11 @@ pub(crate) struct Args {
     spreading: Spreading,
     #[command(flatten)]
     place: Where,
-    /// trec: qid Q0 name rank score millrace; jsonl: an object a query; tsv: qid, rank, name, docid, score;
+    /// trec: qid Q0 name rank score tag; jsonl: an object a query; tsv: qid, rank, name, docid, score;
     /// binary: docids and scores alone (docs/query.md).
-    #[arg(long, default_value = "trec", value_parser = parse_form, value_name = "trec|jsonl|tsv|binary")]
-    format: Form,
+    #[arg(long, default_value = "trec", value_name = "trec|jsonl|tsv|binary")]
+    #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
+    format: String,
     /// Queries that are taken together at most (64 if left out, with a GPU 1024).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
@@ -99,9 +100,14 @@ pub(crate) struct Args {
     delay_ms: u64,
     #[command(flatten)]
     workers: Workers,
-    /// A query a line: `qid TAB text`, text alone, or a JSON object; standard input if left out or -.
-    #[arg(value_name = "QUERIES")]
-    queries: Option<PathBuf>,
+    /// The last word of each line of a TREC run.
+    #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
+    tag: Tag,
+    /// Judgements: measure the answers when all are written, on standard error and in the report.
+    #[arg(long, value_name = "FILE")]
+    qrels: Option<PathBuf>,
+    #[command(flatten)]
+    input: Input,
 }
 
 /// How queries are spread over workers.
@@ -184,14 +190,8 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     }
 }
 
-fn parse_form(text: &str) -> Result<Form, String> {
-    match text {
-        "trec" => Ok(Form::Trec),
-        "jsonl" => Ok(Form::Jsonl),
-        "tsv" => Ok(Form::Tsv),
-        "binary" => Ok(Form::Binary),
-        _ => Err("give trec, jsonl, tsv, or binary".into()),
-    }
+fn parse_tag(text: &str) -> Result<Tag, String> {
+    Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
 }
 
 impl Ranking {
@@ -236,15 +236,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let model = args.spreading.model()?;
     let control = Arc::new(Control::default());
     let refused = Refusals::default();
+    let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
+    let measured = measured.as_ref();
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
     let devices = args.place.devices(args.ranking.k, processes, model == Model::Inter)?;
     let Some(hosts) = hosts else {
-        let queries = open_queries(args.queries.as_deref())?;
+        let queries = args.open_queries()?;
         let snapshot = args.ranking.open()?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
-            run_on(args, &devices, snapshot, queries, options, &control)?;
+            run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;
             return refused.end();
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
@@ -252,9 +254,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         drop(snapshot);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
-        asker.ask_in_background(Lines::new(queries))?;
-        let report = service.with_control(control).run(answers(args.format))?;
-        totals(args, &report, None)?;
+        asker.ask_in_background(remark(queries))?;
+        let report = service.with_control(control).run(args.answers(measured))?;
+        totals(args, &report, (None, measured))?;
         return refused.end();
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
@@ -264,7 +266,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         // What is wrong here need not wait for the others.
         ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
-        Ok(Some(open_queries(args.queries.as_deref())?))
+        Ok(Some(args.open_queries()?))
     };
     let queries = match early() {
         Ok(queries) => queries,
@@ -276,11 +278,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let options = args.options(workers, model, &refused, false);
         let (service, asker) = QueryService::of_shard(snapshot, shard, options);
         if let Some(queries) = queries {
-            asker.ask_in_background(Lines::new(queries))?;
+            asker.ask_in_background(remark(queries))?;
         }
         let service = service.with_control(control.clone());
-        let report = service.run_with_others(answers(args.format), (&hosts, sockets))?;
-        totals(args, &report, None)
+        let report = service.run_with_others(args.answers(measured), (&hosts, sockets))?;
+        totals(args, &report, (None, measured))
     })?;
     refused.end()
 }
@@ -288,10 +290,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Runs the job on devices.
 fn run_on(
     args: &Args,
-    devices: &Devices,
-    snapshot: Arc<Snapshot>,
-    queries: Box<dyn Read + Send>,
-    options: QueryOptions,
+    (devices, snapshot): (&Devices, Arc<Snapshot>),
+    queries: Queries,
+    (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
     let (mut counts, mut failed) = (None, None);
@@ -319,9 +320,9 @@ fn run_on(
     }
     follow::stay(&args.ranking, quiet, &snapshot)?;
     signals::watch(control, Some(Duration::from_secs(1)))?;
-    asker.ask_in_background(Lines::new(queries))?;
-    let report = service.with_control(control.clone()).run(answers(args.format))?;
-    totals(args, &report, counts.as_deref())
+    asker.ask_in_background(remark(queries))?;
+    let report = service.with_control(control.clone()).run(args.answers(measured))?;
+    totals(args, &report, (counts.as_deref(), measured))
 }
 
 /// Engines where devices cannot be opened: to be thrown away if they were asked for.
@@ -329,41 +330,36 @@ fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
     Model::Inter.engines(wakers)
 }
 
-/// Where answers go.
-fn answers(form: Form) -> Sink {
-    Sink::text(form, io::BufWriter::with_capacity(1 << 16, io::stdout()))
-}
-
-/// The lines that were no queries: how many, and what was said of the first.
-#[derive(Clone, Default)]
-struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
-
-impl Refusals {
-    /// Says what is wrong with a line; nothing if standard error takes it no more.
-    fn add(&self, refused: &millrace::query::lines::Refused) {
-        let text = refused.to_string();
-        _ = writeln!(io::stderr(), "millrace: {text}");
-        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.0 += 1;
-        all.1.get_or_insert(text);
+impl Args {
+    fn open_queries(&self) -> anyhow::Result<Queries> {
+        self.input.open(self.workers.common.quiet)
     }
 
-    /// The end of a job that has answered all else.
-    fn end(&self) -> anyhow::Result<()> {
-        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match &*all {
-            (_, None) => Ok(()),
-            (1, Some(first)) => {
-                anyhow::bail!("a line was no query, all others are answered: {first}")
-            }
-            (n, Some(first)) => {
-                anyhow::bail!("{n} lines were no queries, all others are answered: {first}")
-            }
+    /// What measures the answers; those of process 0, which writes them.
+    fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
+        if self.qrels.is_some() && self.format == "binary" {
+            let why = "--qrels measures names, and --format binary has none";
+            return Err(Usage(why.into()).into());
+        }
+        let qrels = self.qrels.as_deref().filter(|_| process == 0);
+        qrels.map(Measured::new).transpose()
+    }
+
+    /// Where answers go.
+    fn answers(&self, measured: Option<&Measured>) -> Sink {
+        let form = match &*self.format {
+            "jsonl" => Form::Jsonl,
+            "tsv" => Form::Tsv,
+            "binary" => Form::Binary,
+            _ => Form::Trec(self.tag),
+        };
+        let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
+        match measured {
+            Some(measured) => Sink::text(form, measured.beside(out)),
+            None => Sink::text(form, out),
         }
     }
-}
 
-impl Args {
     /// Devices that are taken by themselves.
     fn devices_for_work(
         &self,
@@ -375,7 +371,7 @@ impl Args {
         if model != Model::Inter || algorithm != Algorithm::Auto {
             return None;
         }
-        let file = self.queries.as_ref().and_then(|path| path.metadata().ok());
+        let file = self.input.path().and_then(|path| path.metadata().ok());
         let bytes = file.filter(|file| file.is_file())?.len();
         let documents = snapshot.whole().documents;
         self.place.for_work(k, &Work { bytes, documents, mode, workers })
@@ -424,7 +420,11 @@ impl Args {
 }
 
 /// Prints and reports what the job came to.
-fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Result<()> {
+fn totals(
+    args: &Args,
+    report: &QueryReport,
+    (gpu, measured): (Option<&Counts>, Option<&Measured>),
+) -> anyhow::Result<()> {
     let seconds = report.took.as_secs_f64();
     let QueryReport { queries, unknown, hits, .. } = *report;
     if !args.workers.common.quiet {
@@ -447,6 +447,7 @@ fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Re
         }
         say!("{line}");
     }
+    let measures = measured.map(|measured| measured.end(args.tag.name())).transpose()?;
     let totals = json!({
         "job": "query",
         "index": args.ranking.index.display().to_string(),
@@ -460,23 +461,8 @@ fn totals(args: &Args, report: &QueryReport, gpu: Option<&Counts>) -> anyhow::Re
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
         "gpu": gpu.map(query_gpus::report),
+        "measures": measures,
     });
     let path = args.workers.common.report.as_deref();
     report::write(path, totals, seconds, report.workers, &report.operators)
-}
-
-/// Opens a file of queries, or standard input.
-pub(crate) fn open_queries(path: Option<&Path>) -> anyhow::Result<Box<dyn Read + Send>> {
-    match path {
-        None => Ok(Box::new(io::stdin())),
-        Some(path) if path.as_os_str() == "-" => Ok(Box::new(io::stdin())),
-        Some(path) => {
-            let named = || format!("reading the queries {}", path.display());
-            let file = File::open(path).with_context(named)?;
-            if file.metadata().with_context(named)?.is_dir() {
-                anyhow::bail!("{}: is a folder, not a file of queries", path.display());
-            }
-            Ok(Box::new(file))
-        }
-    }
 }

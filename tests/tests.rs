@@ -33,6 +33,7 @@ mod rebuild_links;
 mod records;
 mod streaming;
 mod swap;
+mod topics;
 mod wei11;
 
 // Only debug builds have what makes them fail.

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use millrace::index::generation::Generation;
 use millrace::query::lines::Query;
-use millrace::query::output::Form;
+use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
@@ -115,7 +115,7 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     assert_eq!(json["qid"], query.qid);
     assert_eq!(json["query"], query.text);
     assert_eq!(json["hits"].as_array().map(Vec::len), Some(hits.len()));
-    for (form, separator, fields) in [(Form::Trec, ' ', 6), (Form::Tsv, '\t', 5)] {
+    for (form, separator, fields) in [(Form::Trec(Tag::default()), ' ', 6), (Form::Tsv, '\t', 5)] {
         let out = String::from_utf8(written(form)).expect("lines are text");
         assert_eq!(out.lines().count(), hits.len());
         for (line, hit) in out.lines().zip(hits) {

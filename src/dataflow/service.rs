@@ -4,13 +4,13 @@
 //! ```no_run
 //! use millrace::dataflow::service::{QueryOptions, QueryService, Sink};
 //! use millrace::query::lines::Lines;
-//! use millrace::query::output::Form;
+//! use millrace::query::output::{Form, Tag};
 //! use millrace::query::snapshot::{Scoring, Snapshot};
 //!
 //! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
 //! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
 //! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
-//! let report = service.run(Sink::text(Form::Trec, std::io::stdout()))?;
+//! let report = service.run(Sink::text(Form::Trec(Tag::default()), std::io::stdout()))?;
 //! println!("{} queries, {} hits", report.queries, report.hits);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

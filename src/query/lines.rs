@@ -1,16 +1,22 @@
-//! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for more.
+//! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for more;
+//! or all together as a file of [topics](super::topics).
 //!
 //! ```text
 //! some words
 //! 17 TAB some words
 //! {"qid": "17", "query": "some words", "k": 100, "mode": "and", "algorithm": "galloping"}
+//! {"_id": "17", "text": "some words", "metadata": {}}
 //! ```
 //!
 //! A line that begins with `{` is such an object or is refused, so that a mistake in an object is not
-//! searched for. What is refused is said of its line, and the stream goes on behind it.
+//! searched for; so is one that begins with `<` and is not of topics. What is refused is said of its
+//! line, and the stream goes on behind it.
 
+use super::topics::{self, WrongTopics, topics};
 use super::wanted::{Algorithm, Mode, Wanted};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::collections::{HashSet, VecDeque};
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -29,12 +35,18 @@ pub struct Query {
     pub algorithm: Option<Algorithm>,
 }
 
-/// A query as an object.
+/// A query as an object. BEIR and MS MARCO have other names for the same, and more beside it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Object {
+    #[serde(alias = "_id", alias = "id", alias = "query_id")]
     qid: Option<Qid>,
+    #[serde(alias = "text", alias = "title")]
     query: String,
+    #[serde(rename = "metadata")]
+    _metadata: Option<IgnoredAny>,
+    #[serde(rename = "tags")]
+    _tags: Option<IgnoredAny>,
     k: Option<usize>,
     mode: Option<String>,
     algorithm: Option<String>,
@@ -152,6 +164,15 @@ pub enum Why {
     /// It begins as an object.
     #[error(transparent)]
     Object(#[from] WrongObject),
+    /// It is markup, or begins a topic that cannot be read.
+    #[error(transparent)]
+    Topics(#[from] WrongTopics),
+    /// A file of topics is too long.
+    #[error("a file of topics has at most {} bytes", topics::MOST_BYTES)]
+    ManyTopics,
+    /// It has no blank, and all lines before it have one behind the name of the query.
+    #[error("a line is `qid text` here, as the lines before it")]
+    NoBlank,
 }
 
 /// The queries of a stream, and what is refused among them; a failure to read ends it.
@@ -162,6 +183,12 @@ pub struct Lines<R> {
     offset: u64,
     numbers: u64,
     ended: bool,
+    /// Whether a blank is behind the name of each query.
+    blank: bool,
+    /// The fields of topics that queries are made of.
+    fields: Vec<String>,
+    /// Topics that were read and not given out.
+    topics: VecDeque<Result<Query, Refused>>,
 }
 
 impl<R: Read> Lines<R> {
@@ -169,7 +196,27 @@ impl<R: Read> Lines<R> {
     /// U+FFFD.
     pub fn new(stream: R) -> Self {
         let stream = BufReader::with_capacity(1 << 16, stream);
-        Self { stream, line: Vec::new(), lines: 0, offset: 0, numbers: 0, ended: false }
+        Self {
+            stream,
+            line: Vec::new(),
+            lines: 0,
+            offset: 0,
+            numbers: 0,
+            ended: false,
+            blank: false,
+            fields: Vec::new(),
+            topics: VecDeque::new(),
+        }
+    }
+
+    /// Makes queries of these fields of topics, instead of their titles.
+    pub fn with_fields(self, fields: Vec<String>) -> Self {
+        Self { fields, ..self }
+    }
+
+    /// Takes a line to be `qid text`, with blanks between the two.
+    pub fn with_blank_after_qid(self) -> Self {
+        Self { blank: true, ..self }
     }
 
     /// Reads a line, of a long one no more than the beginning; returns all its bytes.
@@ -185,6 +232,9 @@ impl<R: Read> Lines<R> {
 
     fn read(&mut self) -> io::Result<Option<Result<Query, Refused>>> {
         loop {
+            if let Some(topic) = self.topics.pop_front() {
+                return Ok(Some(topic));
+            }
             let (offset, bytes) = (self.offset, self.read_line()?);
             if bytes == 0 {
                 return Ok(None);
@@ -200,7 +250,26 @@ impl<R: Read> Lines<R> {
             }
             let mark = if line == 1 { b"\xef\xbb\xbf".as_slice() } else { b"" };
             let text = self.line.strip_prefix(mark).unwrap_or(&self.line);
-            match Query::parse(&String::from_utf8_lossy(text), number) {
+            if text.trim_ascii_start().starts_with(b"<") {
+                if self.numbers == 0 {
+                    self.read_topics(offset, line)?;
+                    continue;
+                }
+                self.numbers = number;
+                return refused(WrongTopics::None.into());
+            }
+            let text = String::from_utf8_lossy(text);
+            let query = match self.blank {
+                true => match parse_blank(&text) {
+                    Ok(query) => Ok(query),
+                    Err(why) => {
+                        self.numbers = number;
+                        return refused(why);
+                    }
+                },
+                false => Query::parse(&text, number),
+            };
+            match query {
                 Ok(None) => {}
                 Ok(Some(query)) => {
                     self.numbers = number;
@@ -212,6 +281,97 @@ impl<R: Read> Lines<R> {
                 }
             }
         }
+    }
+}
+
+impl<R: Read> Lines<R> {
+    /// Reads the rest of the stream as topics. It begins with the line that was read last, at `offset`.
+    fn read_topics(&mut self, offset: u64, line: u64) -> io::Result<()> {
+        let mut file = std::mem::take(&mut self.line);
+        let most = topics::MOST_BYTES as u64;
+        (&mut self.stream).take(most).read_to_end(&mut file)?;
+        let read = match file.len() as u64 > most {
+            true => vec![Err((0, Why::ManyTopics))],
+            false => topics(&file, &self.fields)
+                .into_iter()
+                .map(|topic| topic.map_err(|(at, wrong)| (at, wrong.into())))
+                .collect(),
+        };
+        let (mut lines, mut counted) = (line, 0);
+        for topic in read {
+            self.numbers += 1;
+            let number = self.numbers;
+            self.topics.push_back(match topic {
+                Ok(topic) => Ok(Query::new(topic.name.unwrap_or(number.to_string()), topic.text)),
+                Err((at, why)) => {
+                    lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
+                    counted = at;
+                    let (offset, why) = (offset + at as u64, Arc::new(why));
+                    Err(Refused { line: lines, offset, number, why })
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Reads a line of a name, blanks and a text.
+fn parse_blank(line: &str) -> Result<Option<Query>, Why> {
+    match line.trim().split_once(char::is_whitespace) {
+        Some((qid, text)) => Ok(Some(Query::new(qid, text.trim_start()))),
+        None if line.trim().is_empty() => Ok(None),
+        None => Err(Why::NoBlank),
+    }
+}
+
+/// What looks like an operator of other engines in a query, and is none here: a phrase in quotes,
+/// `+word`, `-word`, or `field:word`.
+pub fn operator(text: &str) -> Option<&str> {
+    if let Some((_, quoted)) = text.split_once('"')
+        && let Some(end) = quoted.find('"')
+        && end > 0
+    {
+        let start = text.len() - quoted.len() - 1;
+        return text.get(start..start + end + 2);
+    }
+    text.split_whitespace().find(|word| {
+        let signed = word.strip_prefix(['+', '-']);
+        let field = word.split_once(':').filter(|(name, value)| {
+            let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            // An address is no field.
+            plain && value.starts_with(char::is_alphanumeric)
+        });
+        signed.is_some_and(|word| word.starts_with(char::is_alphabetic)) || field.is_some()
+    })
+}
+
+/// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each begins
+/// with a word of its own that has a digit, and no line has a tab.
+///
+/// # Errors
+/// Those of the stream.
+pub fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
+    let (mut stream, mut line) = (BufReader::with_capacity(1 << 16, stream), Vec::new());
+    let (mut names, mut lines) = (HashSet::new(), 0);
+    loop {
+        line.clear();
+        if (&mut stream).take(MOST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
+            return Ok(lines > 1);
+        }
+        let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&line).trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        let name = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let named = name.len() < text.len() && name.iter().any(u8::is_ascii_digit);
+        let object = text.starts_with(b"{") || text.starts_with(b"<");
+        // In a long file the names of the first lines are enough to tell.
+        let repeated = names.len() < 1 << 16 && !names.insert(name.to_vec());
+        if !named || object || text.contains(&b'\t') || repeated {
+            return Ok(false);
+        }
+        lines += 1;
     }
 }
 

@@ -25,6 +25,7 @@ pub mod snapshot;
 #[cfg(test)]
 mod tests;
 pub mod top_k;
+pub mod topics;
 pub mod wand;
 pub mod wanted;
 mod windows;

@@ -17,11 +17,46 @@ use std::borrow::Cow;
 use std::io::Write as _;
 use std::time::Duration;
 
+/// The name of a run, one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    bytes: [u8; Self::MOST_BYTES],
+    length: u8,
+}
+
+impl Tag {
+    /// Bytes of the longest.
+    pub const MOST_BYTES: usize = 64;
+
+    /// A name, unless it is empty, has white space or control characters, or is too long.
+    pub fn new(name: &str) -> Option<Self> {
+        let fits = !name.is_empty() && name.len() <= Self::MOST_BYTES;
+        if !fits || name.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return None;
+        }
+        let mut bytes = [0; Self::MOST_BYTES];
+        bytes[..name.len()].copy_from_slice(name.as_bytes());
+        Some(Self { bytes, length: name.len() as u8 })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length.into()]).expect("it was made of a string")
+    }
+}
+
+impl Default for Tag {
+    /// The name of the program.
+    fn default() -> Self {
+        Self::new("millrace").expect("it is a word")
+    }
+}
+
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `qid Q0 name rank score millrace`, a line a hit.
-    Trec,
+    /// `qid Q0 name rank score tag`, a line a hit.
+    Trec(Tag),
     /// An object a query.
     Jsonl,
     /// qid, rank, name, docid, score, a line a hit.
@@ -112,7 +147,8 @@ impl Form {
                 serde_json::to_writer(&mut *out, &answer).expect("strings and numbers are JSON");
                 out.push(b'\n');
             }
-            Self::Trec => {
+            Self::Trec(tag) => {
+                let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
                     out.extend_from_slice(b" Q0 ");
@@ -121,7 +157,9 @@ impl Form {
                     decimal(rank, out);
                     out.push(b' ');
                     shortest(hit.score, out);
-                    out.extend_from_slice(b" millrace\n");
+                    out.push(b' ');
+                    out.extend_from_slice(tag.as_bytes());
+                    out.push(b'\n');
                 }
             }
             Self::Tsv => {
@@ -216,7 +254,7 @@ mod tests {
                 trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
                 tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
             }
-            prop_assert_eq!(String::from_utf8(written(Form::Trec, &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(Form::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
             prop_assert_eq!(String::from_utf8(written(Form::Tsv, &qid, &hits, &name)).unwrap(), tsv);
         }
     }

@@ -6,7 +6,7 @@ use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Asker, Hooks, QueryOptions, QueryService, Sink};
 use millrace::query::engine::Model;
 use millrace::query::lines::Query;
-use millrace::query::output::Form;
+use millrace::query::output::{Form, Tag};
 use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::Wanted;
 use std::io;
@@ -71,7 +71,7 @@ impl Rig {
         let (service, asker) = QueryService::new(snapshot.clone(), options);
         let control = service.control().clone();
         let running = std::thread::Builder::new().name("rig".into()).spawn(move || {
-            service.run(Sink::text(Form::Trec, io::sink()))?;
+            service.run(Sink::text(Form::Trec(Tag::default()), io::sink()))?;
             Ok(())
         })?;
         let (asker, running) = (Some(asker), Some(running));

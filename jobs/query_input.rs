@@ -1,0 +1,111 @@
+//! Where do queries come from, and what is said of those that are not what they seem?
+
+use anyhow::Context;
+use millrace::query::lines::{Lines, Refused, blank_after_qid, operator};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// Which queries.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Input {
+    /// Fields of topics that make the query, such as title,desc; the title if left out.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
+    topic_fields: Vec<String>,
+    /// A query a line: `qid TAB text`, text alone, or a JSON object; or a file of topics (TREC's
+    /// <top>, XML); or, in a file, `qid text` in every line. Standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+fn field(name: &str) -> Result<String, String> {
+    let fits =
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    let error = || "give names of fields with commas between them, as title,desc".to_string();
+    fits.then(|| name.to_ascii_lowercase()).ok_or_else(error)
+}
+
+/// Queries as they are read.
+pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
+
+impl Input {
+    /// The file of queries, if it is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.queries.as_deref()
+    }
+
+    /// Opens the queries.
+    pub(crate) fn open(&self, quiet: bool) -> anyhow::Result<Queries> {
+        Ok(open_queries(self.queries.as_deref(), quiet)?.with_fields(self.topic_fields.clone()))
+    }
+}
+
+/// Opens a file of queries, or standard input.
+pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Queries> {
+    let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+        return Ok(Lines::new(Box::new(io::stdin())));
+    };
+    let named = || format!("reading the queries {}", path.display());
+    let open = || File::open(path).with_context(named);
+    let file = open()?;
+    let kind = file.metadata().with_context(named)?;
+    if kind.is_dir() {
+        anyhow::bail!("{}: is a folder, not a file of queries", path.display());
+    }
+    // What can be read only once is not looked at first.
+    if !kind.is_file() || !blank_after_qid(open()?).with_context(named)? {
+        return Ok(Lines::new(Box::new(file)));
+    }
+    if !quiet {
+        say!("{}: every line is `qid text`, and is read so", path.display());
+    }
+    Ok(Lines::<Box<dyn Read + Send>>::new(Box::new(file)).with_blank_after_qid())
+}
+
+/// Says once, on standard error, that something in a query looks like an operator and is none.
+pub(crate) fn remark(queries: Queries) -> impl Iterator<Item = <Queries as Iterator>::Item> {
+    let mut said = false;
+    queries.inspect(move |read| {
+        if !said
+            && let Ok(Ok(query)) = read
+            && let Some(found) = operator(&query.text)
+        {
+            said = true;
+            say!(
+                "query {}: `{found}` is no operator here; the words of a query are searched for, \
+                 nothing else (said once)",
+                query.qid
+            );
+        }
+    })
+}
+
+/// The lines that were no queries: how many, and what was said of the first.
+#[derive(Clone, Default)]
+pub(crate) struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
+
+impl Refusals {
+    /// Says what is wrong with a line; nothing if standard error takes it no more.
+    pub(crate) fn add(&self, refused: &Refused) {
+        let text = refused.to_string();
+        _ = writeln!(io::stderr(), "millrace: {text}");
+        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        all.0 += 1;
+        all.1.get_or_insert(text);
+    }
+
+    /// The end of a job that has answered all else.
+    pub(crate) fn end(&self) -> anyhow::Result<()> {
+        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        match &*all {
+            (_, None) => Ok(()),
+            (1, Some(first)) => {
+                anyhow::bail!("a line was no query, all others are answered: {first}")
+            }
+            (n, Some(first)) => {
+                anyhow::bail!("{n} lines were no queries, all others are answered: {first}")
+            }
+        }
+    }
+}
