@@ -4,7 +4,7 @@
 //! their favour: neither resolves references (`&eacute;`), and words of neighbouring blocks may join.
 
 use crate::Found;
-use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
 use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
@@ -95,17 +95,7 @@ fn html5ever(page: &[u8]) -> usize {
 
 fn lol_html(page: &[u8]) -> Result<usize, Box<dyn Error>> {
     let mut text = String::new();
-    let hidden = Cell::new(false);
     let handlers = lol_html::RewriteStrSettings {
-        element_content_handlers: vec![
-            lol_html::element!("script, style, iframe, template", |element| {
-                hidden.set(true);
-                if let Some(handlers) = element.end_tag_handlers() {
-                    handlers.push(Box::new(|_| Ok(())));
-                }
-                Ok(())
-            }),
-        ],
         document_content_handlers: vec![lol_html::doc_text!(|chunk| {
             use lol_html::html_content::TextType;
             if !matches!(chunk.text_type(), TextType::ScriptData | TextType::RawText) {
