@@ -1,5 +1,5 @@
 //! How are queries read? A line each: a text, `qid TAB text`, or a JSON object that may ask for more;
-//! or all together as a file of [topics](super::topics).
+//! or all together as [a file of topics](super::topics).
 //!
 //! ```text
 //! some words
