@@ -6,7 +6,7 @@ use millrace::cluster::hosts::Hosts;
 use millrace::cluster::seal::Secret;
 use millrace::index::list::{Form, ListCodec};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use millrace::rebuild::values::size;
@@ -116,10 +116,13 @@ pub(crate) fn block_size(text: &str) -> Result<usize, String> {
     found.ok_or_else(|| format!("the block sizes are {}", sizes.join(", ")))
 }
 
-/// An error and its causes on one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(Some(error), |e| e.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+/// Refuses files of which two are standard input.
+pub(crate) fn stdin_once<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Usage> {
+    let dash = Path::new(millrace::input::splits::STDIN);
+    match files.into_iter().filter(|path| *path == dash).count() {
+        0 | 1 => Ok(()),
+        _ => Err(Usage("standard input (-) can be read only once".into())),
+    }
 }
 
 /// The command line of this process, for the manifest.

@@ -1,6 +1,7 @@
 //! `millrace check`.
 
-use crate::args::{Common, chain, show_bytes, show_count};
+use crate::args::{Common, show_bytes, show_count};
+use millrace::build::chain;
 use millrace::index::check;
 use std::path::PathBuf;
 use std::time::Instant;

@@ -1,7 +1,6 @@
 //! `millrace evaluate`.
 
-use crate::Usage;
-use crate::args::Common;
+use crate::args::{Common, stdin_once};
 use millrace::evaluate::Evaluation;
 use millrace::evaluate::compare::Comparison;
 use millrace::evaluate::measure::Measure;
@@ -9,7 +8,7 @@ use millrace::evaluate::qrels::Qrels;
 use millrace::evaluate::run::Run;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Arguments of the job.
@@ -43,10 +42,7 @@ fn measure(text: &str) -> Result<Measure, String> {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let dash = Path::new(millrace::input::splits::STDIN);
-    if args.runs.iter().chain([&args.qrels]).filter(|path| *path == dash).count() > 1 {
-        return Err(Usage("standard input (-) can be read only once".into()).into());
-    }
+    stdin_once(args.runs.iter().chain([&args.qrels]))?;
     let measures = if args.measures.is_empty() { Measure::usual() } else { args.measures.clone() };
     let qrels = Qrels::open(&args.qrels)?;
     let mut all: Vec<Evaluation> = Vec::new();

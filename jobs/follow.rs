@@ -1,8 +1,8 @@
 //! A query job follows its index, or says that it does not.
 
-use crate::args::chain;
 use crate::query::Ranking;
 use crate::signals;
+use millrace::build::chain;
 use millrace::dataflow::follower::{Follower, Found};
 use millrace::dataflow::service::Mover;
 use millrace::index::generation::Generation;

@@ -1,13 +1,13 @@
 //! `millrace fuse`.
 
 use crate::Usage;
+use crate::args::stdin_once;
 use crate::query::parse_tag;
 use millrace::evaluate::fuse::{Method, fuse};
 use millrace::evaluate::run::Run;
-use millrace::input::splits::STDIN;
 use millrace::query::output::Tag;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -36,9 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.runs.len() < 2 {
         return Err(Usage("give two runs or more".into()).into());
     }
-    if args.runs.iter().filter(|path| *path == Path::new(STDIN)).count() > 1 {
-        return Err(Usage("standard input (-) can be read only once".into()).into());
-    }
+    stdin_once(&args.runs)?;
     let method = match (&*args.method, args.rrf_k) {
         ("combsum", None) => Method::CombSum,
         ("combsum", Some(_)) => return Err(Usage("--rrf-k goes with --method rrf".into()).into()),

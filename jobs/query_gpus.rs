@@ -1,8 +1,8 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
-use crate::args::chain;
 use anyhow::Context as _;
+use millrace::build::chain;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::discover::{DeviceInfo, Discovery};
 use millrace::gpu::error::GpuError;

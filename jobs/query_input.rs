@@ -1,6 +1,7 @@
 //! Where do queries come from, and what is said of those that are not what they seem?
 
 use anyhow::Context;
+use millrace::input::splits::STDIN;
 use millrace::query::lines::{Lines, Refused, blank_after_qid, operator};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -43,7 +44,7 @@ impl Input {
 
 /// Opens a file of queries, or standard input.
 pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Queries> {
-    let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
+    let Some(path) = path.filter(|path| *path != Path::new(STDIN)) else {
         return Ok(Lines::new(Box::new(io::stdin())));
     };
     let named = || format!("reading the queries {}", path.display());
@@ -54,13 +55,12 @@ pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Q
         anyhow::bail!("{}: is a folder, not a file of queries", path.display());
     }
     // What can be read only once is not looked at first.
-    if !kind.is_file() || !blank_after_qid(open()?).with_context(named)? {
-        return Ok(Lines::new(Box::new(file)));
-    }
-    if !quiet {
+    let blank = kind.is_file() && blank_after_qid(open()?).with_context(named)?;
+    if blank && !quiet {
         say!("{}: every line is `qid text`, and is read so", path.display());
     }
-    Ok(Lines::<Box<dyn Read + Send>>::new(Box::new(file)).with_blank_after_qid())
+    let lines: Queries = Lines::new(Box::new(file));
+    Ok(if blank { lines.with_blank_after_qid() } else { lines })
 }
 
 /// Says once, on standard error, that something in a query looks like an operator and is none.

@@ -45,7 +45,7 @@ pub use crate::rebuild::values::{Limit, NoLimit};
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
 pub use guards::Guards;
-pub use note::Note;
+pub use note::{Note, chain};
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use part::{build_part, scan};
 pub use place::{Placed, Placement};

@@ -16,14 +16,14 @@
 //!   changes themselves. One after the other instead of in lock-step would take all of a table.
 //! - Work per activation: a chunk.
 
-use super::control::{Control, Guard, JobError};
+use super::control::{Control, Guard, JobError, lock};
 use super::workers;
 use crate::rebuild::changes::{Changes, Pair};
 use crate::rebuild::table::{Table, TableError};
 use differential_dataflow::AsCollection;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Probe;
@@ -112,7 +112,7 @@ fn in_chunks(
                 .probe_with(&probe);
         });
     })?;
-    let mut found = result.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = lock(&result);
     Ok(std::mem::take(&mut *found))
 }
 
@@ -213,7 +213,7 @@ impl<'scope> ResolveChanges<'scope> for StreamVec<'scope, u64, Update> {
                     }
                     if next == cut.chunks {
                         let mine = changes.take().expect("looked at above");
-                        found.lock().unwrap_or_else(PoisonError::into_inner).unite(mine);
+                        lock(&found).unite(mine);
                     }
                 }
             },

@@ -7,7 +7,7 @@
 //! - Work per activation: all complete batches.
 
 use super::context::{Context, Layout};
-use super::control::{Cause, Guard, JobError};
+use super::control::{Cause, Guard, JobError, lock};
 use super::lay_out::{Answered, Out, QueryAnswer};
 use super::local::Local;
 use crate::query::lines::Refused;
@@ -76,7 +76,7 @@ impl Writer {
     }
 
     fn take(&self) -> Option<Sink> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        lock(&self.0).take()
     }
 }
 

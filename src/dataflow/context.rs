@@ -91,7 +91,7 @@ impl Context {
 
     /// What the next batch is answered from.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
-        self.snapshot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+        lock(&self.snapshot).clone()
     }
 }
 

@@ -8,7 +8,7 @@
 //! - Work per activation: all batches whose turn it is.
 
 use super::build_context::Build;
-use super::control::Guard;
+use super::control::{Cause, Guard, lock};
 use super::local::Local;
 use crate::input::documents::{DocumentsTable, NAMES_SHARE, PieceDocuments};
 use std::collections::BTreeMap;
@@ -23,21 +23,39 @@ pub fn write_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
-    let build = build.clone();
-    let scope = batches.scope();
+    // Worker 0 writes, the others have nothing to do.
+    let table = (batches.scope().index() == 0).then(|| {
+        let (directory, budget) = (&build.directory, &build.budget);
+        Ok(DocumentsTable::new(directory, budget.run_limit, budget.memory / NAMES_SHARE))
+    });
+    let write = |table: &mut DocumentsTable, build: &Build, batch: &PieceDocuments| {
+        table.write(&build.plan, build.strict, batch)
+    };
+    take_in_order("Documents", (batches, build), table, write, |table, build| {
+        lock(&build.done).documents = Some(table.finish()?);
+        Ok(())
+    })
+}
+
+/// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all pieces in
+/// the order of the input, and finish when there are no more.
+pub(super) fn take_in_order<'scope, T: 'static>(
+    name: &'static str,
+    (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),
+    taker: Option<Result<T, Cause>>,
+    mut take: impl FnMut(&mut T, &Build, &PieceDocuments) -> Result<(), Cause> + 'static,
+    mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
+) -> StreamVec<'scope, u64, ()> {
+    let (build, scope) = (build.clone(), batches.scope());
     let worker = scope.index();
-    let mut builder = OperatorBuilder::new("Documents".to_owned(), scope);
+    let mut builder = OperatorBuilder::new(name.to_owned(), scope);
     let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
-    let (output, written) = builder.new_output::<Vec<()>>();
+    let (output, taken) = builder.new_output::<Vec<()>>();
     drop(output);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, "Documents", worker);
+        let guard = Guard::new(&build.control, name, worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
-        // Worker 0 writes, the others have nothing to do.
-        let mut table = (worker == 0).then(|| {
-            let (directory, budget) = (&build.directory, &build.budget);
-            DocumentsTable::new(directory, budget.run_limit, budget.memory / NAMES_SHARE)
-        });
+        let mut taker = taker.and_then(|taker| guard.work(|| taker));
         move |frontiers| {
             input.for_each(|cap, data| {
                 for Local(batch) in data.drain(..) {
@@ -51,21 +69,17 @@ pub fn write_documents<'scope>(
                 let (_cap, batch) = entry.remove();
                 build.wiring.flow.absorbed(batch.bytes());
                 guard.work(|| {
-                    let table = table.as_mut().ok_or("documents go to worker 0")?;
-                    table.write(&build.plan, build.strict, &batch)
+                    let taker = taker.as_mut().ok_or("documents go to worker 0")?;
+                    take(taker, &build, &batch)
                 });
             }
             if waiting.is_empty()
                 && frontier.is_empty()
-                && let Some(table) = table.take()
+                && let Some(taker) = taker.take()
             {
-                guard.work(|| {
-                    let done = table.finish()?;
-                    build.done.lock().unwrap_or_else(|p| p.into_inner()).documents = Some(done);
-                    Ok(())
-                });
+                guard.work(|| finish(taker, &build));
             }
         }
     });
-    written
+    taken
 }

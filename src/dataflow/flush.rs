@@ -8,7 +8,7 @@
 //! - Work per activation: all lists that can be written.
 
 use super::build_context::{Build, Progress};
-use super::control::Guard;
+use super::control::{Guard, lock};
 use super::local::Local;
 use crate::index::run::{EncodedChunk, RunAssembler};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
                             return Ok(false);
                         }
                         let run = entry.remove().finish()?;
-                        build.done.lock().unwrap_or_else(|p| p.into_inner()).runs.push(run);
+                        lock(&build.done).runs.push(run);
                         Progress::add(&build.progress.runs, 1);
                         Ok(true)
                     });

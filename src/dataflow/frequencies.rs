@@ -14,12 +14,12 @@
 //! - Memory: the counts of the window, for each day that they are from, and the counts of the window.
 //! - Work per activation: a day.
 
-use super::control::{Control, Guard, JobError};
+use super::control::{Control, Guard, JobError, lock};
 use super::workers;
 use differential_dataflow::AsCollection;
 use differential_dataflow::operators::CountTotal;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::{Operator, source};
@@ -65,7 +65,7 @@ pub fn frequencies(
     let shared = control.clone();
     workers::run(workers, control, move |worker| {
         let first = worker.index() == 0;
-        let ends = first.then(|| ends.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let ends = first.then(|| lock(&ends).take());
         let (days, tell) = ends.flatten().unzip();
         // The number of days, when they are over.
         let last = Arc::new(Mutex::new(None));
@@ -102,7 +102,7 @@ fn feed<'scope>(
             }
             let next = guard.work(|| Ok(days.as_mut().and_then(Iterator::next)));
             let Some(Some(queries)) = next else {
-                *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(day);
+                *lock(&last) = Some(day);
                 capability = None;
                 return;
             };
@@ -158,7 +158,7 @@ impl<'scope> TellChanges<'scope> for StreamVec<'scope, u32, ((String, isize), u3
                     });
                     let Some(tell) = &mut tell else { return };
                     // What leaves the window when the days are over is nobody's business.
-                    let end = *last.lock().unwrap_or_else(PoisonError::into_inner);
+                    let end = *lock(&last);
                     while !frontier.less_equal(&next) && end.is_none_or(|end| next < end) {
                         let changes = open.remove(&next).unwrap_or_default();
                         let changes =

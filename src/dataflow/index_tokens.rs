@@ -9,7 +9,7 @@
 //! Work per step: a block.
 
 use super::build_context::Build;
-use super::control::Cause;
+use super::control::{Cause, lock};
 use super::feed::{Closed, Head, Indexed, Lane, feed};
 use super::local::Local;
 use crate::dictionary::closed::Wake;
@@ -186,7 +186,7 @@ impl TokensLane {
 
 impl Drop for TokensLane {
     fn drop(&mut self) {
-        let mut done = self.build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut done = lock(&self.build.done);
         done.indexers.push(std::mem::take(&mut self.work));
     }
 }

@@ -8,7 +8,7 @@
 
 use super::answer::SLICE;
 use super::context::Context;
-use super::control::Guard;
+use super::control::{Guard, lock};
 use super::crossing::Crossing;
 use super::messages::{Counted, Question};
 use crate::query::plan::{Plan, Planner};
@@ -26,12 +26,12 @@ pub(super) struct Planned(Mutex<HashMap<u64, Plan>>);
 
 impl Planned {
     fn put(&self, number: u64, plan: Plan) {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).insert(number, plan);
+        lock(&self.0).insert(number, plan);
     }
 
     /// Takes the plan of a query.
     pub(super) fn take(&self, number: u64) -> Option<Plan> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).remove(&number)
+        lock(&self.0).remove(&number)
     }
 }
 

@@ -16,12 +16,12 @@
 //!   a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
-use super::control::{Control, Guard, JobError};
+use super::control::{Control, Guard, JobError, lock};
 use super::local::Local;
 use super::workers;
 use crate::score::pagerank::{Asked, Graph, Push, Slice, Sums, normalise};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
@@ -86,7 +86,7 @@ pub fn pagerank(
         let ranker = Ranker::new(graph.clone(), asked, slice, worker.index(), worker.peers());
         rank(worker, ranker, &shared, &found);
     })?;
-    let mut found = std::mem::take(&mut *result.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut found = std::mem::take(&mut *lock(&result));
     found.ranks = found.raw.clone();
     normalise(&mut found.ranks);
     Ok(found)
@@ -126,8 +126,7 @@ fn rank(worker: &mut Worker, ranker: Ranker, control: &Arc<Control>, found: &Arc
                         }
                         Some(None) => {
                             let (_, ranker) = state.take().expect("looked at above");
-                            ranker
-                                .finish(&mut found.lock().unwrap_or_else(PoisonError::into_inner));
+                            ranker.finish(&mut lock(&found));
                         }
                         None => state = None,
                     }

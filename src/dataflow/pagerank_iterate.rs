@@ -10,12 +10,12 @@
 //!   have moved them.
 //! - Memory: the changes of all numbers in all iterations.
 
-use super::control::{Control, Guard, JobError};
+use super::control::{Control, Guard, JobError, lock};
 use super::workers;
 use crate::score::pagerank::{Asked, Graph, normalise};
 use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::{AsCollection, VecCollection};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::operators::vec::{Filter, ToStream};
@@ -67,7 +67,7 @@ pub fn pagerank_by_iterate(
                 move |(input, _)| {
                     input.for_each(|_, surfers| {
                         guard.work(|| {
-                            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                            let mut found = lock(&found);
                             for (node, _, more) in surfers.drain(..) {
                                 found[node as usize] += more;
                             }
@@ -78,7 +78,7 @@ pub fn pagerank_by_iterate(
             );
         });
     })?;
-    let found = result.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = lock(&result);
     let mut ranks: Vec<f64> = found.iter().map(|&surfers| surfers as f64).collect();
     let sum: f64 = ranks.iter().sum();
     normalise(&mut ranks);

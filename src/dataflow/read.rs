@@ -12,7 +12,7 @@
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
 use super::build_context::{Build, InputRead, Progress};
-use super::control::{Cause, Guard};
+use super::control::{Cause, Guard, lock};
 use crate::input::hash::InputHash;
 use crate::input::split_stream::FileBlock;
 use crate::input::splits::{Opened, Split};
@@ -153,7 +153,7 @@ impl Current {
         let (input, compression) = (*input, file.compression);
         if ends_input {
             file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
-            let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut done = lock(&build.done);
             let (bytes, hash) = (file.read, hash.clone().digest());
             done.inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;

@@ -10,9 +10,9 @@
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
 use super::build_context::Build;
-use super::control::{Cause, Guard, JobError};
+use super::control::{Cause, JobError, lock};
 use super::decompress::Decompress;
-use super::local::Local;
+use super::documents::take_in_order;
 use super::parse::Parse;
 use super::read::read;
 use super::workers;
@@ -26,12 +26,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use timely::dataflow::ProbeHandle;
-use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-use timely::dataflow::operators::{Capability, Probe};
+use timely::dataflow::operators::Probe;
 use timely::worker::Worker;
 
 /// What is in the input.
@@ -58,7 +55,7 @@ pub fn scan(build: &Arc<Build>, folder: &Path, memory: u64) -> Result<Scanned, J
         let scan = (worker.index() == 0).then(|| Scan::new(&folder, memory));
         assemble(worker, &shared, scan, &done);
     })?;
-    let scanned = result.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let scanned = lock(&result).take();
     scanned.ok_or_else(|| JobError::Start("the scan left no table".into()))
 }
 
@@ -73,55 +70,13 @@ fn assemble(
         let (blocks, feed) = read(scope, build);
         let pieces = blocks.decompress(build, feed, absorbed.clone());
         let (_groups, batches) = pieces.parse::<Nothing>(build);
-        scan_documents(batches, build, scan, done).probe_with(&absorbed);
+        let done = done.clone();
+        let scanned = take_in_order("Scan", (batches, build), scan, Scan::take, move |scan, _| {
+            *lock(&done) = Some(scan.finish()?);
+            Ok(())
+        });
+        scanned.probe_with(&absorbed);
     });
-}
-
-/// Makes the operator that takes all documents in order.
-fn scan_documents<'scope>(
-    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
-    build: &Arc<Build>,
-    scan: Option<Result<Scan, Cause>>,
-    done: &Arc<Mutex<Option<Scanned>>>,
-) -> StreamVec<'scope, u64, ()> {
-    let (build, done, scope) = (build.clone(), done.clone(), batches.scope());
-    let worker = scope.index();
-    let mut builder = OperatorBuilder::new("Scan".to_owned(), scope);
-    let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
-    let (output, scanned) = builder.new_output::<Vec<()>>();
-    drop(output);
-    builder.build(move |_| {
-        let guard = Guard::new(&build.control, "Scan", worker);
-        let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
-        let mut scan = scan.and_then(|scan| guard.work(|| scan));
-        move |frontiers| {
-            input.for_each(|cap, data| {
-                for Local(batch) in data.drain(..) {
-                    waiting.insert(*cap.time(), (cap.retain(0), batch));
-                }
-            });
-            let frontier = &frontiers[0];
-            while let Some(entry) = waiting.first_entry()
-                && !frontier.less_equal(entry.key())
-            {
-                let (_cap, batch) = entry.remove();
-                build.wiring.flow.absorbed(batch.bytes());
-                guard
-                    .work(|| scan.as_mut().ok_or("documents go to worker 0")?.take(&build, &batch));
-            }
-            if waiting.is_empty()
-                && frontier.is_empty()
-                && let Some(scan) = scan.take()
-            {
-                guard.work(|| {
-                    let scanned = scan.finish()?;
-                    *done.lock().unwrap_or_else(PoisonError::into_inner) = Some(scanned);
-                    Ok(())
-                });
-            }
-        }
-    });
-    scanned
 }
 
 /// Skipped records that are named.

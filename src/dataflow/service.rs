@@ -105,7 +105,7 @@ impl Mover {
     /// From the next batch on queries are answered from `snapshot`; those under way still are from
     /// what they began with. For a service of one process.
     pub fn move_to(&self, snapshot: Arc<Snapshot>) {
-        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = snapshot;
+        *lock(&self.0) = snapshot;
     }
 }
 

@@ -242,49 +242,29 @@ impl<R: Read> Lines<R> {
             self.offset += bytes;
             self.lines += 1;
             let (line, number) = (self.lines, self.numbers + 1);
-            let refused =
-                |why: Why| Ok(Some(Err(Refused { line, offset, number, why: Arc::new(why) })));
-            if bytes >= MOST_LINE_BYTES as u64 {
-                self.numbers = number;
-                return refused(Why::Long { bytes });
-            }
             let mark = if line == 1 { b"\xef\xbb\xbf".as_slice() } else { b"" };
             let text = self.line.strip_prefix(mark).unwrap_or(&self.line);
-            if text.trim_ascii_start().starts_with(b"<") {
-                if self.numbers == 0 {
-                    self.read_topics(offset, line)?;
-                    continue;
-                }
-                self.numbers = number;
-                return refused(WrongTopics::None.into());
-            }
-            let text = String::from_utf8_lossy(text);
-            let query = match self.blank {
-                true => match parse_blank(&text) {
-                    Ok(query) => Ok(query),
-                    Err(why) => {
-                        self.numbers = number;
-                        return refused(why);
-                    }
-                },
-                false => Query::parse(&text, number),
+            let is_markup = text.trim_ascii_start().starts_with(b"<");
+            let read = if bytes >= MOST_LINE_BYTES as u64 {
+                Err(Why::Long { bytes })
+            } else if is_markup && self.numbers == 0 {
+                self.read_topics(offset, line)?;
+                continue;
+            } else if is_markup {
+                Err(WrongTopics::None.into())
+            } else if self.blank {
+                parse_blank(&String::from_utf8_lossy(text))
+            } else {
+                Query::parse(&String::from_utf8_lossy(text), number).map_err(Why::from)
             };
-            match query {
-                Ok(None) => {}
-                Ok(Some(query)) => {
-                    self.numbers = number;
-                    return Ok(Some(Ok(query)));
-                }
-                Err(wrong) => {
-                    self.numbers = number;
-                    return refused(wrong.into());
-                }
-            }
+            // A line of white space has no number.
+            let Some(read) = read.transpose() else { continue };
+            self.numbers = number;
+            let refused = |why| Refused { line, offset, number, why: Arc::new(why) };
+            return Ok(Some(read.map_err(refused)));
         }
     }
-}
 
-impl<R: Read> Lines<R> {
     /// Reads the rest of the stream as topics. It begins with the line that was read last, at `offset`.
     fn read_topics(&mut self, offset: u64, line: u64) -> io::Result<()> {
         let mut file = std::mem::take(&mut self.line);

@@ -4,7 +4,7 @@
 
 use super::service::Why;
 use crate::query::plan::Plan;
-use crate::query::top_k::Hit;
+use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::{Mode, Wanted};
 use std::sync::Arc;
 
@@ -62,8 +62,9 @@ impl Gathering {
         }
         let mut hits = std::mem::take(&mut self.hits);
         if devices > 1 {
-            hits.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
-            hits.truncate(self.wanted.k);
+            let mut best = Combined::new(self.wanted.k);
+            best.add(&hits);
+            hits = best.take();
         }
         let was_all = self.plan.wanted().mode == Mode::And && self.wanted.mode == Mode::AndOr;
         if was_all && hits.len() < self.wanted.k {
