@@ -147,7 +147,7 @@ impl Rebuild<'_> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
-        options.input = Input::Plan(plan);
+        options.input = Input::Plan(Box::new(plan));
         let scanned = scan(options, work, self.job.build.memory / SORT_SHARE)?;
         looked.planned.skipped = scanned.skipped.clone();
         Ok(scanned)
