@@ -431,6 +431,9 @@ impl Bench<'_> {
     }
 }
 
+/// What queries are put together by.
+type Value<'a> = &'a dyn Fn(&Planned) -> u64;
+
 /// Prints the time by number of terms, and by two footprints in powers of two.
 fn by_footprint(queries: &[Planned], micros: &[f64], mode: Mode) -> anyhow::Result<()> {
     let bin = |postings: u64| postings.max(1).next_power_of_two();
@@ -438,7 +441,7 @@ fn by_footprint(queries: &[Planned], micros: &[f64], mode: Mode) -> anyhow::Resu
     let shortest =
         |query: &Planned| bin(query.terms.iter().map(|term| u64::from(term.df)).min().unwrap_or(0));
     let terms = |query: &Planned| query.terms.len() as u64;
-    let by: [(&str, &dyn Fn(&Planned) -> u64); 3] =
+    let by: [(&str, Value<'_>); 3] =
         [("terms", &terms), ("postings_upto", &sum), ("shortest_upto", &shortest)];
     for (name, value) in by {
         let mut bins: BTreeMap<u64, (usize, f64)> = BTreeMap::new();
