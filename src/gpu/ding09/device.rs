@@ -184,6 +184,9 @@ impl DingDevice {
         let call = |e| self.device.call("copy queries to the device", e);
         self.device.context().bind_to_thread().map_err(call)?;
         self.began.record(&self.stream).map_err(call)?;
+        if len == 0 {
+            return Ok(());
+        }
         // SAFETY: both have so many bytes, and live until the batch is done.
         unsafe { self.input.copy_up(len, self.input_on.address(), &self.stream) }.map_err(call)
     }
@@ -251,6 +254,31 @@ impl DingDevice {
     pub fn output(&self) -> &[u8] {
         // SAFETY: the batch is done, and with it all copies.
         unsafe { self.output.bytes() }
+    }
+
+    /// Writes to the memory of batches: for measurements.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn write_words(&self, at: u64, words: &[u32]) -> Result<(), GpuError> {
+        let written = self.words.write(4 * at, bytemuck::cast_slice(words));
+        written.map_err(|e| self.device.call("copy numbers to the device", e))
+    }
+
+    /// Reads of it.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no such place.
+    pub fn read_words(&self, at: u64, len: usize) -> Result<Vec<u32>, GpuError> {
+        let bytes = self.words.read(4 * at, 4 * len);
+        let bytes = bytes.map_err(|e| self.device.call("copy numbers from the device", e))?;
+        Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
     /// Answers a batch that fits, and waits.

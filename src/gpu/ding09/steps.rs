@@ -211,3 +211,24 @@ pub fn decoding(batch: &Batch, what: Decoded) -> Vec<Step> {
     maker.decode(0, what);
     maker.steps
 }
+
+/// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that follow them; and
+/// the word from which on places come out. They belong to an empty batch.
+pub fn merging((m, n): (u32, u32), merge_levels: u32) -> (Vec<Step>, u64) {
+    let word = |word: u64| In(Array::Words, 4 * word);
+    let places = u64::from(m) + u64::from(n);
+    let step = |level| Step {
+        kernel: "ding_merge_find",
+        geometry: Geometry { blocks: m.div_ceil(TILE), threads: TILE, shared_bytes: 0 },
+        arguments: vec![
+            word(0),
+            Number(m),
+            word(m.into()),
+            Number(n),
+            Number(level),
+            Number(merge_levels),
+            word(places),
+        ],
+    };
+    ((1..=merge_levels + 1).map(step).collect(), places)
+}

@@ -88,6 +88,23 @@ impl Slab {
             result::stream::synchronize(std::ptr::null_mut())
         }
     }
+
+    /// Copies bytes of it to the host, when everything on the device is done.
+    ///
+    /// # Errors
+    /// The driver refuses, or what was under way failed.
+    ///
+    /// # Panics
+    /// If they are not its own.
+    pub(in crate::gpu) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
+        let from = self.part(at, len as u64);
+        let mut bytes = vec![0; len];
+        self.context.bind_to_thread()?;
+        self.context.synchronize()?;
+        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were copied.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
+        Ok(bytes)
+    }
 }
 
 impl Drop for Slab {
