@@ -25,17 +25,18 @@ pub(super) struct Wanted {
     pub(super) entries: Box<[Option<TermEntry>]>,
 }
 
-/// What came of it.
+/// What came of it. The thread that is told this tells the residency, and then those who wait: a list that
+/// could come and go in between would be missing to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fetched {
-    /// It is there.
-    Here,
+    /// It is there, in this place.
+    Here(u64, Placed),
     /// Lists that are asked for more often leave no room for it.
     NoRoom,
     /// The index is damaged: who answers by the CPU finds out where.
     Damaged,
-    /// The device took no copy.
-    Lost,
+    /// The device took no copy to this place.
+    Lost(u64),
 }
 
 /// The lists of a device, and who looks after them.
@@ -136,10 +137,7 @@ impl Fetcher {
             &mut self.maker,
             &mut self.bytes,
         );
-        let Ok(placed) = made else {
-            lock(&self.lists).failed(wanted.id, None);
-            return Fetched::Damaged;
-        };
+        let Ok(placed) = made else { return Fetched::Damaged };
         self.put(wanted.id, placed)
     }
 
@@ -148,14 +146,8 @@ impl Fetcher {
             return Fetched::NoRoom;
         };
         match self.arena.write(at, &self.bytes) {
-            Ok(()) => {
-                lock(&self.lists).arrived(id, at, placed);
-                Fetched::Here
-            }
-            Err(_) => {
-                lock(&self.lists).failed(id, Some(at));
-                Fetched::Lost
-            }
+            Ok(()) => Fetched::Here(at, placed),
+            Err(_) => Fetched::Lost(at),
         }
     }
 }

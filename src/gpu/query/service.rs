@@ -243,7 +243,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if came == Fetched::Lost {
+            if matches!(came, Fetched::Lost(_)) {
                 // The next look at the device says why.
                 self.device
                     .arena()
@@ -309,9 +309,16 @@ impl Driver {
 
     /// A list is there, or not.
     fn came(&mut self, id: ListId, came: Fetched) {
+        let mut lists = lock(&self.lists);
+        match came {
+            Fetched::Here(at, placed) => lists.arrived(id, at, placed),
+            Fetched::Lost(at) => lists.failed(id, Some(at)),
+            Fetched::NoRoom | Fetched::Damaged => lists.failed(id, None),
+        }
+        drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if came != Fetched::Here {
+            if !matches!(came, Fetched::Here(..)) {
                 self.unpin(&open);
                 self.back(&open.job, Why::Lists);
                 continue;
@@ -466,13 +473,13 @@ impl Driver {
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
         let mut terms = Vec::with_capacity(open.lists.len());
-        terms.extend(known.filter_map(|(term, &id)| match residency.place(id) {
+        terms.extend(known.map(|(term, &id)| match residency.place(id) {
             Place::Here(place, placed) => {
-                Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
+                PlacedTerm { place, placed, df: term.df, weight: term.weight }
             }
-            _ => None,
+            // An answer without one of its lists would be wrong, and nobody would notice.
+            away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
-        debug_assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
         // A term that no document has keeps AND from finding any, so only OR is left to ask.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
