@@ -38,10 +38,6 @@ pub(crate) struct Where {
     /// Queries whose lists have no room are answered by the CPU.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph that works on the memory of the host: sooner done, but no
-    /// device has run it yet.
-    #[arg(long)]
-    gpu_graphs: bool,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -96,7 +92,6 @@ impl Where {
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
                 ("gpu-partition", self.gpu_partition),
-                ("gpu-graphs", self.gpu_graphs),
             ] {
                 if given {
                     return Err(Usage(format!("--{name} goes with --device gpu")).into());
@@ -136,7 +131,6 @@ impl Where {
             k,
             batch: BATCH,
             fetchers,
-            graphs: self.gpu_graphs,
             partition: self.gpu_partition,
             ..GpuOptions::default()
         };

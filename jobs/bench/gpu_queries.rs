@@ -32,7 +32,7 @@ pub(super) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Only rows whose names begin so: check, load, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
+    /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Queries of a batch.
@@ -53,9 +53,6 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph.
-    #[arg(long)]
-    graphs: bool,
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
@@ -95,7 +92,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     let (device, planned) =
-        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory, args.graphs)?;
+        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory)?;
     if planned.is_empty() {
         bail!("no query has terms of the index, as many as --terms says");
     }
@@ -114,6 +111,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         if args.wants("check") || args.wants(name) {
             bench.check(name, mode, k, &queries)?;
         }
+    }
+    if args.wants("decode")
+        && let Some((postings, seconds)) = on.decode(&device, &planned)?
+    {
+        let rate = postings as f64 / seconds;
+        print(json!({ "row": "decode", "postings": postings, "postings_per_s": rate }))?;
     }
     if args.wants("accumulate") {
         bench.accumulate()?;

@@ -37,8 +37,6 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
-    /// Whether batches of few queries are launched as graphs.
-    pub graphs: bool,
     /// Whether each device has a part of the documents, and answers every query over these; else each has
     /// all of them, and answers some of the queries.
     pub partition: bool,
@@ -55,7 +53,6 @@ impl Default for GpuOptions {
             memory: None,
             k: 10,
             fetchers: 4,
-            graphs: false,
             partition: false,
             patience: Duration::from_micros(300),
         }
@@ -156,8 +153,7 @@ fn start(
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
     let norms = norms_of(snapshot, &share);
-    let query = QueryDevice::open(Device::open(info, 1)?, toolchain, norms, options.memory)?
-        .with_graphs(options.graphs);
+    let query = QueryDevice::open(Device::open(info, 1)?, toolchain, norms, options.memory)?;
     let has = Arc::new(AtomicUsize::new(0));
     let (answers, had) = (answers.to_vec(), has.clone());
     let reply = Box::new(move |worker: usize, done: Vec<Done>| {

@@ -3,8 +3,9 @@
 //! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
 
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
+use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
+use super::fetch::{Fetchers, Key, Lists, NO_LIST, Wanted, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use crate::gpu::error::GpuError;
@@ -145,17 +146,7 @@ impl Driver {
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers = Fetchers::start(
-            fetchers,
-            &snapshot,
-            (device.windows(), &share),
-            device.arena(),
-            &lists,
-        )
-        .map_err(|source| GpuError::Thread {
-            device: device.device().info().to_string(),
-            source,
-        })?;
+        let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
             snapshot,
@@ -243,7 +234,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if matches!(came, Fetched::Lost(_)) {
+            if matches!(came, Brought::Lost(_)) {
                 // The next look at the device says why.
                 self.device
                     .arena()
@@ -308,17 +299,18 @@ impl Driver {
     }
 
     /// A list is there, or not.
-    fn came(&mut self, id: ListId, came: Fetched) {
+    fn came(&mut self, id: ListId, came: Brought) {
         let mut lists = lock(&self.lists);
         match came {
-            Fetched::Here(at, placed) => lists.arrived(id, at, placed),
-            Fetched::Lost(at) => lists.failed(id, Some(at)),
-            Fetched::NoRoom | Fetched::Damaged => lists.failed(id, None),
+            Brought::Here(at, placed) => lists.arrived(id, at, placed),
+            Brought::Lost(at) => lists.failed(id, Some(at)),
+            Brought::Damaged(at) => lists.failed(id, at),
+            Brought::NoRoom => lists.failed(id, None),
         }
         drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if !matches!(came, Fetched::Here(..)) {
+            if !matches!(came, Brought::Here(..)) {
                 self.unpin(&open);
                 self.back(&open.job, Why::Lists);
                 continue;
