@@ -8,6 +8,7 @@ mod cli;
 mod cluster;
 mod codecs;
 mod collections;
+mod ding09;
 mod effectiveness;
 mod emulation;
 mod engines;

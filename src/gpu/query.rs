@@ -21,7 +21,7 @@ pub mod batch;
 pub mod bring;
 pub mod device;
 pub mod engine;
-mod fetch;
+pub(super) mod fetch;
 mod gather;
 pub mod list;
 pub mod load;
@@ -101,6 +101,7 @@ impl Tuning {
         ];
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
+            include_str!("../../kernels/score.cuh"),
             include_str!("../../kernels/query_list.cuh"),
             include_str!("../../kernels/query_or.cuh"),
             include_str!("../../kernels/query_and.cuh"),

@@ -12,8 +12,10 @@ use millrace::gpu::query::residency::Ranges;
 use millrace::index::lexicon::TermEntry;
 use millrace::query::lines::Query;
 use millrace::query::plan::{Plan, Planner};
+use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::Wanted;
+use millrace::query::top_k::Hit;
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,9 +30,9 @@ pub(super) struct Opened {
 /// A term of a query: its lists, run by run.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedTerm {
-    entries: Vec<Option<TermEntry>>,
-    df: u32,
-    weight: f32,
+    pub(super) entries: Vec<Option<TermEntry>>,
+    pub(super) df: u32,
+    pub(super) weight: f32,
 }
 
 /// A query that has terms of the index.
@@ -68,20 +70,76 @@ pub(super) fn open(
     let (devices, toolchain) = usable(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
+    let planned = plan(&snapshot, queries, (least, most))?;
+    Ok((Opened { query, snapshot }, planned))
+}
+
+/// Plans the queries whose distinct terms are as many as is said and are all in the index.
+pub(super) fn plan(
+    snapshot: &Arc<Snapshot>,
+    queries: &[Query],
+    (least, most): (usize, usize),
+) -> anyhow::Result<Vec<Planned>> {
     let (mut planner, mut planned) = (Planner::default(), Vec::new());
     for (number, query) in queries.iter().enumerate() {
-        let plan = planner.plan(&snapshot, Wanted::default(), &query.text)?;
+        let plan = planner.plan(snapshot, Wanted::default(), &query.text)?;
         let fits = (least..=most).contains(&plan.terms().len());
         if fits && plan.terms().iter().all(|term| term.df > 0) {
             planned.push(Planned::new(number, &plan));
         }
     }
-    Ok((Opened { query, snapshot }, planned))
+    Ok(planned)
 }
 
-type Key = Vec<Option<u64>>;
+/// The lists of all terms, each once, the longest first.
+pub(super) fn distinct(planned: &[Planned]) -> Vec<(Key, &PlannedTerm)> {
+    let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
+    for term in planned.iter().flat_map(|query| &query.terms) {
+        lists.entry(key(term)).or_insert(term);
+    }
+    let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
+    lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
+    lists
+}
 
-fn key(term: &PlannedTerm) -> Key {
+/// Answers of the CPU to some queries of a sample, by their places.
+type Part = anyhow::Result<Vec<(usize, Vec<Hit>)>>;
+
+/// The answers of the CPU's exhaustive search to a sample of queries, by all its threads.
+pub(super) fn expected(
+    snapshot: &Arc<Snapshot>,
+    sample: &[&Planned],
+    (mode, k): (Mode, u32),
+    queries: &[Query],
+) -> anyhow::Result<Vec<Vec<Hit>>> {
+    let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
+    let next = AtomicUsize::new(0);
+    let worker = || -> Part {
+        let (mut searcher, mut found) = (Searcher::new(), Vec::new());
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(planned) = sample.get(at) else { return Ok(found) };
+            let text = &queries[planned.number].text;
+            let (hits, _) = searcher.search(snapshot, &wanted, text)?;
+            found.push((at, hits.to_vec()));
+        }
+    };
+    let found: Vec<Part> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
+    });
+    let mut all = vec![Vec::new(); sample.len()];
+    for part in found {
+        for (at, hits) in part? {
+            all[at] = hits;
+        }
+    }
+    Ok(all)
+}
+
+pub(super) type Key = Vec<Option<u64>>;
+
+pub(super) fn key(term: &PlannedTerm) -> Key {
     term.entries.iter().map(|entry| entry.map(|entry| entry.offset)).collect()
 }
 
@@ -98,12 +156,7 @@ impl OnDevice {
     /// Brings the lists, by all threads.
     pub(super) fn load(opened: &Opened, planned: &[Planned]) -> anyhow::Result<Self> {
         let start = Instant::now();
-        let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
-        for term in planned.iter().flat_map(|query| &query.terms) {
-            lists.entry(key(term)).or_insert(term);
-        }
-        let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
-        lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
+        let lists = distinct(planned);
         let arena = opened.query.arena();
         let ranges = Mutex::new(Ranges::new(arena.bytes()));
         let next = AtomicUsize::new(0);

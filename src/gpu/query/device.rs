@@ -425,36 +425,10 @@ impl Slot {
                 output + at as u64
             }
         };
-        // Numbers of four bytes, and addresses of eight.
-        let values: Vec<(u64, u32)> = step
-            .arguments
-            .iter()
-            .map(|argument| match *argument {
-                Argument::Array(array, at) => (address(array) + at, 0),
-                Argument::Number(number) => (0, number),
-            })
-            .collect();
-        let mut arguments = self.stream.launch_builder(function);
-        for (argument, value) in step.arguments.iter().zip(&values) {
-            match argument {
-                Argument::Array(..) => arguments.arg(&value.0),
-                Argument::Number(_) => arguments.arg(&value.1),
-            };
-        }
-        let config = LaunchConfig {
-            grid_dim: (step.geometry.blocks, 1, 1),
-            block_dim: (step.geometry.threads, 1, 1),
-            shared_mem_bytes: step.geometry.shared_bytes,
-        };
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too;
         // the records of a batch that fits the room keep kernels within the slot's memory, and lists lie
         // in the arena where their terms say.
-        unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
-            device: device.device.info().to_string(),
-            launch: Launched { kernel: step.kernel, geometry: step.geometry },
-            source: Cuda(source),
-        })?;
-        Ok(())
+        unsafe { launch(&device.device, &self.stream, function, step, address) }
     }
 
     /// Whether the batch is done. Never waits.
@@ -521,4 +495,46 @@ pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<
     let steps = machine.batch(windows, groups);
     let adds = |step: &Step| step.kernel == "query_begin" || step.kernel.ends_with("_or");
     steps.into_iter().filter(adds).collect()
+}
+
+/// Enqueues a step; `address` says where an array begins.
+///
+/// # Safety
+/// The step has the arguments that the kernel `function` declares, and with them it stays inside of memory that
+/// lives until it is done.
+pub(in crate::gpu) unsafe fn launch<A: Copy>(
+    device: &Device,
+    stream: &CudaStream,
+    function: &CudaFunction,
+    step: &Step<A>,
+    address: impl Fn(A) -> u64,
+) -> Result<(), GpuError> {
+    // Numbers of four bytes, and addresses of eight.
+    let values: Vec<(u64, u32)> = step
+        .arguments
+        .iter()
+        .map(|argument| match *argument {
+            Argument::Array(array, at) => (address(array) + at, 0),
+            Argument::Number(number) => (0, number),
+        })
+        .collect();
+    let mut arguments = stream.launch_builder(function);
+    for (argument, value) in step.arguments.iter().zip(&values) {
+        match argument {
+            Argument::Array(..) => arguments.arg(&value.0),
+            Argument::Number(_) => arguments.arg(&value.1),
+        };
+    }
+    let config = LaunchConfig {
+        grid_dim: (step.geometry.blocks, 1, 1),
+        block_dim: (step.geometry.threads, 1, 1),
+        shared_mem_bytes: step.geometry.shared_bytes,
+    };
+    // SAFETY: the caller answers for it.
+    unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
+        device: device.info().to_string(),
+        launch: Launched { kernel: step.kernel, geometry: step.geometry },
+        source: Cuda(source),
+    })?;
+    Ok(())
 }

@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// A list by where it lies in each run of the index: bytes before it, or [`NO_LIST`].
-pub(super) type Key = Vec<u64>;
+pub(in crate::gpu) type Key = Vec<u64>;
 
 /// The run has no list of the term.
-pub(super) const NO_LIST: u64 = u64::MAX;
+pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 
 /// What is fetched.
 pub(super) struct Wanted {

@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A query on its way to a device.
-pub(super) struct Job {
-    pub(super) worker: usize,
-    pub(super) number: u64,
-    pub(super) plan: Arc<Plan>,
+pub(in crate::gpu) struct Job {
+    pub(in crate::gpu) worker: usize,
+    pub(in crate::gpu) number: u64,
+    pub(in crate::gpu) plan: Arc<Plan>,
 }
 
 /// What comes back to the query of a number.
-pub(super) enum Done {
+pub(in crate::gpu) enum Done {
     /// Its hits among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
     /// The CPU has to answer it.
@@ -37,7 +37,7 @@ pub(super) enum Done {
 
 /// Why a device does not answer a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(in crate::gpu) enum Why {
     /// Its lists have no room, or cannot be read.
     Lists,
     /// No batch has room for it.
@@ -48,7 +48,7 @@ pub(super) enum Why {
 
 impl Counts {
     /// Counts a query that the CPU answers.
-    pub(super) fn back(&self, why: Why) {
+    pub(in crate::gpu) fn back(&self, why: Why) {
         let count = match why {
             Why::Lists => &self.without_lists,
             Why::Unsuited => &self.unsuited,
@@ -100,7 +100,7 @@ struct Open {
 }
 
 /// What takes answers to their worker, and wakes it.
-pub(super) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
+pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
 
 /// The state of the thread of a device.
 pub(super) struct Driver {
