@@ -40,10 +40,6 @@ pub(crate) struct Where {
     /// Queries whose lists have no room are answered by the CPU.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph that works on the memory of the host: sooner done, but no
-    /// device has run it yet.
-    #[arg(long)]
-    gpu_graphs: bool,
     /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
@@ -108,7 +104,6 @@ impl Where {
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
                 ("gpu-partition", self.gpu_partition),
-                ("gpu-graphs", self.gpu_graphs),
             ] {
                 if given {
                     return Err(Usage(format!("--{name} goes with --device gpu")).into());
@@ -122,8 +117,8 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        if ding09 && (self.gpu_partition || self.gpu_graphs) {
-            let text = "--algorithm ding09 goes without --gpu-partition and --gpu-graphs";
+        if ding09 && self.gpu_partition {
+            let text = "--algorithm ding09 goes without --gpu-partition";
             return Err(Usage(text.into()).into());
         }
         let mut devices = self.usable(k).context("--device gpu")?;
@@ -157,7 +152,6 @@ impl Where {
             k,
             batch: BATCH,
             fetchers,
-            graphs: self.gpu_graphs,
             partition: self.gpu_partition,
             ..GpuOptions::default()
         };

@@ -331,11 +331,10 @@ fn twin_parallel_merge_find() {
 #[test]
 fn ding09_is_for_devices() {
     let fixture = Fixture::new(76, 30);
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 4] = [
         (&["--algorithm", "ding09"], "goes with --device gpu"),
         (&["--merge-levels", "2"], "goes with --algorithm ding09"),
         (&["--algorithm", "ding09", "--device", "gpu", "--merge-levels", "5"], "0..=4"),
-        (&["--algorithm", "ding09", "--device", "gpu", "--gpu-graphs"], "goes without"),
         (&["--algorithm", "ding9"], "ding09"),
     ];
     for (more, why) in refused {

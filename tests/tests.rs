@@ -19,6 +19,7 @@ mod forms;
 mod generate;
 mod gpu;
 mod gpu_indexer;
+mod gpu_lists;
 mod gpu_queries;
 mod inspect;
 mod layers;

@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Only rows whose names begin so: check, load, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
+    /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
     /// -table2, -table3, -terms, -levels and -batched.
     #[arg(long, value_name = "NAME")]
@@ -57,9 +57,6 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph.
-    #[arg(long)]
-    graphs: bool,
     /// Levels of splitters of ding09.
     #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
     merge_levels: u32,
@@ -102,7 +99,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     let (device, planned) =
-        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory, args.graphs)?;
+        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory)?;
     if planned.is_empty() {
         bail!("no query has terms of the index, as many as --terms says");
     }
@@ -121,6 +118,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         if args.wants("check") || args.wants(name) {
             bench.check(name, mode, k, &queries)?;
         }
+    }
+    if args.wants("decode")
+        && let Some((postings, seconds)) = on.decode(&device, &planned)?
+    {
+        let rate = postings as f64 / seconds;
+        print(json!({ "row": "decode", "postings": postings, "postings_per_s": rate }))?;
     }
     if args.wants("accumulate") {
         bench.accumulate()?;

@@ -1,12 +1,12 @@
 //! The index on a device, and the queries as its engine takes them.
 
 use crate::query_gpus::usable;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
+use millrace::gpu::query::bring::{Bringer, Brought};
 use millrace::gpu::query::device::QueryDevice;
-use millrace::gpu::query::list::{ListMaker, Placed};
-use millrace::gpu::query::load::make_list;
+use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
 use millrace::gpu::query::residency::Ranges;
 use millrace::index::lexicon::TermEntry;
@@ -66,12 +66,10 @@ pub(super) fn open(
     queries: &[Query],
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
-    graphs: bool,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
     let (devices, toolchain) = usable(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
-    let query = query.with_graphs(graphs);
     let planned = plan(&snapshot, queries, (least, most))?;
     Ok((Opened { query, snapshot }, planned))
 }
@@ -155,7 +153,7 @@ pub(super) struct OnDevice {
 }
 
 impl OnDevice {
-    /// Makes the lists on all threads and copies them.
+    /// Brings the lists, by all threads.
     pub(super) fn load(opened: &Opened, planned: &[Planned]) -> anyhow::Result<Self> {
         let start = Instant::now();
         let lists = distinct(planned);
@@ -163,26 +161,25 @@ impl OnDevice {
         let ranges = Mutex::new(Ranges::new(arena.bytes()));
         let next = AtomicUsize::new(0);
         let worker = || -> anyhow::Result<Vec<(Key, u64, Placed, u64)>> {
-            let (mut maker, mut bytes, mut made) = (ListMaker::default(), Vec::new(), Vec::new());
+            let documents = opened.query.windows().documents;
+            let mut bringer = Bringer::new(&opened.query, &opened.snapshot, &(0..documents))?;
+            let mut made = Vec::new();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some((key, term)) = lists.get(at) else { return Ok(made) };
-                bytes.clear();
-                let windows = opened.query.windows();
-                let placed = make_list(
-                    opened.snapshot.generation(),
-                    &term.entries,
-                    (windows, &(0..windows.documents)),
-                    opened.snapshot.norms(),
-                    &mut maker,
-                    &mut bytes,
-                )?;
-                let mut ranges = ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let place = ranges.take(bytes.len() as u64);
-                drop(ranges);
-                let place = place.context("the lists of the queries do not fit --gpu-memory")?;
-                arena.write(place, &bytes)?;
-                made.push((key.clone(), place, placed, bytes.len() as u64));
+                let mut len = 0;
+                let came = bringer.bring(&term.entries, |bytes| {
+                    len = bytes;
+                    ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(bytes)
+                });
+                match came {
+                    Brought::Here(place, placed) => made.push((key.clone(), place, placed, len)),
+                    Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
+                    Brought::Damaged(_) => {
+                        bail!("the index is damaged; `millrace check` says where")
+                    }
+                    Brought::Lost(_) => bail!("the device took no copy of a list"),
+                }
             }
         };
         let made: Vec<_> = std::thread::scope(|scope| {
@@ -199,6 +196,22 @@ impl OnDevice {
         let postings = lists.iter().map(|(_, term)| u64::from(term.df)).sum();
         let seconds = start.elapsed().as_secs_f64();
         Ok(Self { lists: places.len(), places, postings, bytes, seconds })
+    }
+
+    /// Decodes the longest list of `bp128` again and again on the device: its postings and the seconds of one
+    /// time; `None` if the index has another codec, or the list is short.
+    pub(super) fn decode(
+        &self,
+        opened: &Opened,
+        planned: &[Planned],
+    ) -> anyhow::Result<Option<(u64, f64)>> {
+        let terms = planned.iter().flat_map(|query| &query.terms);
+        let Some(longest) = terms.max_by_key(|term| term.df) else { return Ok(None) };
+        let documents = opened.query.windows().documents;
+        let (query, snapshot) = (&opened.query, &opened.snapshot);
+        let mut bringer = Bringer::with_portions(query, snapshot, &(0..documents), 256 << 20)?;
+        let (place, _) = self.places[&key(longest)];
+        bringer.measure(&longest.entries, place, 20).context("decode a list again")
     }
 
     /// Where the list of a term is.

@@ -191,7 +191,7 @@ impl DingDevice {
             return Ok(());
         }
         // SAFETY: both have so many bytes, and live until the batch is done.
-        unsafe { self.input.copy_up(len, self.input_on.address(), &self.stream) }.map_err(call)
+        unsafe { self.input.copy_up(0..len, self.input_on.address(), &self.stream) }.map_err(call)
     }
 
     fn step(&self, step: &Step) -> Result<(), GpuError> {

@@ -54,8 +54,6 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
-    /// Whether batches of few queries are launched as graphs.
-    pub graphs: bool,
     /// Whether each device has a part of the documents, and answers every query over these; else each has
     /// all of them, and answers some of the queries.
     pub partition: bool,
@@ -73,7 +71,6 @@ impl Default for GpuOptions {
             memory: None,
             k: 10,
             fetchers: 4,
-            graphs: false,
             partition: false,
             patience: Duration::from_micros(300),
         }
@@ -190,8 +187,7 @@ fn start(
     let run: Box<dyn FnOnce() + Send> = match options.method {
         Method::Bounds => {
             let norms = norms_of(snapshot, &share);
-            let query = QueryDevice::open(device, toolchain, norms, options.memory)?
-                .with_graphs(options.graphs);
+            let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
             let pace = DriverPace {
                 batch: options.batch,
                 slots: options.slots,

@@ -160,18 +160,18 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         self.entries[id as usize].place = Place::Coming;
     }
 
-    /// Makes room for a list that comes; `None` if there is none, and the list is away.
+    /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards, until
+    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too, and it cannot go
+    /// before those who wait know that it is there.
     pub fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let at = self.ranges.take(bytes).or_else(|| self.evict_for(id, bytes));
-        let entry = &mut self.entries[id as usize];
-        match at {
-            Some(_) => entry.bytes = bytes,
-            None => entry.place = Place::Away,
+        if at.is_some() {
+            self.entries[id as usize].bytes = bytes;
         }
         at
     }
 
-    /// The list is where [`make_room`](Self::make_room) said.
+    /// The list is where [`make_room`](Self::make_room) said. Told by the same thread that tells those who wait.
     pub fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Here(at, placed);
@@ -258,8 +258,9 @@ mod tests {
         }
         lists.fetch(id);
         let at = lists.make_room(id, bytes);
-        if let Some(at) = at {
-            lists.arrived(id, at, Placed::default());
+        match at {
+            Some(at) => lists.arrived(id, at, Placed::default()),
+            None => lists.failed(id, None),
         }
         lists.unpin(id);
         at.is_some()
@@ -301,6 +302,27 @@ mod tests {
         lists.fetch(three);
         lists.failed(three, None);
         assert_eq!(lists.place(three), Place::Away);
+    }
+
+    /// A query waited for it and is given up since another of its lists has no room; a second query asks before
+    /// anybody has told that the list is there.
+    #[test]
+    fn a_list_that_is_on_its_way_cannot_go() {
+        let mut lists = Residency::new(1024);
+        let (one, place) = lists.ask(&1);
+        assert_eq!(place, Place::Away);
+        lists.fetch(one);
+        let at = lists.make_room(one, 1024).expect("all is free");
+        lists.unpin(one);
+        for _ in 0..9 {
+            assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
+        }
+        assert_eq!(lists.ask(&1), (one, Place::Coming));
+        lists.arrived(one, at, Placed::default());
+        assert_eq!(lists.place(one), Place::Here(at, Placed::default()));
+        assert!(!bring(&mut lists, 2, 1024), "it is pinned");
+        lists.unpin(one);
+        assert!(bring(&mut lists, 2, 1024));
     }
 
     #[test]

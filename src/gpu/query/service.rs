@@ -3,8 +3,9 @@
 //! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
 
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
+use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
+use super::fetch::{Fetchers, Key, Lists, NO_LIST, Wanted, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use crate::gpu::error::GpuError;
@@ -145,17 +146,7 @@ impl Driver {
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers = Fetchers::start(
-            fetchers,
-            &snapshot,
-            (device.windows(), &share),
-            device.arena(),
-            &lists,
-        )
-        .map_err(|source| GpuError::Thread {
-            device: device.device().info().to_string(),
-            source,
-        })?;
+        let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
             snapshot,
@@ -243,7 +234,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if came == Fetched::Lost {
+            if matches!(came, Brought::Lost(_)) {
                 // The next look at the device says why.
                 self.device
                     .arena()
@@ -308,10 +299,18 @@ impl Driver {
     }
 
     /// A list is there, or not.
-    fn came(&mut self, id: ListId, came: Fetched) {
+    fn came(&mut self, id: ListId, came: Brought) {
+        let mut lists = lock(&self.lists);
+        match came {
+            Brought::Here(at, placed) => lists.arrived(id, at, placed),
+            Brought::Lost(at) => lists.failed(id, Some(at)),
+            Brought::Damaged(at) => lists.failed(id, at),
+            Brought::NoRoom => lists.failed(id, None),
+        }
+        drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if came != Fetched::Here {
+            if !matches!(came, Brought::Here(..)) {
                 self.unpin(&open);
                 self.back(&open.job, Why::Lists);
                 continue;
@@ -466,13 +465,13 @@ impl Driver {
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
         let mut terms = Vec::with_capacity(open.lists.len());
-        terms.extend(known.filter_map(|(term, &id)| match residency.place(id) {
+        terms.extend(known.map(|(term, &id)| match residency.place(id) {
             Place::Here(place, placed) => {
-                Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
+                PlacedTerm { place, placed, df: term.df, weight: term.weight }
             }
-            _ => None,
+            // An answer without one of its lists would be wrong, and nobody would notice.
+            away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
-        debug_assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
         // A term that no document has keeps AND from finding any, so only OR is left to ask.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;

@@ -8,6 +8,7 @@ use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A piece of a device's memory, booked on its owner's allowance.
@@ -171,18 +172,18 @@ impl Staging {
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Enqueues a copy of its first bytes.
+    /// Enqueues a copy of some of its bytes.
     ///
     /// # Safety
     /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
     pub(in crate::gpu) unsafe fn copy_up(
         &self,
-        len: usize,
+        bytes: Range<usize>,
         to: u64,
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
         // SAFETY: the caller answers for it.
-        unsafe { result::memcpy_htod_async(to, &self.bytes()[..len], stream.cu_stream()) }
+        unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
     }
 
     /// Enqueues a copy to its bytes from `at` on.
