@@ -194,7 +194,7 @@ impl DingDriver {
         const LISTS_OF_THREAD: usize = 8;
         let threads = wanted.len().div_ceil(LISTS_OF_THREAD).min(self.fetchers);
         std::thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(&work)));
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
             work();
         });
     }
