@@ -38,10 +38,10 @@ pub(crate) struct Ranking {
     /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive;
-    /// auto: what is fastest. All find the same.
+    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive; with
+    /// --device gpu: ding09; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
     #[arg(long, default_value_t = 1.2)]
     pub(crate) k1: f64,
@@ -177,9 +177,39 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+/// An algorithm of the CPU, or one that devices alone have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Chosen {
+    Cpu(Algorithm),
+    Ding09,
+}
+
+impl Chosen {
+    const DING09: &str = "ding09";
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cpu(algorithm) => algorithm.name(),
+            Self::Ding09 => Self::DING09,
+        }
+    }
+
+    /// What the CPU does of it.
+    fn on_cpu(self) -> Algorithm {
+        match self {
+            Self::Cpu(algorithm) => algorithm,
+            Self::Ding09 => Algorithm::Auto,
+        }
+    }
+}
+
+fn parse_algorithm(text: &str) -> Result<Chosen, String> {
     let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
-    Algorithm::named(text).ok_or_else(|| format!("give {}", names()))
+    match Algorithm::named(text) {
+        Some(algorithm) => Ok(Chosen::Cpu(algorithm)),
+        None if text == Chosen::DING09 => Ok(Chosen::Ding09),
+        None => Err(format!("give {}, {}", names(), Chosen::DING09)),
+    }
 }
 
 pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
@@ -195,8 +225,16 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 }
 
 impl Ranking {
-    /// Opens the index for these settings.
+    /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
+        if self.algorithm == Chosen::Ding09 {
+            return Err(Usage("--algorithm ding09 goes with --device gpu".into()).into());
+        }
+        self.open_for_any()
+    }
+
+    /// Opens the index for these settings.
+    fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
         Ok(Snapshot::of_range(generation, scoring, self.docids.0.clone())?)
@@ -204,8 +242,7 @@ impl Ranking {
 
     /// What queries ask for that do not say it.
     pub(crate) fn wanted(&self) -> Wanted {
-        let Self { k, mode, algorithm, .. } = *self;
-        Wanted { k, mode, algorithm }
+        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
     }
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
@@ -239,10 +276,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
     let measured = measured.as_ref();
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
-    let devices = args.place.devices(args.ranking.k, processes, model == Model::Inter)?;
+    let is_ding09 = args.ranking.algorithm == Chosen::Ding09;
+    let is_inter = model == Model::Inter;
+    let devices = args.place.devices(args.ranking.k, processes, is_inter, is_ding09)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
-        let snapshot = args.ranking.open()?;
+        let snapshot = args.ranking.open_for_any()?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
@@ -368,7 +407,7 @@ impl Args {
         snapshot: &Snapshot,
     ) -> Option<Devices> {
         let Ranking { k, mode, algorithm, .. } = self.ranking;
-        if model != Model::Inter || algorithm != Algorithm::Auto {
+        if model != Model::Inter || algorithm != Chosen::Cpu(Algorithm::Auto) {
             return None;
         }
         let file = self.input.path().and_then(|path| path.metadata().ok());

@@ -4,10 +4,12 @@ use crate::Usage;
 use anyhow::Context as _;
 use millrace::build::chain;
 use millrace::gpu::cache::ModuleCache;
+use millrace::gpu::ding09::list::form_of;
+use millrace::gpu::ding09::{MERGE_LEVELS, MOST_MERGE_LEVELS};
 use millrace::gpu::discover::{DeviceInfo, Discovery};
 use millrace::gpu::error::GpuError;
 use millrace::gpu::modules::Toolchain;
-use millrace::gpu::query::engine::{GpuEngines, GpuOptions};
+use millrace::gpu::query::engine::{GpuEngines, GpuOptions, Method};
 use millrace::gpu::query::service::Counts;
 use millrace::query::engine::Wakers;
 use millrace::query::snapshot::Snapshot;
@@ -38,10 +40,9 @@ pub(crate) struct Where {
     /// Queries whose lists have no room are answered by the CPU.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph that works on the memory of the host: sooner done, but no
-    /// device has run it yet.
-    #[arg(long)]
-    gpu_graphs: bool,
+    /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
+    merge_levels: Option<u32>,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -81,7 +82,7 @@ impl Where {
     }
 
     /// The devices, if queries are to be answered by some; `processes` and `inter` say how else they are
-    /// spread.
+    /// spread, and `ding09` that it has to be by that algorithm.
     ///
     /// # Errors
     /// There is none, or options do not go together.
@@ -90,13 +91,19 @@ impl Where {
         k: usize,
         processes: usize,
         inter: bool,
+        ding09: bool,
     ) -> anyhow::Result<Option<Devices>> {
+        if self.merge_levels.is_some() && !ding09 {
+            return Err(Usage("--merge-levels goes with --algorithm ding09".into()).into());
+        }
         if self.device != "gpu" {
+            if ding09 {
+                return Err(Usage("--algorithm ding09 goes with --device gpu".into()).into());
+            }
             for (name, given) in [
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
                 ("gpu-partition", self.gpu_partition),
-                ("gpu-graphs", self.gpu_graphs),
             ] {
                 if given {
                     return Err(Usage(format!("--{name} goes with --device gpu")).into());
@@ -110,7 +117,16 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        self.usable(k).map(Some).context("--device gpu")
+        if ding09 && self.gpu_partition {
+            let text = "--algorithm ding09 goes without --gpu-partition";
+            return Err(Usage(text.into()).into());
+        }
+        let mut devices = self.usable(k).context("--device gpu")?;
+        if ding09 {
+            let merge_levels = self.merge_levels.unwrap_or(MERGE_LEVELS);
+            devices.options.method = Method::Ding09 { merge_levels };
+        }
+        Ok(Some(devices))
     }
 
     /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
@@ -136,7 +152,6 @@ impl Where {
             k,
             batch: BATCH,
             fetchers,
-            graphs: self.gpu_graphs,
             partition: self.gpu_partition,
             ..GpuOptions::default()
         };
@@ -193,10 +208,24 @@ impl Devices {
             }
         });
         let Self { devices, toolchain, options } = self;
+        if let Method::Ding09 { .. } = options.method {
+            check_form(snapshot)?;
+        }
         let engines =
             GpuEngines::open(devices, toolchain, snapshot, *options, wakers, &(on_lost as _));
         engines.context("--device gpu")
     }
+}
+
+/// Makes sure that lists are of a form that ding09 reads.
+///
+/// # Errors
+/// They are not.
+pub(crate) fn check_form(snapshot: &Snapshot) -> anyhow::Result<()> {
+    form_of(snapshot.generation()).map(drop).map_err(|form| {
+        let text = "ding09 reads lists of rice and pfor, all with blocks of one size, and the index has some of";
+        anyhow::anyhow!("{text} {form}: build it with --codec pfor, or merge it so")
+    })
 }
 
 /// What the devices did, for the report.

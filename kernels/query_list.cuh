@@ -89,11 +89,6 @@ struct List {
     u32 exceptions_len;
 };
 
-__device__ __forceinline__ u32 sum_of_warp(u32 value) {
-    for (u32 step = 16; step > 0; step /= 2) value += __shfl_xor_sync(ALL, value, step);
-    return value;
-}
-
 __device__ __forceinline__ u32 least_of_warp(u32 value) {
     for (u32 step = 16; step > 0; step /= 2) {
         u32 other = __shfl_xor_sync(ALL, value, step);
@@ -120,12 +115,6 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term, u32 w
     list.exceptions = (const u32*)at;
     list.exceptions_len = term.exceptions;
     return list;
-}
-
-// What one posting adds to a score. Every other way to score replaces this function.
-__device__ __forceinline__ float score_of(float weight, u32 tf, float norm) {
-    float f = (float)tf;
-    return __fdiv_rn(__fmul_rn(weight, f), __fadd_rn(f, norm));
 }
 
 // The first place from `low` to before `high` whose docid is not below `docid`; `high` if there is none. By
@@ -178,11 +167,6 @@ __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms,
         }
     }
     return sum;
-}
-
-// Greater for the better document: of equal scores, which are not negative, the smaller docid.
-__device__ __forceinline__ u64 key_of(u32 docid, float score) {
-    return (u64)__float_as_uint(score) << 32 | (u32)~docid;
 }
 
 // The greatest bin such that it and those above have k documents; 0 if all have fewer. By a warp.

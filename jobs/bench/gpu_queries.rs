@@ -6,10 +6,12 @@
 //! are in flight in several slots; for the CPU all threads search, with analysis and look-up.
 
 mod collection;
+mod ding09;
 
 use super::{all_queries, quantile};
 use anyhow::{Context as _, bail};
-use collection::{OnDevice, Planned};
+use collection::{OnDevice, Planned, expected};
+use millrace::gpu::ding09::MERGE_LEVELS;
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::{QueryDevice, Slot, accumulation};
 use millrace::index::generation::Generation;
@@ -32,7 +34,9 @@ pub(super) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Only rows whose names begin so: check, load, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
+    /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
+    /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
+    /// -table2, -table3, -terms, -levels and -batched.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Queries of a batch.
@@ -53,9 +57,9 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Launch few queries at a time as a graph.
-    #[arg(long)]
-    graphs: bool,
+    /// Levels of splitters of ding09.
+    #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
+    merge_levels: u32,
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
@@ -66,9 +70,6 @@ fn parse_terms(text: &str) -> Result<(usize, usize), String> {
     let (least, most) = text.split_once("..").ok_or_else(wrong)?;
     Ok((least.parse().map_err(|_| wrong())?, most.parse().map_err(|_| wrong())?))
 }
-
-/// Answers of the CPU to some queries of a sample, by their places.
-type Part = anyhow::Result<Vec<(usize, Vec<Hit>)>>;
 
 /// The ways to ask that are compared and timed.
 const ROWS: [(&str, Mode, u32); 3] =
@@ -92,10 +93,13 @@ fn print(line: serde_json::Value) -> anyhow::Result<()> {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
+    if args.only.as_ref().is_some_and(|only| only.starts_with("ding09")) {
+        return ding09::run(args, &queries);
+    }
     let start = Instant::now();
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     let (device, planned) =
-        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory, args.graphs)?;
+        collection::open(snapshot.clone(), &queries, args.terms, args.gpu_memory)?;
     if planned.is_empty() {
         bail!("no query has terms of the index, as many as --terms says");
     }
@@ -114,6 +118,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         if args.wants("check") || args.wants(name) {
             bench.check(name, mode, k, &queries)?;
         }
+    }
+    if args.wants("decode")
+        && let Some((postings, seconds)) = on.decode(&device, &planned)?
+    {
+        let rate = postings as f64 / seconds;
+        print(json!({ "row": "decode", "postings": postings, "postings_per_s": rate }))?;
     }
     if args.wants("accumulate") {
         bench.accumulate()?;
@@ -206,7 +216,7 @@ impl Bench<'_> {
                 });
             }
         }
-        let expected = self.expected(&sample, mode, k, queries)?;
+        let expected = expected(self.snapshot, &sample, (mode, k), queries)?;
         let mut wrong = 0;
         for ((planned, found), expected) in sample.iter().zip(&found).zip(&expected) {
             let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
@@ -272,43 +282,6 @@ impl Bench<'_> {
             }
             mode => one(mode),
         }
-    }
-
-    /// The answers of the CPU, by all its threads.
-    fn expected(
-        &self,
-        sample: &[&Planned],
-        mode: Mode,
-        k: u32,
-        queries: &[Query],
-    ) -> anyhow::Result<Vec<Vec<Hit>>> {
-        let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
-        let next = AtomicUsize::new(0);
-        let found: Vec<Part> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads())
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut searcher = Searcher::new();
-                        let mut found = Vec::new();
-                        loop {
-                            let at = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(planned) = sample.get(at) else { return Ok(found) };
-                            let text = &queries[planned.number].text;
-                            let (hits, _) = searcher.search(self.snapshot, &wanted, text)?;
-                            found.push((at, hits.to_vec()));
-                        }
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
-        });
-        let mut all = vec![Vec::new(); sample.len()];
-        for part in found {
-            for (at, hits) in part? {
-                all[at] = hits;
-            }
-        }
-        Ok(all)
     }
 
     /// Runs batches in turns over all slots for some seconds; returns queries and seconds.

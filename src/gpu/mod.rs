@@ -16,6 +16,7 @@
 //! | [`pinned`] | which host memory copies go through |
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
+//! | [`ding09`] | how it answers them as `ding09` has it |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
 //!
@@ -25,6 +26,7 @@
 pub mod btree;
 pub mod cache;
 pub mod device;
+pub mod ding09;
 pub mod discover;
 pub mod error;
 pub mod events;
@@ -40,5 +42,5 @@ pub mod wake;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
-    vec![btree::Tuning::default().source(), query::Tuning::default().source()]
+    vec![btree::Tuning::default().source(), ding09::source(), query::Tuning::default().source()]
 }

@@ -4,6 +4,7 @@
 //! | module | the question that it answers |
 //! | --- | --- |
 //! | [`batch`] | how queries become a batch, and results answers |
+//! | [`bring`] | how lists come to the device while it works |
 //! | [`device`] | how a device takes batches and gives results |
 //! | [`engine`] | how workers have their queries answered by devices |
 //! | [`list`] | how a postings list lies in the device's memory |
@@ -14,11 +15,13 @@
 //! | [`slab`] | which memory queries use |
 //! | [`steps`] | which kernels answer a batch, one after the other |
 //! | [`twin`] | what they find |
+//! | [`unpack`] | what the host has to know of a list that the device decodes |
 
 pub mod batch;
+pub mod bring;
 pub mod device;
 pub mod engine;
-mod fetch;
+pub(super) mod fetch;
 mod gather;
 pub mod list;
 pub mod load;
@@ -28,6 +31,7 @@ pub mod service;
 pub mod slab;
 pub mod steps;
 pub mod twin;
+pub mod unpack;
 
 use super::nvrtc::Source;
 
@@ -97,11 +101,13 @@ impl Tuning {
         ];
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
+            include_str!("../../kernels/score.cuh"),
             include_str!("../../kernels/query_list.cuh"),
             include_str!("../../kernels/query_or.cuh"),
             include_str!("../../kernels/query_and.cuh"),
             include_str!("../../kernels/query_select.cuh"),
             include_str!("../../kernels/query_ordered.cuh"),
+            include_str!("../../kernels/query_unpack.cuh"),
             include_str!("../../kernels/query.cu"),
         );
         Source { name: "query", text, sizes: sizes.into() }

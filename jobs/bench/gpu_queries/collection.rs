@@ -1,19 +1,21 @@
 //! The index on a device, and the queries as its engine takes them.
 
 use crate::query_gpus::usable;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
+use millrace::gpu::query::bring::{Bringer, Brought};
 use millrace::gpu::query::device::QueryDevice;
-use millrace::gpu::query::list::{ListMaker, Placed};
-use millrace::gpu::query::load::make_list;
+use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
 use millrace::gpu::query::residency::Ranges;
 use millrace::index::lexicon::TermEntry;
 use millrace::query::lines::Query;
 use millrace::query::plan::{Plan, Planner};
+use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::Wanted;
+use millrace::query::top_k::Hit;
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,9 +30,9 @@ pub(super) struct Opened {
 /// A term of a query: its lists, run by run.
 #[derive(Clone, Debug)]
 pub(super) struct PlannedTerm {
-    entries: Vec<Option<TermEntry>>,
-    df: u32,
-    weight: f32,
+    pub(super) entries: Vec<Option<TermEntry>>,
+    pub(super) df: u32,
+    pub(super) weight: f32,
 }
 
 /// A query that has terms of the index.
@@ -64,26 +66,80 @@ pub(super) fn open(
     queries: &[Query],
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
-    graphs: bool,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
     let (devices, toolchain) = usable(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
-    let query = query.with_graphs(graphs);
+    let planned = plan(&snapshot, queries, (least, most))?;
+    Ok((Opened { query, snapshot }, planned))
+}
+
+/// Plans the queries whose distinct terms are as many as is said and are all in the index.
+pub(super) fn plan(
+    snapshot: &Arc<Snapshot>,
+    queries: &[Query],
+    (least, most): (usize, usize),
+) -> anyhow::Result<Vec<Planned>> {
     let (mut planner, mut planned) = (Planner::default(), Vec::new());
     for (number, query) in queries.iter().enumerate() {
-        let plan = planner.plan(&snapshot, Wanted::default(), &query.text)?;
+        let plan = planner.plan(snapshot, Wanted::default(), &query.text)?;
         let fits = (least..=most).contains(&plan.terms().len());
         if fits && plan.terms().iter().all(|term| term.df > 0) {
             planned.push(Planned::new(number, &plan));
         }
     }
-    Ok((Opened { query, snapshot }, planned))
+    Ok(planned)
 }
 
-type Key = Vec<Option<u64>>;
+/// The lists of all terms, each once, the longest first.
+pub(super) fn distinct(planned: &[Planned]) -> Vec<(Key, &PlannedTerm)> {
+    let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
+    for term in planned.iter().flat_map(|query| &query.terms) {
+        lists.entry(key(term)).or_insert(term);
+    }
+    let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
+    lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
+    lists
+}
 
-fn key(term: &PlannedTerm) -> Key {
+/// Answers of the CPU to some queries of a sample, by their places.
+type Part = anyhow::Result<Vec<(usize, Vec<Hit>)>>;
+
+/// The answers of the CPU's exhaustive search to a sample of queries, by all its threads.
+pub(super) fn expected(
+    snapshot: &Arc<Snapshot>,
+    sample: &[&Planned],
+    (mode, k): (Mode, u32),
+    queries: &[Query],
+) -> anyhow::Result<Vec<Vec<Hit>>> {
+    let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
+    let next = AtomicUsize::new(0);
+    let worker = || -> Part {
+        let (mut searcher, mut found) = (Searcher::new(), Vec::new());
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(planned) = sample.get(at) else { return Ok(found) };
+            let text = &queries[planned.number].text;
+            let (hits, _) = searcher.search(snapshot, &wanted, text)?;
+            found.push((at, hits.to_vec()));
+        }
+    };
+    let found: Vec<Part> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(worker)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
+    });
+    let mut all = vec![Vec::new(); sample.len()];
+    for part in found {
+        for (at, hits) in part? {
+            all[at] = hits;
+        }
+    }
+    Ok(all)
+}
+
+pub(super) type Key = Vec<Option<u64>>;
+
+pub(super) fn key(term: &PlannedTerm) -> Key {
     term.entries.iter().map(|entry| entry.map(|entry| entry.offset)).collect()
 }
 
@@ -97,39 +153,33 @@ pub(super) struct OnDevice {
 }
 
 impl OnDevice {
-    /// Makes the lists on all threads and copies them.
+    /// Brings the lists, by all threads.
     pub(super) fn load(opened: &Opened, planned: &[Planned]) -> anyhow::Result<Self> {
         let start = Instant::now();
-        let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
-        for term in planned.iter().flat_map(|query| &query.terms) {
-            lists.entry(key(term)).or_insert(term);
-        }
-        let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
-        lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
+        let lists = distinct(planned);
         let arena = opened.query.arena();
         let ranges = Mutex::new(Ranges::new(arena.bytes()));
         let next = AtomicUsize::new(0);
         let worker = || -> anyhow::Result<Vec<(Key, u64, Placed, u64)>> {
-            let (mut maker, mut bytes, mut made) = (ListMaker::default(), Vec::new(), Vec::new());
+            let documents = opened.query.windows().documents;
+            let mut bringer = Bringer::new(&opened.query, &opened.snapshot, &(0..documents))?;
+            let mut made = Vec::new();
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some((key, term)) = lists.get(at) else { return Ok(made) };
-                bytes.clear();
-                let windows = opened.query.windows();
-                let placed = make_list(
-                    opened.snapshot.generation(),
-                    &term.entries,
-                    (windows, &(0..windows.documents)),
-                    opened.snapshot.norms(),
-                    &mut maker,
-                    &mut bytes,
-                )?;
-                let mut ranges = ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                let place = ranges.take(bytes.len() as u64);
-                drop(ranges);
-                let place = place.context("the lists of the queries do not fit --gpu-memory")?;
-                arena.write(place, &bytes)?;
-                made.push((key.clone(), place, placed, bytes.len() as u64));
+                let mut len = 0;
+                let came = bringer.bring(&term.entries, |bytes| {
+                    len = bytes;
+                    ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(bytes)
+                });
+                match came {
+                    Brought::Here(place, placed) => made.push((key.clone(), place, placed, len)),
+                    Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
+                    Brought::Damaged(_) => {
+                        bail!("the index is damaged; `millrace check` says where")
+                    }
+                    Brought::Lost(_) => bail!("the device took no copy of a list"),
+                }
             }
         };
         let made: Vec<_> = std::thread::scope(|scope| {
@@ -146,6 +196,22 @@ impl OnDevice {
         let postings = lists.iter().map(|(_, term)| u64::from(term.df)).sum();
         let seconds = start.elapsed().as_secs_f64();
         Ok(Self { lists: places.len(), places, postings, bytes, seconds })
+    }
+
+    /// Decodes the longest list of `bp128` again and again on the device: its postings and the seconds of one
+    /// time; `None` if the index has another codec, or the list is short.
+    pub(super) fn decode(
+        &self,
+        opened: &Opened,
+        planned: &[Planned],
+    ) -> anyhow::Result<Option<(u64, f64)>> {
+        let terms = planned.iter().flat_map(|query| &query.terms);
+        let Some(longest) = terms.max_by_key(|term| term.df) else { return Ok(None) };
+        let documents = opened.query.windows().documents;
+        let (query, snapshot) = (&opened.query, &opened.snapshot);
+        let mut bringer = Bringer::with_portions(query, snapshot, &(0..documents), 256 << 20)?;
+        let (place, _) = self.places[&key(longest)];
+        bringer.measure(&longest.entries, place, 20).context("decode a list again")
     }
 
     /// Where the list of a term is.

@@ -27,7 +27,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 12] = [
+pub const KERNELS: [&str; 13] = [
+    "query_unpack",
     "query_begin",
     "query_sample",
     "query_or",
@@ -49,9 +50,8 @@ pub struct QueryDevice {
     functions: HashMap<&'static str, CudaFunction>,
     machine: Machine,
     windows: Windows,
-    norms: Slab,
+    norms: Arc<Slab>,
     arena: Arc<Slab>,
-    graphs: bool,
 }
 
 /// How many bytes of a device's memory the lists may take if nobody says, of what is free, in percent.
@@ -97,7 +97,7 @@ impl QueryDevice {
             functions.insert(name, function);
         }
         let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };
-        let on_device = Slab::new(&device, "norms", 4 * norms.len() as u64)?;
+        let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
         on_device
             .write(0, bytemuck::cast_slice(norms))
             .map_err(|e| device.call("copy norms to the device", e))?;
@@ -107,13 +107,7 @@ impl QueryDevice {
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
         let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
-        Ok(Self { device, functions, machine, windows, norms: on_device, arena, graphs: false })
-    }
-
-    /// Launches batches of few queries as graphs, whose kernels read and write the memory of the host: fewer
-    /// calls and no copies. Off at first, since no device has run it yet.
-    pub fn with_graphs(self, graphs: bool) -> Self {
-        Self { graphs, ..self }
+        Ok(Self { device, functions, machine, windows, norms: on_device, arena })
     }
 
     /// The device.
@@ -129,6 +123,15 @@ impl QueryDevice {
     /// Where lists go.
     pub fn arena(&self) -> &Arc<Slab> {
         &self.arena
+    }
+
+    /// f32: the norms of all documents.
+    pub(super) fn norms(&self) -> &Arc<Slab> {
+        &self.norms
+    }
+
+    pub(super) fn function(&self, kernel: &str) -> &CudaFunction {
+        &self.functions[kernel]
     }
 
     /// Sizes and geometry.
@@ -302,7 +305,7 @@ impl Slot {
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
     pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
-        if !device.graphs || batch.groups.len() > MOST_GRAPHED {
+        if batch.groups.len() > MOST_GRAPHED {
             let steps = device.machine.batch(device.windows, batch.groups);
             return self.run(device, batch, &steps);
         }
@@ -361,8 +364,10 @@ impl Slot {
         let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
         let call = |e| device.device.call("copy queries to the device", e);
         // SAFETY: both parts have so many bytes, and live as long as the slot, which waits before it goes.
-        unsafe { self.input.copy_up(len, self.memory.part(parts.input, len as u64), &self.stream) }
-            .map_err(call)?;
+        unsafe {
+            self.input.copy_up(0..len, self.memory.part(parts.input, len as u64), &self.stream)
+        }
+        .map_err(call)?;
         for step in steps {
             self.launch_step(device, step)?;
         }
@@ -420,36 +425,10 @@ impl Slot {
                 output + at as u64
             }
         };
-        // Numbers of four bytes, and addresses of eight.
-        let values: Vec<(u64, u32)> = step
-            .arguments
-            .iter()
-            .map(|argument| match *argument {
-                Argument::Array(array, at) => (address(array) + at, 0),
-                Argument::Number(number) => (0, number),
-            })
-            .collect();
-        let mut arguments = self.stream.launch_builder(function);
-        for (argument, value) in step.arguments.iter().zip(&values) {
-            match argument {
-                Argument::Array(..) => arguments.arg(&value.0),
-                Argument::Number(_) => arguments.arg(&value.1),
-            };
-        }
-        let config = LaunchConfig {
-            grid_dim: (step.geometry.blocks, 1, 1),
-            block_dim: (step.geometry.threads, 1, 1),
-            shared_mem_bytes: step.geometry.shared_bytes,
-        };
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too;
         // the records of a batch that fits the room keep kernels within the slot's memory, and lists lie
         // in the arena where their terms say.
-        unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
-            device: device.device.info().to_string(),
-            launch: Launched { kernel: step.kernel, geometry: step.geometry },
-            source: Cuda(source),
-        })?;
-        Ok(())
+        unsafe { launch(&device.device, &self.stream, function, step, address) }
     }
 
     /// Whether the batch is done. Never waits.
@@ -516,4 +495,46 @@ pub fn accumulation(machine: &Machine, windows: Windows, groups: Groups) -> Vec<
     let steps = machine.batch(windows, groups);
     let adds = |step: &Step| step.kernel == "query_begin" || step.kernel.ends_with("_or");
     steps.into_iter().filter(adds).collect()
+}
+
+/// Enqueues a step; `address` says where an array begins.
+///
+/// # Safety
+/// The step has the arguments that the kernel `function` declares, and with them it stays inside of memory that
+/// lives until it is done.
+pub(in crate::gpu) unsafe fn launch<A: Copy>(
+    device: &Device,
+    stream: &CudaStream,
+    function: &CudaFunction,
+    step: &Step<A>,
+    address: impl Fn(A) -> u64,
+) -> Result<(), GpuError> {
+    // Numbers of four bytes, and addresses of eight.
+    let values: Vec<(u64, u32)> = step
+        .arguments
+        .iter()
+        .map(|argument| match *argument {
+            Argument::Array(array, at) => (address(array) + at, 0),
+            Argument::Number(number) => (0, number),
+        })
+        .collect();
+    let mut arguments = stream.launch_builder(function);
+    for (argument, value) in step.arguments.iter().zip(&values) {
+        match argument {
+            Argument::Array(..) => arguments.arg(&value.0),
+            Argument::Number(_) => arguments.arg(&value.1),
+        };
+    }
+    let config = LaunchConfig {
+        grid_dim: (step.geometry.blocks, 1, 1),
+        block_dim: (step.geometry.threads, 1, 1),
+        shared_mem_bytes: step.geometry.shared_bytes,
+    };
+    // SAFETY: the caller answers for it.
+    unsafe { arguments.launch(config) }.map_err(|source| GpuError::Launch {
+        device: device.info().to_string(),
+        launch: Launched { kernel: step.kernel, geometry: step.geometry },
+        source: Cuda(source),
+    })?;
+    Ok(())
 }

@@ -8,6 +8,8 @@ use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
 use crate::gpu::device::Device;
+use crate::gpu::ding09::device::{DingDevice, Memory};
+use crate::gpu::ding09::driver::DingDriver;
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::GpuError;
 use crate::gpu::modules::Toolchain;
@@ -24,9 +26,24 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// The way in which devices find answers; all find the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Sums of upper bounds, by `query.cu`.
+    #[default]
+    Bounds,
+    /// That of `ding09`; see [`ding09`](crate::gpu::ding09).
+    Ding09 {
+        /// Levels of splitters of Parallel Merge Find.
+        merge_levels: u32,
+    },
+}
+
 /// How devices answer queries.
 #[derive(Clone, Copy, Debug)]
 pub struct GpuOptions {
+    /// In which way.
+    pub method: Method,
     /// Queries of a batch.
     pub batch: usize,
     /// Batches in flight on a device.
@@ -37,8 +54,6 @@ pub struct GpuOptions {
     pub k: usize,
     /// Threads that bring lists to a device.
     pub fetchers: usize,
-    /// Whether batches of few queries are launched as graphs.
-    pub graphs: bool,
     /// Whether each device has a part of the documents, and answers every query over these; else each has
     /// all of them, and answers some of the queries.
     pub partition: bool,
@@ -50,12 +65,12 @@ impl Default for GpuOptions {
     /// Batches of 256 queries for the best ten, three in flight.
     fn default() -> Self {
         Self {
+            method: Method::Bounds,
             batch: 256,
             slots: 3,
             memory: None,
             k: 10,
             fetchers: 4,
-            graphs: false,
             partition: false,
             patience: Duration::from_micros(300),
         }
@@ -155,9 +170,6 @@ fn start(
     answers: &[Sender<Vec<Done>>],
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
-    let norms = norms_of(snapshot, &share);
-    let query = QueryDevice::open(Device::open(info, 1)?, toolchain, norms, options.memory)?
-        .with_graphs(options.graphs);
     let has = Arc::new(AtomicUsize::new(0));
     let (answers, had) = (answers.to_vec(), has.clone());
     let reply = Box::new(move |worker: usize, done: Vec<Done>| {
@@ -167,22 +179,38 @@ fn start(
             wakers.wake(&[worker]);
         }
     });
-    let pace =
-        DriverPace { batch: options.batch, slots: options.slots, patience: options.patience };
-    let driver = Driver::new(
-        query,
-        (snapshot.clone(), share),
-        pace,
-        options.k,
-        options.fetchers,
-        (reply, counts),
-    )?;
+    let device = Device::open(info, 1)?;
     let (sender, jobs) = channel();
     let lost = Arc::new(AtomicBool::new(false));
     let (flag, on_lost) = (lost.clone(), on_lost.clone());
+    let on_lost = move |error: GpuError| on_lost(&error);
+    let run: Box<dyn FnOnce() + Send> = match options.method {
+        Method::Bounds => {
+            let norms = norms_of(snapshot, &share);
+            let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
+            let pace = DriverPace {
+                batch: options.batch,
+                slots: options.slots,
+                patience: options.patience,
+            };
+            let (k, fetchers) = (options.k, options.fetchers);
+            let what = (snapshot.clone(), share);
+            let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
+            Box::new(move || driver.run(&jobs, &flag, on_lost))
+        }
+        Method::Ding09 { merge_levels } => {
+            let (queries, k) = (options.batch, options.k.clamp(1, MOST_HITS));
+            let memory = Memory { lists: options.memory, batch: None, queries, k };
+            let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
+            let what = (snapshot.clone(), share);
+            let how = (queries, merge_levels, options.fetchers);
+            let driver = DingDriver::new(ding, what, how, (reply, counts));
+            Box::new(move || driver.run(&jobs, &flag, on_lost))
+        }
+    };
     let thread = std::thread::Builder::new()
         .name(format!("gpu-{}", info.ordinal))
-        .spawn(move || driver.run(&jobs, &flag, |error| on_lost(&error)))
+        .spawn(run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
     Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
 }

@@ -15,10 +15,10 @@ use std::fmt;
 pub const MOST_IMPACT: u32 = 255;
 
 /// A term frequency from which on it is kept apart.
-const EXCEPTION: u32 = 255;
+pub(super) const EXCEPTION: u32 = 255;
 
 /// Postings of a window begin at a multiple of so many.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 
 /// Arrays begin at multiples of so many bytes.
 pub const ALIGNMENT: usize = 16;

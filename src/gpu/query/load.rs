@@ -2,6 +2,7 @@
 //! codec, run after run.
 
 use super::list::{ListMaker, Placed, Windows};
+use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
@@ -9,6 +10,30 @@ use crate::index::lexicon::TermEntry;
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
 use crate::index::run::Run;
 use std::ops::Range;
+
+/// The lists of a term in all runs, if a device decodes them: long ones of `bp128`.
+///
+/// # Errors
+/// When the index is damaged.
+pub(super) fn lists_to_unpack<'a>(
+    generation: &'a Generation,
+    entries: &[Option<TermEntry>],
+) -> Result<Option<Vec<RunList<'a>>>, IndexError> {
+    let df: u64 = entries.iter().flatten().map(|entry| u64::from(entry.df)).sum();
+    if df < u64::from(LEAST_UNPACKED) {
+        return Ok(None);
+    }
+    let mut lists = Vec::with_capacity(entries.len());
+    for (run, entry) in generation.runs().iter().zip(entries) {
+        let Some(entry) = *entry else { continue };
+        let list = run.list(entry)?;
+        if !list.form().is_bp128() {
+            return Ok(None);
+        }
+        lists.push(RunList { list, first_docid: run.first_docid(), documents: run.documents() });
+    }
+    Ok(Some(lists))
+}
 
 /// Appends the list of a term, whose entries in all runs of `generation` are given, to `out`, as far as its
 /// documents are among those of `share`: docids of the list are counted from the first of these, whose

@@ -66,9 +66,9 @@ impl Ranges {
 
 /// Where a list is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Place<P = Placed> {
     /// In the arena, readable.
-    Here(u64, Placed),
+    Here(u64, P),
     /// On its way.
     Coming,
     /// Not there.
@@ -80,21 +80,21 @@ pub enum Place {
 pub type ListId = u32;
 
 #[derive(Debug)]
-struct Entry {
-    place: Place,
+struct Entry<P> {
+    place: Place<P>,
     bytes: u64,
     /// Batches that read it, and queries that wait for it.
     pins: u32,
     times: u32,
 }
 
-/// The lists of an arena.
+/// The lists of an arena. `P` is what has to be known of a list that is there.
 #[derive(Debug)]
-pub struct Residency<K> {
+pub struct Residency<K, P = Placed> {
     ranges: Ranges,
     /// Which entry a list has.
     ids: HashMap<K, ListId>,
-    entries: Vec<Entry>,
+    entries: Vec<Entry<P>>,
     /// Entries of lists that were forgotten.
     unused: Vec<ListId>,
     /// Times of all entries since they were last halved.
@@ -108,7 +108,7 @@ pub struct Residency<K> {
 /// Times are halved after so many.
 const FADE: u64 = 1 << 20;
 
-impl<K: Eq + Hash> Residency<K> {
+impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// An empty arena of `bytes`.
     pub fn new(bytes: u64) -> Self {
         let ranges = Ranges::new(bytes);
@@ -117,7 +117,7 @@ impl<K: Eq + Hash> Residency<K> {
     }
 
     /// Asks for a list, pins it and says where it is.
-    pub fn ask<Q>(&mut self, key: &Q) -> (ListId, Place)
+    pub fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -145,7 +145,7 @@ impl<K: Eq + Hash> Residency<K> {
     }
 
     /// Where a list is.
-    pub fn place(&self, id: ListId) -> Place {
+    pub fn place(&self, id: ListId) -> Place<P> {
         self.entries[id as usize].place
     }
 
@@ -160,19 +160,19 @@ impl<K: Eq + Hash> Residency<K> {
         self.entries[id as usize].place = Place::Coming;
     }
 
-    /// Makes room for a list that comes; `None` if there is none, and the list is away.
+    /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards, until
+    /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too, and it cannot go
+    /// before those who wait know that it is there.
     pub fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let at = self.ranges.take(bytes).or_else(|| self.evict_for(id, bytes));
-        let entry = &mut self.entries[id as usize];
-        match at {
-            Some(_) => entry.bytes = bytes,
-            None => entry.place = Place::Away,
+        if at.is_some() {
+            self.entries[id as usize].bytes = bytes;
         }
         at
     }
 
-    /// The list is where [`make_room`](Self::make_room) said.
-    pub fn arrived(&mut self, id: ListId, at: u64, placed: Placed) {
+    /// The list is where [`make_room`](Self::make_room) said. Told by the same thread that tells those who wait.
+    pub fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
         entry.place = Place::Here(at, placed);
         self.loaded_bytes += entry.bytes;
@@ -190,7 +190,7 @@ impl<K: Eq + Hash> Residency<K> {
     /// Lists that nobody reads and that are asked for less often go until there is room.
     fn evict_for(&mut self, id: ListId, bytes: u64) -> Option<u64> {
         let times = self.entries[id as usize].times;
-        let can_go = |entry: &Entry| {
+        let can_go = |entry: &Entry<P>| {
             matches!(entry.place, Place::Here(..)) && entry.pins == 0 && entry.times <= times
         };
         let mut going: Vec<(u32, u64, usize)> = (0..)
@@ -236,7 +236,7 @@ impl<K: Eq + Hash> Residency<K> {
         ids.retain(|_, id| {
             let entry = &mut entries[*id as usize];
             entry.times /= 2;
-            let stays = entry.times > 0 || entry.pins > 0 || entry.place != Place::Away;
+            let stays = entry.times > 0 || entry.pins > 0 || !matches!(entry.place, Place::Away);
             if !stays {
                 unused.push(*id);
             }
@@ -258,8 +258,9 @@ mod tests {
         }
         lists.fetch(id);
         let at = lists.make_room(id, bytes);
-        if let Some(at) = at {
-            lists.arrived(id, at, Placed::default());
+        match at {
+            Some(at) => lists.arrived(id, at, Placed::default()),
+            None => lists.failed(id, None),
         }
         lists.unpin(id);
         at.is_some()
@@ -301,6 +302,27 @@ mod tests {
         lists.fetch(three);
         lists.failed(three, None);
         assert_eq!(lists.place(three), Place::Away);
+    }
+
+    /// A query waited for it and is given up since another of its lists has no room; a second query asks before
+    /// anybody has told that the list is there.
+    #[test]
+    fn a_list_that_is_on_its_way_cannot_go() {
+        let mut lists = Residency::new(1024);
+        let (one, place) = lists.ask(&1);
+        assert_eq!(place, Place::Away);
+        lists.fetch(one);
+        let at = lists.make_room(one, 1024).expect("all is free");
+        lists.unpin(one);
+        for _ in 0..9 {
+            assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
+        }
+        assert_eq!(lists.ask(&1), (one, Place::Coming));
+        lists.arrived(one, at, Placed::default());
+        assert_eq!(lists.place(one), Place::Here(at, Placed::default()));
+        assert!(!bring(&mut lists, 2, 1024), "it is pinned");
+        lists.unpin(one);
+        assert!(bring(&mut lists, 2, 1024));
     }
 
     #[test]

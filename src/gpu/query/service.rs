@@ -3,8 +3,9 @@
 //! device cannot answer, or not soon, goes back to its worker, which answers it on the CPU.
 
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
+use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{Fetched, Fetchers, Key, Lists, NO_LIST, Wanted, lock};
+use super::fetch::{Fetchers, Key, Lists, NO_LIST, Wanted, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use crate::gpu::error::GpuError;
@@ -20,14 +21,14 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A query on its way to a device.
-pub(super) struct Job {
-    pub(super) worker: usize,
-    pub(super) number: u64,
-    pub(super) plan: Arc<Plan>,
+pub(in crate::gpu) struct Job {
+    pub(in crate::gpu) worker: usize,
+    pub(in crate::gpu) number: u64,
+    pub(in crate::gpu) plan: Arc<Plan>,
 }
 
 /// What comes back to the query of a number.
-pub(super) enum Done {
+pub(in crate::gpu) enum Done {
     /// Its hits among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
     /// The CPU has to answer it.
@@ -36,7 +37,7 @@ pub(super) enum Done {
 
 /// Why a device does not answer a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(in crate::gpu) enum Why {
     /// Its lists have no room, or cannot be read.
     Lists,
     /// No batch has room for it.
@@ -47,7 +48,7 @@ pub(super) enum Why {
 
 impl Counts {
     /// Counts a query that the CPU answers.
-    pub(super) fn back(&self, why: Why) {
+    pub(in crate::gpu) fn back(&self, why: Why) {
         let count = match why {
             Why::Lists => &self.without_lists,
             Why::Unsuited => &self.unsuited,
@@ -99,7 +100,7 @@ struct Open {
 }
 
 /// What takes answers to their worker, and wakes it.
-pub(super) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
+pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
 
 /// The state of the thread of a device.
 pub(super) struct Driver {
@@ -145,17 +146,7 @@ impl Driver {
             .collect::<Result<Vec<_>, GpuError>>()?;
         let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
         let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers = Fetchers::start(
-            fetchers,
-            &snapshot,
-            (device.windows(), &share),
-            device.arena(),
-            &lists,
-        )
-        .map_err(|source| GpuError::Thread {
-            device: device.device().info().to_string(),
-            source,
-        })?;
+        let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
             snapshot,
@@ -243,7 +234,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if came == Fetched::Lost {
+            if matches!(came, Brought::Lost(_)) {
                 // The next look at the device says why.
                 self.device
                     .arena()
@@ -308,10 +299,18 @@ impl Driver {
     }
 
     /// A list is there, or not.
-    fn came(&mut self, id: ListId, came: Fetched) {
+    fn came(&mut self, id: ListId, came: Brought) {
+        let mut lists = lock(&self.lists);
+        match came {
+            Brought::Here(at, placed) => lists.arrived(id, at, placed),
+            Brought::Lost(at) => lists.failed(id, Some(at)),
+            Brought::Damaged(at) => lists.failed(id, at),
+            Brought::NoRoom => lists.failed(id, None),
+        }
+        drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if came != Fetched::Here {
+            if !matches!(came, Brought::Here(..)) {
                 self.unpin(&open);
                 self.back(&open.job, Why::Lists);
                 continue;
@@ -466,13 +465,13 @@ impl Driver {
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
         let mut terms = Vec::with_capacity(open.lists.len());
-        terms.extend(known.filter_map(|(term, &id)| match residency.place(id) {
+        terms.extend(known.map(|(term, &id)| match residency.place(id) {
             Place::Here(place, placed) => {
-                Some(PlacedTerm { place, placed, df: term.df, weight: term.weight })
+                PlacedTerm { place, placed, df: term.df, weight: term.weight }
             }
-            _ => None,
+            // An answer without one of its lists would be wrong, and nobody would notice.
+            away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
-        debug_assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
         // A term that no document has keeps AND from finding any, so only OR is left to ask.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;

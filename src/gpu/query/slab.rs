@@ -8,6 +8,7 @@ use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A piece of a device's memory, booked on its owner's allowance.
@@ -61,7 +62,7 @@ impl Slab {
     ///
     /// # Panics
     /// If they are not its own.
-    pub(super) fn part(&self, at: u64, bytes: u64) -> u64 {
+    pub(in crate::gpu) fn part(&self, at: u64, bytes: u64) -> u64 {
         let end = at.checked_add(bytes);
         assert!(end.is_some_and(|end| end <= self.bytes), "a part is beyond the memory");
         self.address + at
@@ -88,6 +89,23 @@ impl Slab {
             result::stream::synchronize(std::ptr::null_mut())
         }
     }
+
+    /// Copies bytes of it to the host, when everything on the device is done.
+    ///
+    /// # Errors
+    /// The driver refuses, or what was under way failed.
+    ///
+    /// # Panics
+    /// If they are not its own.
+    pub(in crate::gpu) fn read(&self, at: u64, len: usize) -> Result<Vec<u8>, DriverError> {
+        let from = self.part(at, len as u64);
+        let mut bytes = vec![0; len];
+        self.context.bind_to_thread()?;
+        self.context.synchronize()?;
+        // SAFETY: the part lies in memory that lives, and the call returns when all bytes were copied.
+        unsafe { result::memcpy_dtoh_sync(&mut bytes, from) }?;
+        Ok(bytes)
+    }
 }
 
 impl Drop for Slab {
@@ -101,7 +119,7 @@ impl Drop for Slab {
 }
 
 /// Memory of the host that the device copies from and to beside everything else, or that kernels work on.
-pub(super) struct Staging {
+pub(in crate::gpu) struct Staging {
     context: Arc<CudaContext>,
     at: *mut c_void,
     bytes: usize,
@@ -117,7 +135,11 @@ impl fmt::Debug for Staging {
 }
 
 impl Staging {
-    pub(super) fn new(device: &Device, what: &'static str, bytes: usize) -> Result<Self, GpuError> {
+    pub(in crate::gpu) fn new(
+        device: &Device,
+        what: &'static str,
+        bytes: usize,
+    ) -> Result<Self, GpuError> {
         let context = device.context().clone();
         let bytes = bytes.max(16);
         let taken = context.bind_to_thread().and_then(|()| {
@@ -138,37 +160,37 @@ impl Staging {
 
     /// # Safety
     /// No copy or kernel that writes to it is under way.
-    pub(super) unsafe fn bytes(&self) -> &[u8] {
+    pub(in crate::gpu) unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: all bytes were written once, and the caller answers for the device.
         unsafe { std::slice::from_raw_parts(self.at.cast(), self.bytes) }
     }
 
     /// # Safety
     /// No copy or kernel that reads or writes it is under way.
-    pub(super) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(in crate::gpu) unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.at.cast(), self.bytes) }
     }
 
-    /// Enqueues a copy of its first bytes.
+    /// Enqueues a copy of some of its bytes.
     ///
     /// # Safety
     /// `to` is a place on the device with so many bytes, and both stay until the copy is done.
-    pub(super) unsafe fn copy_up(
+    pub(in crate::gpu) unsafe fn copy_up(
         &self,
-        len: usize,
+        bytes: Range<usize>,
         to: u64,
         stream: &CudaStream,
     ) -> Result<(), DriverError> {
         // SAFETY: the caller answers for it.
-        unsafe { result::memcpy_htod_async(to, &self.bytes()[..len], stream.cu_stream()) }
+        unsafe { result::memcpy_htod_async(to, &self.bytes()[bytes], stream.cu_stream()) }
     }
 
     /// Enqueues a copy to its bytes from `at` on.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up).
-    pub(super) unsafe fn copy_down(
+    pub(in crate::gpu) unsafe fn copy_down(
         &mut self,
         from: u64,
         at: usize,
@@ -186,7 +208,7 @@ impl Staging {
     }
 
     /// Where kernels find it.
-    pub(super) fn address(&self) -> u64 {
+    pub(in crate::gpu) fn address(&self) -> u64 {
         // Devices and the host share one space of addresses, in which pinned memory has one for all.
         self.at as u64
     }

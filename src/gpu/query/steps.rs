@@ -51,24 +51,24 @@ pub const BINS: usize = 256;
 /// Steps that count work.
 pub const WORKS: usize = 8;
 
-/// An argument of a kernel.
+/// An argument of a kernel; engines have arrays of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument {
+pub enum Argument<A = Array> {
     /// The array from so many bytes on.
-    Array(Array, u64),
+    Array(A, u64),
     /// A number.
     Number(u32),
 }
 
 /// A launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct Step<A = Array> {
     /// The kernel.
     pub kernel: &'static str,
     /// Its threads.
     pub geometry: Geometry,
     /// Its arguments.
-    pub arguments: Vec<Argument>,
+    pub arguments: Vec<Argument<A>>,
 }
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.

@@ -113,8 +113,9 @@ impl Form {
         df.div_ceil(1 << self.shift)
     }
 
+    /// Whether blocks are bit-packed, each with the least widths that hold its values.
     #[inline(always)]
-    pub(super) fn is_bp128(self) -> bool {
+    pub fn is_bp128(self) -> bool {
         self.codec == ListCodec::Bp128
     }
 

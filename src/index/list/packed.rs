@@ -206,6 +206,12 @@ impl PackedBlock {
         self.form.block_len()
     }
 
+    /// Bits of a gap, and of a term frequency less one, of a block of bp128.
+    #[inline]
+    pub fn widths(&self) -> [u8; 2] {
+        [self.gap_bits, self.tf_bits]
+    }
+
     /// Whether no block can have this head.
     #[inline(always)]
     pub(super) fn is_impossible(&self) -> bool {

@@ -170,6 +170,31 @@ impl<'a> Source<'a> {
 }
 
 impl<'a> ListView<'a> {
+    /// The segments of a list whose form has them, with the blocks of each.
+    pub fn segments(&self) -> impl Iterator<Item = (Segment, usize)> {
+        let blocks = self.form.segment_blocks();
+        let count = (self.whole_blocks as usize).div_ceil(blocks);
+        (0..count).map(move |number| (self.segment(number), self.blocks_of_segment(number)))
+    }
+
+    /// The bytes of a segment of this list that has so many blocks.
+    ///
+    /// # Errors
+    ///
+    /// If it reaches into the arrays.
+    pub fn bytes_of_segment(
+        &self,
+        segment: &Segment,
+        blocks: usize,
+    ) -> Result<&'a [u8], ListError> {
+        let (offset, expected) = (segment.offset, segment.bytes(blocks));
+        let found = (self.arrays as u64).saturating_sub(offset);
+        if expected > found {
+            return Err(ListError::CutShort { offset, expected, found });
+        }
+        Ok(&self.data[offset as usize..][..expected as usize])
+    }
+
     /// What the list notes of the segment with this number.
     pub(super) fn segment(&self, number: usize) -> Segment {
         let record = &self.places[4 * number..][..4];

@@ -187,6 +187,34 @@ fn tasks_are_those_of_the_papers_algorithm() {
 }
 
 #[test]
+fn an_estimate_is_that_of_the_algorithm() {
+    let fixture = Fixture::new(3, 4000, &[]);
+    let snapshot = fixture.snapshot();
+    let cost = |algorithm, text: &str| {
+        let wanted = Wanted { algorithm, ..AND };
+        match Searcher::new().begin(&plan(&snapshot, &wanted, text), Stage::All, &ALL).unwrap() {
+            Begun::Cut(cut) => cut.cost_ns(),
+            Begun::Answered => panic!("{text} is not cut"),
+        }
+    };
+    let two = format!("{} {}", term(7), term(62));
+    let three = format!("{two} {}", term(64));
+    let adaptive = |text: &str| cost(Algorithm::SmallAdaptive, text);
+    // One document at a time takes several times as long as four blocks at once.
+    assert!(adaptive(&two) > 4.0 * cost(Algorithm::Galloping, &two));
+    assert_eq!(cost(Algorithm::Galloping, &two), cost(Algorithm::Auto, &two));
+    // A list more that is not shorter is hardly ever asked.
+    assert_eq!(adaptive(&three), adaptive(&two).min(adaptive(&term(64))));
+    // What takes less than is worth it stays whole.
+    let wanted = Wanted { algorithm: Algorithm::SmallAdaptive, ..AND };
+    for (least_ns, whole) in [(adaptive(&two) * 0.9, false), (adaptive(&two) * 1.1, true)] {
+        let cutting = Cutting { least_ns, ..ALL };
+        let begun = Searcher::new().begin(&plan(&snapshot, &wanted, &two), Stage::All, &cutting);
+        assert_eq!(matches!(begun.unwrap(), Begun::Answered), whole);
+    }
+}
+
+#[test]
 fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     let fixture = Fixture::new(3, 9000, &[4000]);
     let snapshot = fixture.snapshot();

@@ -1,0 +1,62 @@
+//! How does a device answer queries as Ding, He, Yan and Suel have it (WWW 2009)? Lists of `rice` and
+//! `pfor` are on the device as they lie on disk, AND is Parallel Merge Find from the shortest list on, and OR adds
+//! up an accumulator for each document: `kernels/ding09.cu`. The answers are those of every other engine.
+//!
+//! | module | the question that it answers |
+//! | --- | --- |
+//! | [`batch`] | what a batch of queries says to the kernels, and how much memory it takes |
+//! | [`device`] | how a device takes batches and gives results |
+//! | `driver` | who drives the device |
+//! | [`list`] | how a postings list lies in the device's memory |
+//! | [`steps`] | which kernels answer a batch, one after the other |
+//! | [`twin`] | what they find |
+
+pub mod batch;
+pub mod device;
+pub(super) mod driver;
+pub mod list;
+pub mod steps;
+pub mod twin;
+
+use super::nvrtc::Source;
+
+/// The kernels of `ding09.cu`.
+pub const KERNELS: [&str; 13] = [
+    "ding_open",
+    "ding_decode",
+    "ding_merge_find",
+    "ding_find",
+    "ding_sum_counts",
+    "ding_choose",
+    "ding_match",
+    "ding_compact",
+    "ding_scores",
+    "ding_clear",
+    "ding_accumulate",
+    "ding_maxima",
+    "ding_extract",
+];
+
+/// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the paper chose.
+pub const MERGE_LEVELS: u32 = 3;
+
+/// The most levels of splitters.
+pub const MOST_MERGE_LEVELS: u32 = 4;
+
+/// The source of the kernels.
+pub fn source() -> Source {
+    let text = concat!(
+        include_str!("../../kernels/common.cuh"),
+        include_str!("../../kernels/score.cuh"),
+        include_str!("../../kernels/ding09_list.cuh"),
+        include_str!("../../kernels/ding09_open.cuh"),
+        include_str!("../../kernels/ding09_find.cuh"),
+        include_str!("../../kernels/ding09_top.cuh"),
+        include_str!("../../kernels/ding09.cu"),
+    );
+    let sizes = vec![
+        ("DECODE_SHARED_BYTES", steps::DECODE_SHARED_BYTES),
+        ("SUM_SHARED_BYTES", steps::SUM_SHARED_BYTES),
+    ];
+    Source { name: "ding09", text, sizes }
+}

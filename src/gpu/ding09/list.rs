@@ -1,0 +1,320 @@
+//! How does a list of `rice` or `pfor` lie in the memory of a device? As on disk, its segments byte for byte, and
+//! before them what says where everything is: `kernels/ding09_list.cuh`. Of the end of a list that fills no block,
+//! docids and term frequencies stand as plain numbers: the papers have no such tails.
+//!
+//! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
+
+use crate::codec::{CodecError, bits, vbyte};
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{
+    BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment,
+};
+use bytemuck::{Pod, Zeroable};
+
+/// Codecs by their numbers in a segment's record.
+const RICE: u32 = 0;
+const PFOR: u32 = 1;
+const PLAIN: u32 = 2;
+
+/// Arrays begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// A warp reads so many bytes behind the end of what it looks for, at most.
+const SLACK_BYTES: usize = 32 * 4 + 8;
+
+/// Where a column of a segment lies: see the kernels. Places are in bytes from the list's first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct ColumnRecord {
+    bodies: u64,
+    begins: u64,
+    unary: u64,
+    rest: [u64; 2],
+    width: u32,
+    opened: u32,
+    exceptions: u32,
+    widths: [u32; 2],
+    counts: [u32; 2],
+    spare: u32,
+}
+
+/// A segment, or a tail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub struct SegmentRecord {
+    first: u32,
+    blocks: u32,
+    before: u32,
+    stride: u32,
+    codec: u32,
+    spare: u32,
+    columns: [ColumnRecord; 2],
+}
+
+/// What has to be known of a list to search it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laid {
+    /// Blocks of all runs, each tail counted as one.
+    pub blocks: u32,
+    /// Segments, and tails.
+    pub segments: u32,
+    /// Postings.
+    pub postings: u32,
+    /// Postings of a full block.
+    pub block_len: u32,
+    /// Words that the exceptions of all segments take when they are decoded; 0 without `pfor`.
+    pub opened_words: u64,
+}
+
+/// The form of all lists of a generation, if a device can read them.
+///
+/// # Errors
+/// The form that it cannot read.
+pub fn form_of(generation: &Generation) -> Result<Option<Form>, Form> {
+    let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
+    let Some(first) = forms.next() else { return Ok(None) };
+    let is_read = |form: &Form| form.has_segments() && form.block_len() == first.block_len();
+    match std::iter::once(first).chain(forms).find(|form| !is_read(form)) {
+        Some(form) => Err(form),
+        None => Ok(Some(first)),
+    }
+}
+
+/// Lays out lists one after the other, in room that is used again.
+#[derive(Debug, Default)]
+pub struct ListLayer {
+    last: Vec<u32>,
+    starts: Vec<u32>,
+    segment_of: Vec<u32>,
+    records: Vec<SegmentRecord>,
+    bytes: Vec<u8>,
+    columns: Columns,
+    opened_words: u64,
+    block_len: u32,
+}
+
+impl ListLayer {
+    /// Lays out the list of a term, whose entries in all runs are given, into `out`.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If there are not as many entries as runs, or a run has [another form](form_of).
+    pub fn lay(
+        &mut self,
+        generation: &Generation,
+        entries: &[Option<TermEntry>],
+        out: &mut Vec<u8>,
+    ) -> Result<Laid, IndexError> {
+        assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
+        self.begin();
+        for (run, entry) in generation.runs().iter().zip(entries) {
+            let Some(entry) = *entry else { continue };
+            let list = run.list(entry)?;
+            self.add(&list, run.first_docid(), run.documents()).map_err(|source| {
+                IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
+            })?;
+        }
+        Ok(self.finish(out))
+    }
+
+    /// Begins a list.
+    pub fn begin(&mut self) {
+        let Self { last, starts, segment_of, records, bytes, columns, opened_words, block_len } =
+            self;
+        last.clear();
+        starts.clear();
+        starts.push(0);
+        segment_of.clear();
+        records.clear();
+        bytes.clear();
+        columns.close();
+        (*opened_words, *block_len) = (0, 0);
+    }
+
+    /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    ///
+    /// # Panics
+    /// If its codec has no segments, or other blocks than those before.
+    pub fn add(
+        &mut self,
+        list: &ListView<'_>,
+        first_docid: u32,
+        documents: u32,
+    ) -> Result<(), ListError> {
+        let form = list.form();
+        let block_len = form.block_len() as u32;
+        assert!(form.has_segments(), "{form} has no segments");
+        assert!([0, block_len].contains(&self.block_len), "blocks of {block_len}");
+        self.block_len = block_len;
+        self.columns.close();
+        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut before = first_docid.wrapping_add(BEFORE_FIRST);
+        let base = self.bytes.len();
+        let mut number = 0;
+        for (segment, blocks) in list.segments() {
+            let here = SegmentRecord {
+                first: self.last.len() as u32,
+                blocks: blocks as u32,
+                before,
+                stride: u32::from(segment.bodies[0]) + u32::from(segment.bodies[1]),
+                ..SegmentRecord::zeroed()
+            };
+            for _ in 0..blocks {
+                let len = block_len as usize;
+                list.decode_block(number, documents, &mut self.columns, &mut docids[..len])?;
+                list.decode_tfs(number, &mut self.columns, &mut tfs[..len])?;
+                before = first_docid + list.last_docid(number);
+                self.block(before, block_len);
+                number += 1;
+            }
+            let bytes = list.bytes_of_segment(&segment, blocks)?;
+            self.segment(form, here, &segment, bytes)?;
+        }
+        self.bytes.resize(base + (self.bytes.len() - base).next_multiple_of(ALIGNMENT), 0);
+        let tail = list.decode_tail(documents, &mut docids, &mut tfs)?;
+        if tail > 0 {
+            docids[..tail].iter_mut().for_each(|docid| *docid += first_docid);
+            self.tail(before, &docids[..tail], &tfs[..tail]);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, last: u32, postings: u32) {
+        let before = self.starts.last().copied().unwrap_or(0);
+        self.starts.push(before + postings);
+        self.last.push(last);
+        self.segment_of.push(self.records.len() as u32);
+    }
+
+    fn tail(&mut self, before: u32, docids: &[u32], tfs: &[u32]) {
+        let first = self.last.len() as u32;
+        let mut record =
+            SegmentRecord { first, blocks: 1, before, codec: PLAIN, ..Zeroable::zeroed() };
+        self.block(docids.last().copied().unwrap_or(before), docids.len() as u32);
+        for (column, values) in record.columns.iter_mut().zip([docids, tfs]) {
+            column.bodies = self.bytes.len() as u64;
+            self.bytes.extend_from_slice(bytemuck::cast_slice(values));
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
+        self.records.push(record);
+    }
+
+    /// Adds a segment whose blocks were added.
+    fn segment(
+        &mut self,
+        form: Form,
+        mut record: SegmentRecord,
+        segment: &Segment,
+        bytes: &[u8],
+    ) -> Result<(), ListError> {
+        let at = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytes);
+        let is_rice = form.list_codec() == ListCodec::Rice;
+        record.codec = if is_rice { RICE } else { PFOR };
+        let mut shared_at = 0;
+        let mut body = segment.shared_bytes();
+        for number in 0..2 {
+            let column = &mut record.columns[number];
+            let shared = &bytes[shared_at..][..segment.shared[number] as usize];
+            let place = at + shared_at as u64;
+            let wrong = |source| {
+                let offset = segment.offset + shared_at as u64;
+                ListError::Body { offset, source }
+            };
+            if is_rice {
+                read_rice(shared, place, record.blocks, column);
+            } else {
+                read_pfor(shared, place, column).map_err(wrong)?;
+                column.opened = self.opened_words as u32;
+                self.opened_words +=
+                    u64::from(record.blocks) + 1 + 2 * u64::from(column.exceptions);
+            }
+            column.bodies = at + body;
+            shared_at += shared.len();
+            body += u64::from(segment.bodies[number]);
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the device.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Laid {
+        let begin = out.len();
+        let put = |out: &mut Vec<u8>, bytes: &[u8]| {
+            out.extend_from_slice(bytes);
+            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
+        };
+        put(out, bytemuck::cast_slice(&self.last));
+        put(out, bytemuck::cast_slice(&self.starts));
+        put(out, bytemuck::cast_slice(&self.segment_of));
+        let records = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
+        let bytes_at = (out.len() - begin + records) as u64;
+        for column in self.records.iter_mut().flat_map(|record| &mut record.columns) {
+            let ColumnRecord { bodies, begins, unary, rest: [a, b], .. } = column;
+            [bodies, begins, unary, a, b].into_iter().for_each(|place| *place += bytes_at);
+        }
+        put(out, bytemuck::cast_slice(&self.records));
+        put(out, &self.bytes);
+        out.resize((out.len() + SLACK_BYTES).next_multiple_of(ALIGNMENT), 0);
+        Laid {
+            blocks: self.last.len() as u32,
+            segments: self.records.len() as u32,
+            postings: self.starts.last().copied().unwrap_or(0),
+            block_len: self.block_len,
+            opened_words: self.opened_words,
+        }
+    }
+}
+
+/// Reads what the blocks of a segment of `rice` share, which lies at `place`.
+fn read_rice(shared: &[u8], place: u64, blocks: u32, column: &mut ColumnRecord) {
+    // Blocks of it were decoded, so these bytes are there.
+    let bits = shared[1..5].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+    column.width = shared[0].into();
+    column.begins = place + 5;
+    column.unary = column.begins + 4 * u64::from(blocks) + 4 * bits.div_ceil(128);
+}
+
+/// The same of `pfor`.
+fn read_pfor(shared: &[u8], place: u64, column: &mut ColumnRecord) -> Result<(), CodecError> {
+    let mut at = 0;
+    let byte = |at: &mut usize| {
+        let byte = u32::from(shared[*at]);
+        *at += 1;
+        byte
+    };
+    let integer = |at: &mut usize| {
+        let begin = *at as u64;
+        let read = vbyte::get(shared, at).and_then(|n| u32::try_from(n).ok());
+        read.ok_or(CodecError::Integer { at: begin })
+    };
+    let levels = byte(&mut at);
+    if levels != 1 {
+        let (what, found) = ("levels of exceptions for a device", levels.into());
+        return Err(CodecError::Number { what, most: 1, found });
+    }
+    column.width = byte(&mut at);
+    column.exceptions = integer(&mut at)?;
+    if column.exceptions == 0 {
+        return Ok(());
+    }
+    let mut slots = [0; 2];
+    for (array, slots) in slots.iter_mut().enumerate() {
+        column.widths[array] = byte(&mut at);
+        column.counts[array] = integer(&mut at)?;
+        *slots = place + at as u64;
+        at += bits::bytes(column.exceptions as usize, column.widths[array] as u8);
+        column.rest[array] = place + at as u64;
+        at += 8 * column.counts[array] as usize;
+    }
+    [column.begins, column.unary] = slots;
+    Ok(())
+}

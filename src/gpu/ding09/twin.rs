@@ -1,0 +1,79 @@
+//! What do the kernels find? Their twins in plain Rust, by the definitions alone.
+
+use crate::query::top_k::Hit;
+use crate::score::bm25::score;
+use std::ops::Range;
+
+/// A term of a query: its weight, and its postings as (docid, tf), rising.
+#[derive(Clone, Copy, Debug)]
+pub struct Term<'a> {
+    /// The weight.
+    pub weight: f32,
+    /// The postings.
+    pub postings: &'a [(u32, u32)],
+}
+
+/// Parallel Merge Find: of each `a[i]` the place j with `b[j - 1] < a[i] <= b[j]`.
+pub fn merge_find(a: &[u32], b: &[u32]) -> Vec<u32> {
+    a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32).collect()
+}
+
+/// The best k documents that have any term, or all, best first.
+pub fn best(
+    terms: &[Term<'_>],
+    norms: &[f32],
+    (k, docids): (usize, Range<u32>),
+    all_terms: bool,
+) -> Vec<Hit> {
+    let (mut scores, mut lists) = (vec![0.0f32; norms.len()], vec![0; norms.len()]);
+    for term in terms {
+        for &(docid, tf) in term.postings {
+            scores[docid as usize] += score(term.weight, tf, norms[docid as usize]);
+            lists[docid as usize] += 1;
+        }
+    }
+    let need = if all_terms { terms.len() } else { 1 };
+    let mut hits: Vec<Hit> = (0..)
+        .zip(scores)
+        .zip(lists)
+        .filter(|((docid, score), lists)| *lists >= need && *score > 0.0 && docids.contains(docid))
+        .map(|((docid, score), _)| Hit { docid, score })
+        .collect();
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
+    hits.truncate(k);
+    hits
+}
+
+/// Blocks that a document-at-a-time intersection decodes, of each list but the shortest in the order of their
+/// lengths: every document of the shortest list that is asked for is sought in one list after the other until one
+/// has it not, and a seek decodes the block that it ends in unless that is decoded already (section 8.1).
+/// `lists` are docids, by length; blocks have `block_len` postings.
+pub fn blocks_of_forward_seeks(
+    lists: &[&[u32]],
+    docids: &Range<u32>,
+    block_len: usize,
+) -> Vec<u32> {
+    let mut decoded = vec![0; lists.len().saturating_sub(1)];
+    let mut open = vec![None; lists.len()];
+    let Some((shortest, others)) = lists.split_first() else { return decoded };
+    for docid in shortest.iter().filter(|docid| docids.contains(docid)) {
+        for (n, list) in others.iter().enumerate() {
+            let mut at = open[n].map_or(0, |block| block * block_len);
+            while at < list.len() && list[(at + block_len).min(list.len()) - 1] < *docid {
+                at += block_len;
+            }
+            if at >= list.len() {
+                break;
+            }
+            let block = at / block_len;
+            if open[n] != Some(block) {
+                open[n] = Some(block);
+                decoded[n] += 1;
+            }
+            if !list[at..(at + block_len).min(list.len())].contains(docid) {
+                break;
+            }
+        }
+    }
+    decoded
+}

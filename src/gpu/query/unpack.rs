@@ -1,0 +1,353 @@
+//! What does the host have to know of a list of `bp128` so that a device can decode it? Where each block lies, which
+//! postings are the first of their windows, and which have term frequencies too great for a byte. For that it decodes only
+//! the blocks in which a window begins, and those whose bounds say that they may have such term frequencies.
+//!
+//! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
+
+use super::list::{ALIGNMENT, EXCEPTION, GROUP, Placed, Windows};
+use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
+use crate::score::bounds::{Bound, greatest_tf};
+use bytemuck::{Pod, Zeroable};
+use std::ops::Range;
+
+/// Shorter lists are made on the host, which takes less time than to launch a kernel.
+pub const LEAST_UNPACKED: u32 = 4096;
+
+/// A block, as `query_unpack` reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct BlockLine {
+    /// Where it begins in the payload, in words of four bytes.
+    pub place: u32,
+    /// The docid before it, from the first of the share on; it wraps.
+    pub previous: u32,
+    /// Bits of a gap, and from bit 8 on of a term frequency.
+    pub widths: u32,
+    /// Its postings.
+    pub count: u32,
+}
+
+/// Blocks of a list that follow each other in one run, and their bytes.
+#[derive(Clone, Debug)]
+struct Stretch<'a> {
+    /// Their lines; the last may be that of the tail.
+    lines: Vec<BlockLine>,
+    payload: &'a [u8],
+    /// The tail as a block of full width.
+    tail: Vec<u32>,
+    block_len: u32,
+    /// The number in the list of the first posting.
+    first: u32,
+}
+
+/// What the host finds out.
+#[derive(Clone, Debug, Default)]
+pub struct Outline<'a> {
+    stretches: Vec<Stretch<'a>>,
+    /// The number of the first posting of each window, and of the first behind all: of those in the index.
+    pub firsts: Vec<u32>,
+    /// The same of those in the list of the device.
+    starts: Vec<u32>,
+    /// Numbers and term frequencies of postings with one that is too great for a byte.
+    great: Vec<(u32, u32)>,
+}
+
+/// A list of one run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunList<'a> {
+    /// The list.
+    pub list: ListView<'a>,
+    /// The first docid of the run in the index.
+    pub first_docid: u32,
+    /// Documents of the run.
+    pub documents: u32,
+}
+
+fn may_be_great(bound: Option<&Bound>) -> bool {
+    // The first pair has the greatest term frequency.
+    bound.is_none_or(|bound| greatest_tf(bound[0]) >= EXCEPTION)
+}
+
+impl<'a> Outline<'a> {
+    /// The outline of the lists of a term in all runs, as far as documents of `share` are concerned.
+    ///
+    /// # Errors
+    /// A list is damaged. Not all damage is found.
+    ///
+    /// # Panics
+    /// If a list is not one of `bp128`.
+    pub fn new(
+        lists: &[RunList<'a>],
+        windows: Windows,
+        share: &Range<u32>,
+    ) -> Result<Self, ListError> {
+        let mut outline = Self::default();
+        let mut first = 0;
+        for run in lists {
+            outline.read(run, first, windows, share)?;
+            first += run.list.df();
+        }
+        outline.reach(windows.len(), first);
+        outline.starts.push(0);
+        for pair in outline.firsts.windows(2) {
+            let before = outline.starts[outline.starts.len() - 1];
+            outline.starts.push(before + (pair[1] - pair[0]).next_multiple_of(GROUP as u32));
+        }
+        Ok(outline)
+    }
+
+    /// Windows up to `window` that have not begun yet begin with posting `number`.
+    fn reach(&mut self, window: usize, number: u32) {
+        while self.firsts.len() <= window {
+            self.firsts.push(number);
+        }
+    }
+
+    fn read(
+        &mut self,
+        run: &RunList<'a>,
+        first: u32,
+        windows: Windows,
+        share: &Range<u32>,
+    ) -> Result<(), ListError> {
+        let RunList { list, first_docid, documents } = *run;
+        assert!(list.form().is_bp128(), "only bp128 is decoded on devices");
+        let block_len = list.block_len();
+        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut columns = Columns::default();
+        let mut lines = Vec::with_capacity(list.full_blocks() + 1);
+        // The first block that is sent, and whether all that is left lies behind the share.
+        let (mut sent, mut is_behind) = (list.full_blocks(), false);
+        let (mut payload, mut words): (&[u8], u32) = (&[], 0);
+        for block in 0..list.full_blocks() {
+            let line = list.block(block)?;
+            let number = first + (block * block_len) as u32;
+            let low = first_docid.saturating_add(line.previous.wrapping_add(1));
+            let high = first_docid.saturating_add(line.last);
+            if high < share.start {
+                continue;
+            }
+            if low >= share.end {
+                self.reach(windows.len(), number);
+                is_behind = true;
+                break;
+            }
+            if lines.is_empty() {
+                sent = block;
+                payload = list.bytes_of(&line);
+            }
+            let [gap_bits, tf_bits] = line.widths().map(u32::from);
+            lines.push(BlockLine {
+                place: words,
+                previous: line.previous.wrapping_add(first_docid).wrapping_sub(share.start),
+                widths: gap_bits | tf_bits << 8,
+                count: block_len as u32,
+            });
+            words += (line.bytes() / 4) as u32;
+            let window = (high.saturating_sub(share.start) >> windows.bits) as usize;
+            if low < share.start || high >= share.end || self.firsts.len() <= window {
+                list.docids_of(&line, &mut columns, documents, &mut docids[..block_len])?;
+                self.begin_windows(&docids[..block_len], first_docid, number, windows, share);
+            }
+            if may_be_great(list.bounds().get(block)) {
+                list.tfs_of(&line, &mut columns, &mut tfs[..block_len])?;
+                self.note_great(&tfs[..block_len], number);
+            }
+        }
+        let tail_first = first + (list.full_blocks() * block_len) as u32;
+        let mut tail = Vec::new();
+        if list.tail_len() > 0 && !is_behind {
+            let len = list.decode_tail(documents, &mut docids, &mut tfs)?;
+            let (docids, tfs) = (&docids[..len], &tfs[..len]);
+            self.begin_windows(docids, first_docid, tail_first, windows, share);
+            self.note_great(tfs, tail_first);
+            let previous = match list.full_blocks() {
+                0 => BEFORE_FIRST,
+                full => list.last_docid(full - 1),
+            };
+            tail = tail_block(previous, docids, tfs, block_len);
+            lines.push(BlockLine {
+                place: words,
+                previous: previous.wrapping_add(first_docid).wrapping_sub(share.start),
+                widths: 32 | 32 << 8,
+                count: len as u32,
+            });
+        }
+        self.stretches.push(Stretch {
+            lines,
+            payload: &payload[..4 * words as usize],
+            tail,
+            block_len: block_len as u32,
+            first: first + (sent * block_len) as u32,
+        });
+        Ok(())
+    }
+
+    /// Postings that follow each other, of which the first has a number: some may begin windows.
+    fn begin_windows(
+        &mut self,
+        docids: &[u32],
+        first_docid: u32,
+        number: u32,
+        windows: Windows,
+        share: &Range<u32>,
+    ) {
+        for (&docid, number) in docids.iter().zip(number..) {
+            let docid = first_docid + docid;
+            if docid >= share.end {
+                return self.reach(windows.len(), number);
+            }
+            if docid >= share.start {
+                self.reach(((docid - share.start) >> windows.bits) as usize, number);
+            }
+        }
+    }
+
+    fn note_great(&mut self, tfs: &[u32], number: u32) {
+        let numbered = (number..).zip(tfs.iter().copied());
+        self.great.extend(numbered.filter(|&(_, tf)| tf >= EXCEPTION));
+    }
+
+    /// How many postings the list on the device has.
+    pub fn placed(&self) -> Placed {
+        let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
+        Placed { postings, exceptions: self.exceptions().count() as u32 }
+    }
+
+    /// Places in the device's list of postings with great term frequencies, and these.
+    fn exceptions(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.great.iter().filter_map(|&(number, tf)| {
+            let window = self.firsts.partition_point(|&first| first <= number).checked_sub(1)?;
+            let begins = self.starts.get(window).filter(|_| window + 1 < self.firsts.len())?;
+            Some((begins + (number - self.firsts[window]), tf))
+        })
+    }
+
+    /// What the list begins with: where windows begin, and zeros for their greatest impacts.
+    pub fn head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(bytemuck::cast_slice(&self.starts));
+        out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+        out.resize(out.len() + (self.starts.len() - 1).next_multiple_of(ALIGNMENT), 0);
+    }
+
+    /// What it ends with: postings with great term frequencies.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        let (places, tfs): (Vec<u32>, Vec<u32>) = self.exceptions().unzip();
+        out.extend_from_slice(bytemuck::cast_slice(&places));
+        out.extend_from_slice(bytemuck::cast_slice(&tfs));
+        out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+    }
+
+    /// Bytes of a list with this outline.
+    pub fn bytes(&self) -> u64 {
+        let (windows, placed) = (self.starts.len() - 1, self.placed());
+        let head = (4 * self.starts.len()).next_multiple_of(ALIGNMENT)
+            + windows.next_multiple_of(ALIGNMENT);
+        let end = (8 * u64::from(placed.exceptions)).next_multiple_of(ALIGNMENT as u64);
+        head as u64 + 4 * u64::from(placed.postings) + end
+    }
+
+    /// The list in portions whose lines and payload together have at most so many bytes.
+    pub fn portions(&self, most: usize) -> impl Iterator<Item = Portion<'_>> {
+        self.stretches.iter().flat_map(move |stretch| Portions { stretch, most, next: 0 })
+    }
+}
+
+/// The tail as a block of values of 32 bits: gaps less one, then term frequencies less one.
+fn tail_block(mut previous: u32, docids: &[u32], tfs: &[u32], block_len: usize) -> Vec<u32> {
+    let mut words = vec![0; 2 * block_len];
+    for (i, (&docid, &tf)) in docids.iter().zip(tfs).enumerate() {
+        words[i] = docid.wrapping_sub(previous).wrapping_sub(1);
+        words[block_len + i] = tf - 1;
+        previous = docid;
+    }
+    words
+}
+
+/// Blocks for one launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Portion<'a> {
+    /// Their lines, whose places count from the portion's first.
+    lines: &'a [BlockLine],
+    /// Their bytes, and the words of the tail.
+    payload: &'a [u8],
+    tail: &'a [u32],
+    /// Postings of a block.
+    pub block_len: u32,
+    /// The number of the first posting.
+    pub first: u32,
+}
+
+impl Portion<'_> {
+    /// Blocks.
+    pub fn lines(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
+    /// Bytes of the lines, behind which the payload lies.
+    pub fn lines_bytes(&self) -> usize {
+        size_of_val(self.lines)
+    }
+
+    /// Words of the payload.
+    pub fn payload_words(&self) -> u32 {
+        (self.payload.len() / 4 + self.tail.len()) as u32
+    }
+
+    /// Bytes that [`write`](Self::write) writes, with a word behind that may be read.
+    pub fn bytes(&self) -> usize {
+        self.lines_bytes() + 4 * (self.payload_words() as usize + 1)
+    }
+
+    /// Writes lines and payload.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn write(&self, out: &mut [u8]) {
+        let (lines, payload) = out.split_at_mut(self.lines_bytes());
+        let from = self.lines.first().map_or(0, |line| line.place);
+        for (line, bytes) in self.lines.iter().zip(lines.chunks_exact_mut(size_of::<BlockLine>())) {
+            let line = BlockLine { place: line.place - from, ..*line };
+            bytes.copy_from_slice(bytemuck::bytes_of(&line));
+        }
+        payload[..self.payload.len()].copy_from_slice(self.payload);
+        let tail = self.payload.len();
+        let words: &[u8] = bytemuck::cast_slice(self.tail);
+        payload[tail..tail + words.len()].copy_from_slice(words);
+        payload[tail + words.len()..][..4].fill(0);
+    }
+}
+
+struct Portions<'a> {
+    stretch: &'a Stretch<'a>,
+    most: usize,
+    next: usize,
+}
+
+impl<'a> Iterator for Portions<'a> {
+    type Item = Portion<'a>;
+
+    fn next(&mut self) -> Option<Portion<'a>> {
+        let Stretch { lines, payload, tail, block_len, first } = self.stretch;
+        let from = self.next;
+        let begin = 4 * lines.get(from)?.place as usize;
+        let all = payload.len() + 4 * tail.len();
+        let end_of = |line: usize| lines.get(line + 1).map_or(all, |next| 4 * next.place as usize);
+        let fits = |&line: &usize| {
+            size_of::<BlockLine>() * (line + 1 - from) + end_of(line) - begin + 4 <= self.most
+        };
+        // One at least: no block has more bytes than any portion.
+        let count = (from..lines.len()).take_while(fits).count().max(1);
+        self.next = from + count;
+        let is_last = self.next == lines.len();
+        let has_tail = is_last && !tail.is_empty();
+        let end = if is_last { payload.len() } else { end_of(self.next - 1) };
+        Some(Portion {
+            lines: &lines[from..self.next],
+            payload: &payload[begin..end],
+            tail: if has_tail { tail } else { &[] },
+            block_len: *block_len,
+            first: first + from as u32 * block_len,
+        })
+    }
+}
