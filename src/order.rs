@@ -19,9 +19,9 @@
 
 use thiserror::Error;
 
-/// A piece ends at the first record border at or after this many bytes: few enough that 64 MiB of
-/// memory do for four parsers, whatever the text, and enough that most terms of English text occur
-/// several times (1 MiB indexes a tenth faster, 256 KiB a tenth slower).
+/// A piece ends at the first record border at or after this many bytes, or [more](Budget::piece_bytes):
+/// few enough that 64 MiB of memory do for four parsers, whatever the text, and enough that most terms
+/// of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
 
 /// Files are read in blocks of this many bytes.
@@ -280,8 +280,10 @@ const PROCESS_BYTES: u64 = 12 << 20;
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
 const MOST_WORKER_BYTES: u64 = 192 << 20;
-/// What a parser needs besides for a piece in which no word occurs twice.
-const PARSER_BYTES: u64 = 6 << 20;
+/// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
+const PARSER_TIMES: u64 = 12;
+/// Pieces are never cut larger.
+const MOST_PIECE_BYTES: u64 = 2 << 20;
 /// What one more open compressed file takes at most: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
 
@@ -340,6 +342,13 @@ impl Budget {
         (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
     }
 
+    /// A piece ends at the first record border at or after this many bytes; depends on the memory alone.
+    /// The larger a piece is, the more often its terms occur in it, and the fewer times each is looked up
+    /// by its owner: with 2 MiB that takes two thirds of the time that it takes with 512 KiB.
+    pub fn piece_bytes(&self) -> usize {
+        (self.memory / 4096).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
+    }
+
     /// Bytes that a parser's memo may keep from piece to piece.
     pub fn memo(&self) -> u64 {
         self.worker / 6
@@ -348,7 +357,7 @@ impl Budget {
     /// Bytes of pieces, parsed or not, that may be under way for each worker.
     pub fn under_way(&self) -> u64 {
         let rest = self.worker - self.memo();
-        rest.saturating_sub(PARSER_BYTES).max(rest / 4)
+        rest.saturating_sub(PARSER_TIMES * self.piece_bytes() as u64).max(rest / 4)
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
@@ -516,7 +525,10 @@ mod tests {
             match Budget::new(memory, workers) {
                 Ok(b) => {
                     prop_assert!(memory >= Budget::least(workers));
-                    prop_assert_eq!(b.run_limit, Budget::new(memory, 1).unwrap().run_limit);
+                    let one = Budget::new(memory, 1).unwrap();
+                    prop_assert_eq!(b.run_limit, one.run_limit);
+                    prop_assert_eq!(b.piece_bytes(), one.piece_bytes());
+                    prop_assert!((PIECE_BYTES..=4 * PIECE_BYTES).contains(&b.piece_bytes()));
                     prop_assert!(PROCESS_BYTES + b.run_limit + b.worker * workers as u64 <= memory);
                     prop_assert!(b.open_files >= 1);
                 }

@@ -3,6 +3,7 @@
 
 use super::short;
 use crate::codec::prefetch::prefetch;
+use crate::pages;
 
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =
@@ -51,9 +52,16 @@ impl Slices {
         self.bytes.is_empty()
     }
 
+    /// Forgets all lists; their memory is kept.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
     fn slice(&mut self, level: u8) -> u32 {
         let start = self.bytes.len();
-        self.bytes.resize(start + usize::from(SLICE_BYTES[usize::from(level)]), 0);
+        let bytes = usize::from(SLICE_BYTES[usize::from(level)]);
+        pages::reserve(&mut self.bytes, bytes);
+        self.bytes.resize(start + bytes, 0);
         u32::try_from(start / UNIT).expect("run limits keep the postings of a run below 32 GiB")
     }
 

@@ -9,6 +9,7 @@
 //! Nothing that is wrong with the input matters here: the job itself will find it.
 
 use super::Compression;
+use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::split_stream::{FileBlock, SplitStream};
 use super::splits::Plan;
@@ -118,7 +119,7 @@ fn take<R: Regroup>(
     for place in places {
         let Some(block) = read(plan, place) else { continue };
         let format = plan.inputs[place.input as usize].format;
-        let mut stream = SplitStream::new(format, max_document, 23);
+        let mut stream = SplitStream::new(Cutter::new(format, max_document), 23);
         loop {
             let Ok((piece, done)) = stream.step(&block) else { break };
             if let Some(piece) = piece {
