@@ -337,7 +337,7 @@ fn ding09_is_for_devices() {
         (&["--algorithm", "ding09"], "goes with --device gpu"),
         (&["--merge-levels", "2"], "goes with --algorithm ding09"),
         (&["--algorithm", "ding09", "--device", "gpu", "--merge-levels", "5"], "0..=4"),
-        (&["--algorithm", "ding09", "--device", "gpu", "--gpu-graphs"], "goes without"),
+        (&["--algorithm", "ding09", "--device", "gpu", "--gpu-partition"], "goes without"),
         (&["--algorithm", "ding9"], "ding09"),
     ];
     for (more, why) in refused {
