@@ -102,6 +102,9 @@ fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
     }
 }
 
+const ALGORITHMS: [&str; 6] =
+    ["exhaustive", "maxscore", "wand", "bmw", "galloping", "small-adaptive"];
+
 #[test]
 fn oracle_models_answer_as_one_worker() {
     oracle_models(&Fixture::new(71, 6000, false), &ALGORITHMS);
