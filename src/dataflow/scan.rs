@@ -257,7 +257,7 @@ mod tests {
                 let name = name_hash(name.as_bytes());
                 entries.iter().find(|e| e.name == name).map(|e| (e.number, e.content))
             };
-            let unnamed = format!("{}:1", shared.plan.inputs[0].name);
+            let unnamed = format!("{}:1", shared.plan.inputs.name(0));
             assert_eq!((entries.len(), content("b")), (2, Some((1, 47))));
             assert_eq!(
                 content(&unnamed),
