@@ -303,14 +303,20 @@ pub struct Budget {
 
 /// The memory is too little for so many workers.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{got} bytes are too little for {workers} workers; the least is {}", show_mib(*least))]
+#[error("{got} bytes are too little for {workers} workers{}; the least is {}", show_lists(*lists), show_mib(*least))]
 pub struct TooLittleMemory {
     /// What was asked for.
     pub got: u64,
     /// The workers.
     pub workers: usize,
+    /// What the list of the input files takes of it, in bytes.
+    pub lists: u64,
     /// The least for these workers, in bytes.
     pub least: u64,
+}
+
+fn show_lists(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(" and a list of files of {}", show_mib(bytes)) }
 }
 
 fn show_mib(bytes: u64) -> String {
@@ -370,11 +376,22 @@ impl Budget {
     /// # Errors
     /// When it is less than the least for so many workers; 64 MiB do for up to 4.
     pub fn new(memory: u64, workers: usize) -> Result<Self, TooLittleMemory> {
+        Self::beside(memory, workers, 0)
+    }
+
+    /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one leaves less
+    /// for everything else; a short one, up to a part in 32, changes nothing.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
         let workers_u64 = workers.max(1) as u64;
-        let run_limit = Self::run_limit_of(memory);
-        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit);
+        let taken = lists.saturating_sub(memory / 32);
+        let run_limit = Self::run_limit_of(memory.saturating_sub(taken));
+        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit + taken);
         if memory < LEAST_MEMORY || rest / workers_u64 < LEAST_WORKER_BYTES {
-            return Err(TooLittleMemory { got: memory, workers, least: Self::least(workers) });
+            let (lists, least) = (taken, Self::least(workers) + taken);
+            return Err(TooLittleMemory { got: memory, workers, lists, least });
         }
         let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
         let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
@@ -417,6 +434,29 @@ mod tests {
         assert!(Position::new(1 << 24, 0, 0).is_err());
         assert!(Position::new(0, 1 << 24, 0).is_err());
         assert!(Position::new(0, 0, 1 << 16).is_err());
+    }
+
+    #[test]
+    fn a_long_list_of_files_is_taken_from_the_memory() {
+        for (memory, workers) in [(64 << 20, 1), (64 << 20, 4), (1 << 30, 2), (16 << 30, 16)] {
+            let alone = Budget::new(memory, workers).unwrap();
+            assert_eq!(Budget::beside(memory, workers, memory / 32), Ok(alone));
+            let of = |budget: Budget| budget.run_limit + budget.worker * workers as u64;
+            for lists in [memory / 16, memory / 4, memory / 2, 4 * memory] {
+                match Budget::beside(memory, workers, lists) {
+                    Ok(budget) => assert!(of(budget) + lists <= memory + memory / 32),
+                    Err(error) => {
+                        assert!(lists > memory / 16 && error.least > memory, "{lists}: {error}");
+                        Budget::beside(error.least, workers, lists).unwrap();
+                    }
+                }
+            }
+        }
+        let error = Budget::beside(64 << 20, 4, 40 << 20).unwrap_err().to_string();
+        assert!(
+            error.contains("4 workers and a list of files of 38M; the least is 102M"),
+            "{error}"
+        );
     }
 
     #[test]

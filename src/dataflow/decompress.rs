@@ -212,8 +212,9 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
         let source = error.clone();
         return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
     }
-    let input = &build.plan.inputs[block.input as usize];
-    let may_be_empty = build.allow_empty || input.found && input.format.file_is_document();
+    let (inputs, input) = (&build.plan.inputs, block.input as usize);
+    let may_be_empty =
+        build.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
         return Err(InputRefused::Empty { path: path() }.into());
     }

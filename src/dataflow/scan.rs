@@ -121,7 +121,7 @@ impl Scan {
         for (name, line, location, content) in batch.rows() {
             let mut name = name;
             if name.is_empty() {
-                let file = &build.plan.inputs[location.input as usize].name;
+                let file = build.plan.inputs.name(location.input as usize);
                 self.name = format!("{file}:{}", self.lines + line);
                 name = &self.name;
             }
