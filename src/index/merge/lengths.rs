@@ -79,8 +79,7 @@ impl Lengths {
         let mut lengths = Self::open(path, memory_bytes)?;
         let pages = lengths.documents.div_ceil(PAGE as u64);
         // There is one place for each page, and the first page is at the first.
-        if pages * PAGE as u64 > memory_bytes.max(LEAST_BYTES) || pages > lengths.pages.len() as u64
-        {
+        if pages * PAGE as u64 > memory_bytes {
             return Ok(None);
         }
         for page in 0..pages {
