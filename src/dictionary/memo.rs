@@ -59,12 +59,17 @@ pub struct Memo<S> {
     list: Vec<Term<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
+    /// It is to be emptied.
+    is_full: bool,
     /// The number of the piece, and its forms so far but for stop words.
     piece: u32,
     forms: Sketch,
 }
 
 const LEAST_SLOTS: usize = 1 << 12;
+/// No memo is kept with so many slots: only the forms of one very long document take more, and they are filled
+/// further, since their bytes count more than their time.
+const MANY_SLOTS: usize = 1 << 21;
 /// The longest term, in bytes: the analysis cuts what is longer.
 const MAX_TERM_BYTES: usize = 255;
 
@@ -97,14 +102,24 @@ impl<S: Copy + Default> Memo<S> {
             list: vec![Term::default()],
             strings: Vec::new(),
             most_bytes,
+            is_full: false,
             piece: 1,
             forms: Sketch::default(),
         }
     }
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
-    /// started [`SKETCH_UNIT_BYTES`] of a form.
+    /// started [`SKETCH_UNIT_BYTES`] of a form. A memo that is going to be [emptied](Self::forget_if_full)
+    /// knows its terms until then, and no form: what is made of a piece takes memory too.
     pub fn end_piece(&mut self) -> Sketch {
+        if self.bytes() > self.most_bytes {
+            self.slots = vec![Slot::default(); LEAST_SLOTS];
+            self.used = 0;
+            self.others.clear();
+            self.other_forms = Vec::new();
+            self.terms.clear();
+            self.is_full = true;
+        }
         // 0 is what slots say whose form no piece has had.
         self.piece = self.piece.checked_add(1).unwrap_or(1);
         std::mem::take(&mut self.forms)
@@ -165,18 +180,23 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    /// Forgets all forms and terms if they take too much memory. Numbers start again from 1.
-    pub fn forget_if_full(&mut self) -> bool {
-        let bytes = self.slots.len() * size_of::<Slot>()
+    fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
             + self.others.bytes()
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
             + self.list.len() * size_of::<Term<S>>()
-            + self.strings.len();
-        if bytes > self.most_bytes {
+            + self.strings.len()
+    }
+
+    /// Forgets all forms and terms if they took too much memory when the last piece ended. Numbers start
+    /// again from 1. Returns whether it did.
+    pub fn forget_if_full(&mut self) -> bool {
+        let full = self.is_full;
+        if full {
             self.forget();
         }
-        bytes > self.most_bytes
+        full
     }
 
     /// Forgets all forms and terms, and what their counter kept with them.
@@ -237,7 +257,8 @@ impl<S: Copy + Default> Memo<S> {
         self.slots[at] = Slot { key, term, seen: 0 };
         self.see_key(key, at);
         self.used += 1;
-        if self.used * 2 > self.slots.len() {
+        let many = self.slots.len() >= MANY_SLOTS;
+        if self.used * 2 > self.slots.len() && !(many && self.used * 4 <= self.slots.len() * 3) {
             self.double();
         }
         term
@@ -371,6 +392,10 @@ mod tests {
         for (i, &n) in numbers.iter().enumerate() {
             assert_eq!(m.term_of_token(&format!("w{i}")), n);
         }
+        assert!(!m.forget_if_full(), "the piece is not at its end");
+        m.end_piece();
+        let last = *m.term(numbers[19_999]);
+        assert_eq!(m.suffix(&last), b"19999", "terms are known until they are laid out");
         assert!(m.forget_if_full());
         assert!(m.is_empty());
         assert!(!m.forget_if_full());
