@@ -1,33 +1,12 @@
 //! Does a device make of a list of an index what the host makes of it? The kernel `query_unpack`, emulated, against
 //! `ListMaker`: the same bytes.
 
-use crate::emulation::{Arg, Emulator, Launch};
-use millrace::gpu::query::Tuning;
+use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::gpu_queries::TUNING;
 use millrace::gpu::query::list::{ListMaker, Windows};
 use millrace::gpu::query::unpack::{Outline, Portion, RunList};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use std::ops::Range;
-
-/// Small windows, so that a few thousand documents meet every border.
-const TUNING: Tuning = Tuning {
-    window_bits: 8,
-    threads: 96,
-    wide_threads: 64,
-    blocks_per_sm: 3,
-    found: 16,
-    sorted: 32,
-    select_threads: 32,
-};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
 
 /// Postings of the documents of a run, about one of `gap` documents.
 fn postings(documents: u32, gap: u32, great: bool, random: &mut Random) -> Vec<(u32, u32)> {
@@ -117,22 +96,24 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     let fault = emulator.upload(&[0; 4]).unwrap();
     for portion in outline.portions(*most) {
         assert!(portion.bytes() <= *most || portion.lines() == 1);
-        launch(emulator, &portion, windows, placed.postings, [&firsts, &norms, &list, &fault]);
+        let mut bytes = vec![0xa5; portion.bytes()];
+        portion.write(&mut bytes);
+        let arrays = [&firsts, &norms, &list, &fault];
+        launch(emulator, (&portion, &bytes), windows, placed.postings, arrays);
     }
     assert_eq!(fault.download().unwrap(), [0; 4]);
     assert_eq!(list.download().unwrap(), expected);
 }
 
+/// Has the kernel decode a portion, whose bytes may be damaged.
 fn launch(
     emulator: &Emulator,
-    portion: &Portion<'_>,
+    (portion, bytes): (&Portion<'_>, &[u8]),
     windows: Windows,
     postings: u32,
-    [firsts, norms, list, fault]: [&crate::emulation::Buffer; 4],
+    [firsts, norms, list, fault]: [&Buffer; 4],
 ) {
-    let mut bytes = vec![0xa5; portion.bytes()];
-    portion.write(&mut bytes);
-    let sent = emulator.upload(&bytes).unwrap();
+    let sent = emulator.upload(bytes).unwrap();
     let arguments = [
         Arg::Resident(&sent, 0),
         Arg::U32(portion.lines()),
@@ -219,25 +200,8 @@ fn lines_that_do_not_fit_are_told(emulator: &Emulator, random: &mut Random) {
         let firsts = emulator.upload(bytemuck::cast_slice(&outline.firsts)).unwrap();
         let norms = emulator.upload(bytemuck::cast_slice(&[1.0f32; 2000])).unwrap();
         let fault = emulator.upload(&[0; 4]).unwrap();
-        let bytes = emulator.upload(&sent).unwrap();
-        let arguments = [
-            Arg::Resident(&bytes, 0),
-            Arg::U32(portion.lines()),
-            Arg::U32(portion.block_len),
-            Arg::U32(portion.first),
-            Arg::Resident(&bytes, 16 * u64::from(portion.lines())),
-            Arg::U32(portion.payload_words()),
-            Arg::Resident(&firsts, 0),
-            Arg::U32(windows.len() as u32),
-            Arg::U32(windows.documents),
-            Arg::Resident(&norms, 0),
-            Arg::Resident(&list, 0),
-            Arg::U32(outline.placed().postings),
-            Arg::Resident(&fault, 0),
-        ];
-        let launch =
-            Launch { kernel: "query_unpack", blocks: 1, threads: 64, shared_bytes: 0, seed: 5 };
-        emulator.launch(launch, &mut [], &arguments).unwrap();
+        let arrays = [&firsts, &norms, &list, &fault];
+        launch(emulator, (&portion, &sent), windows, outline.placed().postings, arrays);
         assert_eq!(fault.download().unwrap(), [1, 0, 0, 0], "{at} {value}");
     }
 }
