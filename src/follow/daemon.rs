@@ -355,7 +355,7 @@ mod tests {
         stop.fail(JobError::Signal(15));
         let ended = daemon.turn(&stop, Some(Timestamp::now())).unwrap_err();
         assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
-        let (other, _) = super::tests::daemon(folder.path(), "");
+        let other = Daemon { job: JobFile { schedule: None, ..daemon.job }, ..daemon };
         let Err(ended) = other.run(&Arc::new(Control::default()));
         assert!(matches!(ended, FollowError::NoSchedule { .. }), "{ended:?}");
     }
