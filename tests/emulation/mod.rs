@@ -8,6 +8,7 @@
 //! compiled from.
 
 mod arithmetic;
+pub(crate) mod driver;
 mod faults;
 mod resident;
 mod server;
