@@ -5,7 +5,7 @@ use millrace::evaluate::Evaluation;
 use millrace::evaluate::compare::Comparison;
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
-use millrace::evaluate::run::Run;
+use millrace::evaluate::run::Rankings;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let qrels = Qrels::open(&args.qrels)?;
     let mut all: Vec<Evaluation> = Vec::new();
     for path in &args.runs {
-        let found = Evaluation::new(&mut Run::open(path)?, &qrels, &measures)?;
+        let found = Evaluation::new(&mut Rankings::open(path)?, &qrels, &measures)?;
         if !args.common.quiet {
             notes(&found);
         }

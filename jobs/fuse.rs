@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::args::stdin_once;
 use crate::query::parse_tag;
 use millrace::evaluate::fuse::{Method, fuse};
-use millrace::evaluate::run::Run;
+use millrace::evaluate::run::Rankings;
 use millrace::query::output::Tag;
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,7 +47,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     {
         return Err(Usage("--rrf-k is 0 or more".into()).into());
     }
-    let mut runs = args.runs.iter().map(|path| Run::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut runs =
+        args.runs.iter().map(|path| Rankings::open(path)).collect::<Result<Vec<_>, _>>()?;
     let fused = fuse(&mut runs, method, args.k)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for (qid, ranking) in fused {

@@ -5,7 +5,7 @@ use crate::evaluate;
 use millrace::evaluate::Evaluation;
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
-use millrace::evaluate::run::Run;
+use millrace::evaluate::run::Rankings;
 use serde_json::Value;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
@@ -38,10 +38,10 @@ impl Measured {
         let mut written = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         written.rewind()?;
         let mut run = match written.read(&mut [0])? {
-            0 => Run::new(name),
+            0 => Rankings::new(name),
             _ => {
                 written.rewind()?;
-                Run::read(name, &mut *written)?
+                Rankings::read(name, &mut *written)?
             }
         };
         let found = Evaluation::new(&mut run, &self.qrels, &Measure::usual())?;

@@ -64,6 +64,7 @@ pub mod gpu;
 pub mod index;
 pub mod input;
 pub mod order;
+mod pages;
 pub mod query;
 pub mod rebuild;
 pub mod schedule;

@@ -19,9 +19,9 @@
 
 use thiserror::Error;
 
-/// A piece ends at the first record border at or after this many bytes: few enough that 64 MiB of
-/// memory do for four parsers, whatever the text, and enough that most terms of English text occur
-/// several times (1 MiB indexes a tenth faster, 256 KiB a tenth slower).
+/// A piece ends at the first record border at or after this many bytes, or [more](Budget::piece_bytes):
+/// few enough that 64 MiB of memory do for four parsers, whatever the text, and enough that most terms
+/// of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
 
 /// Files are read in blocks of this many bytes.
@@ -280,8 +280,10 @@ const PROCESS_BYTES: u64 = 12 << 20;
 const LEAST_WORKER_BYTES: u64 = 7 << 20;
 /// A worker has no use for more.
 const MOST_WORKER_BYTES: u64 = 192 << 20;
-/// What a parser needs besides for a piece in which no word occurs twice.
-const PARSER_BYTES: u64 = 6 << 20;
+/// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
+const PARSER_TIMES: u64 = 12;
+/// Pieces are never cut larger.
+const MOST_PIECE_BYTES: u64 = 2 << 20;
 /// What one more open compressed file takes at most: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
 
@@ -301,14 +303,20 @@ pub struct Budget {
 
 /// The memory is too little for so many workers.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{got} bytes are too little for {workers} workers; the least is {}", show_mib(*least))]
+#[error("{got} bytes are too little for {workers} workers{}; the least is {}", show_lists(*lists), show_mib(*least))]
 pub struct TooLittleMemory {
     /// What was asked for.
     pub got: u64,
     /// The workers.
     pub workers: usize,
+    /// What the list of the input files takes of it, in bytes.
+    pub lists: u64,
     /// The least for these workers, in bytes.
     pub least: u64,
+}
+
+fn show_lists(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(" and a list of files of {}", show_mib(bytes)) }
 }
 
 fn show_mib(bytes: u64) -> String {
@@ -340,6 +348,13 @@ impl Budget {
         (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
     }
 
+    /// A piece ends at the first record border at or after this many bytes; depends on the memory alone.
+    /// The larger a piece is, the more often its terms occur in it, and the fewer times each is looked up
+    /// by its owner: with 2 MiB that takes two thirds of the time that it takes with 512 KiB.
+    pub fn piece_bytes(&self) -> usize {
+        (self.memory / 4096).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
+    }
+
     /// Bytes that a parser's memo may keep from piece to piece.
     pub fn memo(&self) -> u64 {
         self.worker / 6
@@ -348,7 +363,7 @@ impl Budget {
     /// Bytes of pieces, parsed or not, that may be under way for each worker.
     pub fn under_way(&self) -> u64 {
         let rest = self.worker - self.memo();
-        rest.saturating_sub(PARSER_BYTES).max(rest / 4)
+        rest.saturating_sub(PARSER_TIMES * self.piece_bytes() as u64).max(rest / 4)
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
@@ -361,11 +376,22 @@ impl Budget {
     /// # Errors
     /// When it is less than the least for so many workers; 64 MiB do for up to 4.
     pub fn new(memory: u64, workers: usize) -> Result<Self, TooLittleMemory> {
+        Self::beside(memory, workers, 0)
+    }
+
+    /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one leaves less
+    /// for everything else; a short one, up to a part in 32, changes nothing.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
         let workers_u64 = workers.max(1) as u64;
-        let run_limit = Self::run_limit_of(memory);
-        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit);
+        let taken = lists.saturating_sub(memory / 32);
+        let run_limit = Self::run_limit_of(memory.saturating_sub(taken));
+        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit + taken);
         if memory < LEAST_MEMORY || rest / workers_u64 < LEAST_WORKER_BYTES {
-            return Err(TooLittleMemory { got: memory, workers, least: Self::least(workers) });
+            let (lists, least) = (taken, Self::least(workers) + taken);
+            return Err(TooLittleMemory { got: memory, workers, lists, least });
         }
         let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
         let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
@@ -408,6 +434,29 @@ mod tests {
         assert!(Position::new(1 << 24, 0, 0).is_err());
         assert!(Position::new(0, 1 << 24, 0).is_err());
         assert!(Position::new(0, 0, 1 << 16).is_err());
+    }
+
+    #[test]
+    fn a_long_list_of_files_is_taken_from_the_memory() {
+        for (memory, workers) in [(64 << 20, 1), (64 << 20, 4), (1 << 30, 2), (16 << 30, 16)] {
+            let alone = Budget::new(memory, workers).unwrap();
+            assert_eq!(Budget::beside(memory, workers, memory / 32), Ok(alone));
+            let of = |budget: Budget| budget.run_limit + budget.worker * workers as u64;
+            for lists in [memory / 16, memory / 4, memory / 2, 4 * memory] {
+                match Budget::beside(memory, workers, lists) {
+                    Ok(budget) => assert!(of(budget) + lists <= memory + memory / 32),
+                    Err(error) => {
+                        assert!(lists > memory / 16 && error.least > memory, "{lists}: {error}");
+                        Budget::beside(error.least, workers, lists).unwrap();
+                    }
+                }
+            }
+        }
+        let error = Budget::beside(64 << 20, 4, 40 << 20).unwrap_err().to_string();
+        assert!(
+            error.contains("4 workers and a list of files of 38M; the least is 102M"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -516,7 +565,10 @@ mod tests {
             match Budget::new(memory, workers) {
                 Ok(b) => {
                     prop_assert!(memory >= Budget::least(workers));
-                    prop_assert_eq!(b.run_limit, Budget::new(memory, 1).unwrap().run_limit);
+                    let one = Budget::new(memory, 1).unwrap();
+                    prop_assert_eq!(b.run_limit, one.run_limit);
+                    prop_assert_eq!(b.piece_bytes(), one.piece_bytes());
+                    prop_assert!((PIECE_BYTES..=4 * PIECE_BYTES).contains(&b.piece_bytes()));
                     prop_assert!(PROCESS_BYTES + b.run_limit + b.worker * workers as u64 <= memory);
                     prop_assert!(b.open_files >= 1);
                 }

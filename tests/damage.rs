@@ -30,9 +30,9 @@ const RICE: Form = ("rice", "64");
 const PFOR: Form = ("pfor", "64");
 
 /// Some seconds.
-const SOME: Extent = Extent { whole: 900, sample: 200 };
+const SOME: Extent = Extent { whole: 300, sample: 120 };
 /// Fewer.
-const FEW: Extent = Extent { whole: 250, sample: 200 };
+const FEW: Extent = Extent { whole: 120, sample: 80 };
 /// Some minutes.
 const ALL: Extent = Extent { whole: u64::MAX, sample: 0 };
 

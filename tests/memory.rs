@@ -44,3 +44,40 @@ fn bodies_that_inflate_take_turns() {
     let most = (64 << 20) * 11 / 10 + 2 * BODY_BYTES as u64;
     assert!(peak <= most, "{peak} bytes are more than {most}");
 }
+
+/// The list of the files took 1.1 KB for each: 308 MB.
+#[test]
+#[ignore = "takes long: make campaign"]
+fn campaign_many_small_files() {
+    let scratch = Scratch::new();
+    for number in 0..100_000 {
+        scratch
+            .write(format!("input/{:03}/{number:06}.txt", number / 1000), format!("mill {number}"));
+    }
+    // Second names make the list three times as long.
+    let more = ["a", "b"].map(|name| scratch.path(name));
+    for folder in &more {
+        for part in std::fs::read_dir(scratch.path("input")).unwrap() {
+            let part = part.unwrap();
+            std::fs::create_dir_all(folder.join(part.file_name())).unwrap();
+            for file in std::fs::read_dir(part.path()).unwrap() {
+                let file = file.unwrap().path();
+                let name = file.strip_prefix(scratch.path("input")).unwrap();
+                std::fs::hard_link(&file, folder.join(name)).unwrap();
+            }
+        }
+    }
+    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    // The second build looks at what the first has made.
+    for _ in 0..2 {
+        let build = millrace(args!["build", "--index", &index, "--memory", "128M", "-w", "2"]);
+        let inputs = args![scratch.path("input"), &more[0], &more[1]];
+        build.args(args!["--gpus", "none", "--quiet", "--report", &report]).args(inputs).ok();
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+        assert_eq!(report["documents"], 300_000);
+        let peak = report["peak_memory_bytes"].as_u64().unwrap();
+        println!("300,000 files at 128M: {peak} bytes");
+        assert!(peak <= (128 << 20) * 11 / 10, "{peak} bytes");
+    }
+}

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// What to measure, such as models,delta (default: all).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<Figure>,
-    /// Seconds of a point in a pass.
+    /// Seconds of a point in a pass, of the most workers that it is compared with.
     #[arg(long, default_value_t = 1.0, value_name = "S")]
     seconds: f64,
     /// Passes over all points that are compared.
@@ -417,10 +417,12 @@ impl Bench<'_> {
         let mut points: Vec<Point> =
             wanted.iter().map(|&(way, rate)| Point { way, rate, runs: Vec::new() }).collect();
         let alone = 1e6 / self.mean_us(queries);
+        // All answer the same queries: so few of them differ much in what they take.
+        let most = ways.iter().map(|way| way.workers).max().unwrap_or(1);
         for pass in 0..self.args.passes.get() {
             for point in &mut points {
                 let Way { model, workers } = point.way;
-                let rate = point.rate.min(alone * workers as f64);
+                let rate = point.rate.min(alone * most as f64);
                 let count = ((rate * self.args.seconds) as usize).clamp(50, MOST_QUERIES / 2);
                 // Every point and pass begins elsewhere, so that all queries have their turn.
                 let queries: Vec<&Query> = queries

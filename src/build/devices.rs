@@ -194,7 +194,7 @@ pub(super) fn gpu_sizes(parse_block: u64, budget: &Budget, roles: &Roles, plan: 
     let host_bytes = host_bytes.max(Sizes::LEAST_HOST_BYTES);
     // A run costs less than its text, for which the bytes of the files stand; twice its share,
     // for shares are not equal. A pipe, which has no size, may bring anything.
-    let known = plan.inputs.iter().all(|input| input.bytes > 0);
+    let known = (0..plan.inputs.len()).all(|input| plan.inputs.bytes(input) > 0);
     let text = if known { plan.bytes() / indexers as u64 * 2 } else { u64::MAX };
     Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
 }

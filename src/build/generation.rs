@@ -29,7 +29,10 @@ use std::sync::Arc;
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Arc<Build>,
+    /// Its manifest, without the inputs.
     pub(super) manifest: Manifest,
+    /// Bytes of the files that were read.
+    pub(super) read_bytes: u64,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
 }
@@ -54,8 +57,11 @@ pub(super) fn build_generation(
     let prepared = began.elapsed();
     workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
     let flowed = began.elapsed();
-    let manifest = finish(options, &build, number, whole, resident)?;
-    manifest.write(&build.directory)?;
+    let (manifest, mut inputs) = finish(options, &build, number, whole, resident)?;
+    inputs.sort_unstable_by_key(|read| read.input);
+    let read_bytes = inputs.iter().map(|read| read.bytes).sum();
+    let described = inputs.iter().map(|read| describe(&build, read));
+    manifest.write_with_inputs(&build.directory, described)?;
     let phases = PhasesReport {
         prepare_s: prepared.as_secs_f64(),
         dataflow_s: (flowed - prepared).as_secs_f64(),
@@ -65,7 +71,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, manifest, placement, phases })
+    Ok(Built { build, manifest, read_bytes, placement, phases })
 }
 
 /// What the dataflow of a build shares.
@@ -116,15 +122,15 @@ pub(super) fn dataflow_of(
     Ok((build, placement))
 }
 
-/// Merges the runs and describes the generation. `resident` is what the process had when the build
-/// began.
+/// Merges the runs and describes the generation but for its inputs, which are those that were read.
+/// `resident` is what the process had when the build began.
 fn finish(
     options: &BuildOptions,
     build: &Build,
     number: u32,
     whole: bool,
     resident: u64,
-) -> Result<Manifest, BuildError> {
+) -> Result<(Manifest, Vec<InputRead>), BuildError> {
     let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let indexers = std::mem::take(&mut done.indexers);
     let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
@@ -171,7 +177,6 @@ fn finish(
             merge::count_distinct_terms(&runs, memory)?
         }
     };
-    let inputs = describe_inputs(build, &mut done.inputs);
     let statistics = manifest::Statistics {
         documents: u64::from(documents.documents),
         terms,
@@ -190,7 +195,7 @@ fn finish(
         options.note(&Note::SkippedInAll(skipped));
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Manifest {
+    let manifest = Manifest {
         format: VERSION,
         generation: number,
         created: Manifest::now(),
@@ -199,9 +204,10 @@ fn finish(
         settings: settings(options),
         statistics,
         runs,
-        inputs,
+        inputs: Vec::new(),
         files,
-    })
+    };
+    Ok((manifest, done.inputs))
 }
 
 /// What the manifest says of how the index was built.
@@ -239,18 +245,16 @@ pub(super) fn accept_duplicates(
     }
 }
 
-fn describe_inputs(build: &Build, hashes: &mut [InputRead]) -> Vec<manifest::InputEntry> {
-    hashes.sort_unstable_by_key(|read| read.input);
-    hashes
-        .iter()
-        .map(|&InputRead { input, bytes, hash, compression }| manifest::InputEntry {
-            path: absolute(&build.plan.path(input)),
-            bytes,
-            hash: format!("{}:{hash:016x}", input_hash::NAME),
-            format: build.plan.inputs[input as usize].format.to_string(),
-            compression: compression.to_string(),
-        })
-        .collect()
+/// What the manifest says of an input.
+fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
+    let &InputRead { input, bytes, hash, compression } = read;
+    manifest::InputEntry {
+        path: absolute(&build.plan.path(input)),
+        bytes,
+        hash: format!("{}:{hash:016x}", input_hash::NAME),
+        format: build.plan.inputs.format(input as usize).to_string(),
+        compression: compression.to_string(),
+    }
 }
 
 /// The path from the root, so that a document's text is found from any folder.

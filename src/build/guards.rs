@@ -4,7 +4,7 @@
 
 use super::error::BuildError;
 use crate::index::error::IndexError;
-use crate::index::manifest::Manifest;
+use crate::index::manifest::Summary;
 use crate::index::shards::ShardedManifest;
 use crate::input::document::is_broken_record;
 use crate::rebuild::values::Limit;
@@ -67,8 +67,9 @@ impl Guards {
 
 /// Documents of the generation in a folder, whole or in shards.
 pub(super) fn documents_of(generation: &Path) -> Result<u64, IndexError> {
-    Ok(match ShardedManifest::read(generation)? {
-        Some(manifest) => manifest.documents(),
-        None => Manifest::read(generation)?.statistics.documents,
-    })
+    let summary = Summary::read(generation)?;
+    if summary.shards == 0 {
+        return Ok(summary.statistics.documents);
+    }
+    Ok(ShardedManifest::read(generation)?.map_or(0, |manifest| manifest.documents()))
 }

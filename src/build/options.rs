@@ -42,7 +42,7 @@ pub enum Input {
     /// Documents that the program has.
     Documents(Documents),
     /// What was listed before.
-    Plan(Plan),
+    Plan(Box<Plan>),
 }
 
 /// Who finds terms and postings. The index is the same.

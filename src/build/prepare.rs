@@ -8,6 +8,7 @@ use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::report::BuildReport;
 use super::{memory, place, shard};
+use crate::dataflow::build_context::InputRead;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
 use crate::input::folder::Walk;
@@ -110,17 +111,13 @@ impl Ready {
     pub(super) fn new(options: &mut BuildOptions, whole: bool) -> Result<Self, BuildError> {
         let began = Instant::now();
         let resident = memory::resident();
-        let budget = Budget::new(options.memory, options.workers).map_err(OptionsError::Memory);
-        let mut budget = budget?;
-        budget.run_limit = crate::fault::run_limit(budget.run_limit);
+        let (memory, workers) = (options.memory, options.workers);
+        Budget::new(memory, workers).map_err(OptionsError::Memory)?;
         if options.max_document >= 4 << 30 {
             return Err(OptionsError::MaxDocument { got: options.max_document }.into());
         }
-        if let Some(readers) = options.pipeline.readers {
-            if readers == 0 {
-                return Err(OptionsError::Readers.into());
-            }
-            budget.open_files = budget.open_files.min(readers);
+        if options.pipeline.readers == Some(0) {
+            return Err(OptionsError::Readers.into());
         }
         let plan = match &mut options.input {
             Input::Paths(paths) => {
@@ -133,6 +130,11 @@ impl Ready {
             Input::Plan(plan) => plan.only(|_| true),
         };
         accept_passed(options, &plan)?;
+        let read = plan.inputs.len() * size_of::<InputRead>();
+        let budget = Budget::beside(memory, workers, plan.memory() + read as u64);
+        let mut budget = budget.map_err(OptionsError::Memory)?;
+        budget.run_limit = crate::fault::run_limit(budget.run_limit);
+        budget.open_files = budget.open_files.min(options.pipeline.readers.unwrap_or(usize::MAX));
         // Nothing fails between the beginning and the end of this.
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
         let early = whole && finding.is_under_way();

@@ -181,7 +181,7 @@ impl BuildReport {
         whole: Option<WholeReport>,
         took: Duration,
     ) -> Self {
-        let Built { build, manifest, placement, phases } = built;
+        let Built { build, manifest, placement, phases, .. } = built;
         let statistics = &manifest.statistics;
         let parsed = build.progress.parsed_bytes.load(Relaxed);
         let seconds = took.as_secs_f64();

@@ -248,8 +248,7 @@ fn follow(
 fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     let directory = &built.build.directory;
     shard.sync(directory)?;
-    let read_bytes = built.manifest.inputs.iter().map(|input| input.bytes).sum();
-    Ok(Synced { entry: ShardEntry::of(directory)?, read_bytes })
+    Ok(Synced { entry: ShardEntry::of(directory)?, read_bytes: built.read_bytes })
 }
 
 /// Documents of all shards, and records that were skipped, by reason.

@@ -29,6 +29,23 @@ pub fn bytes(gap_minus_one: u32, tf: u32) -> usize {
     vbyte::bytes(u64::from(gap_minus_one) << 1) + more
 }
 
+/// Whether [`word`] holds a posting.
+#[inline(always)]
+pub fn fits_word(gap_minus_one: u32, tf: u32) -> bool {
+    (gap_minus_one < 1 << 13) & (tf < 2 + (1 << 7))
+}
+
+/// The bytes of a short posting as a little-endian word, and how many there are, 1 to 3; those behind
+/// them are of no meaning. Has no branch; what it gives for a posting that it does not
+/// [hold](fits_word) has no meaning either.
+#[inline(always)]
+pub fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
+    let folded = (gap_minus_one << 1) | u32::from(tf > 1);
+    let two = u32::from(folded >= 0x80);
+    let gap = (folded & 0x7f) | (two << 7) | ((folded >> 7) << 8);
+    (gap | (tf.wrapping_sub(2) << (8 + 8 * two)), (1 + two) as u8 + u8::from(tf > 1))
+}
+
 /// Reads the posting that begins at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it.
 /// `None` when it is cut short or holds a value that no posting has.
 #[inline]
@@ -56,6 +73,10 @@ mod tests {
                 put(gap, tf, &mut bytes);
                 prop_assert!(bytes.len() - before <= MAX_BYTES);
                 prop_assert_eq!(bytes.len() - before, super::bytes(gap, tf));
+                let (word, len) = word(gap, tf);
+                if fits_word(gap, tf) {
+                    prop_assert_eq!(&bytes[before..], &word.to_le_bytes()[..usize::from(len)]);
+                }
             }
             let mut at = 0;
             for &posting in &postings {

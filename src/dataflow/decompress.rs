@@ -15,6 +15,7 @@ use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
 use super::read::ReadAhead;
+use crate::input::cutter::Cutter;
 use crate::input::decoder::DecodeError;
 use crate::input::piece::Piece;
 use crate::input::split_stream::{FileBlock, SplitStream};
@@ -97,8 +98,10 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                     let step = guard.work(|| {
                         let stream = stream.get_or_insert_with(|| {
                             let format = build.plan.splits[block.split].format;
-                            let window_log = build.budget.window_log();
-                            SplitStream::new(format, build.max_document, window_log)
+                            let (max_document, budget) = (build.max_document, &build.budget);
+                            let pieces = budget.piece_bytes();
+                            let cutter = Cutter::of_pieces(format, max_document, pieces);
+                            SplitStream::new(cutter, budget.window_log())
                         });
                         stream.step(block)
                     });
@@ -209,8 +212,9 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
         let source = error.clone();
         return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
     }
-    let input = &build.plan.inputs[block.input as usize];
-    let may_be_empty = build.allow_empty || input.found && input.format.file_is_document();
+    let (inputs, input) = (&build.plan.inputs, block.input as usize);
+    let may_be_empty =
+        build.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
         return Err(InputRefused::Empty { path: path() }.into());
     }

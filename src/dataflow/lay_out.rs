@@ -55,10 +55,7 @@ pub(super) fn answer(
     let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
-    let name = |at: usize| {
-        let hit: &Hit = &answer.hits[at];
-        String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default())
-    };
+    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
     let took = taken.began.elapsed();
     Ok(Outcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
 }

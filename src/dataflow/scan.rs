@@ -13,6 +13,7 @@ use super::build_context::Build;
 use super::control::{Cause, JobError, lock};
 use super::decompress::Decompress;
 use super::documents::take_in_order;
+use super::local::Local;
 use super::parse::Parse;
 use super::read::read;
 use super::workers;
@@ -27,8 +28,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::Probe;
+use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
 /// What is in the input.
@@ -70,13 +71,21 @@ fn assemble(
         let (blocks, feed) = read(scope, build);
         let pieces = blocks.decompress(build, feed, absorbed.clone());
         let (_groups, batches) = pieces.parse::<Nothing>(build);
-        let done = done.clone();
-        let scanned = take_in_order("Scan", (batches, build), scan, Scan::take, move |scan, _| {
-            *lock(&done) = Some(scan.finish()?);
-            Ok(())
-        });
-        scanned.probe_with(&absorbed);
+        take_documents(batches, build, scan, done.clone()).probe_with(&absorbed);
     });
+}
+
+/// Makes the operator that puts all documents into the table, and says when it is `done`.
+fn take_documents<'scope>(
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
+    scan: Option<Result<Scan, Cause>>,
+    done: Arc<Mutex<Option<Scanned>>>,
+) -> StreamVec<'scope, u64, ()> {
+    take_in_order("Scan", (batches, build), scan, Scan::take, move |scan, _| {
+        *lock(&done) = Some(scan.finish()?);
+        Ok(())
+    })
 }
 
 /// Skipped records that are named.
@@ -121,7 +130,7 @@ impl Scan {
         for (name, line, location, content) in batch.rows() {
             let mut name = name;
             if name.is_empty() {
-                let file = &build.plan.inputs[location.input as usize].name;
+                let file = build.plan.inputs.name(location.input as usize);
                 self.name = format!("{file}:{}", self.lines + line);
                 name = &self.name;
             }
@@ -194,5 +203,72 @@ impl Regroup for Nothing {
     fn finish(&mut self) -> Vec<NoGroup> {
         self.documents = 0;
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+    use crate::index::documents::Location;
+    use crate::input::piece::Skipped;
+
+    /// A piece with one document, which has no name if that is empty.
+    fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
+        let mut batch = PieceDocuments::new(0, skipped);
+        batch.push(name, 1, 2, Location { offset, bytes: 3, input: 0 }, 7 + offset);
+        Local(batch)
+    }
+
+    #[test]
+    fn all_documents_are_taken_in_order_and_a_folder_that_is_not_there_ends_the_job() {
+        for is_there in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let plan = plan_of(folder.path(), "a.jsonl", b"");
+            let shared = Arc::new(build(plan, folder.path()));
+            let folder = folder.path().join(if is_there { "." } else { "gone" });
+            let done: Arc<Mutex<Option<Scanned>>> = Arc::default();
+            let (given, result) = (shared.clone(), done.clone());
+            let passed = pass(
+                || {
+                    let (reason, detail) = ("bad JSON", "no object".to_string());
+                    let bad = Skipped { input: 0, offset: 5, line: 2, reason, detail };
+                    vec![
+                        Step { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
+                        Step { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
+                        Step { records: vec![], then: None },
+                    ]
+                },
+                move |stream| {
+                    let scan = Scan::new(&folder, 1 << 16);
+                    take_documents(stream, &given, Some(scan), done.clone())
+                },
+                |()| (),
+            );
+            let Some(scanned) = lock(&result).take() else {
+                assert!(!is_there);
+                assert_eq!(failure(&shared.control).unwrap().0, "Scan");
+                continue;
+            };
+            assert!(is_there);
+            assert_eq!(passed.frontier, [Some(2), Some(5), None], "an earlier piece may come");
+            let entries = scanned.table.entries(0..scanned.table.len()).unwrap();
+            let content = |name: &str| {
+                let name = name_hash(name.as_bytes());
+                entries.iter().find(|e| e.name == name).map(|e| (e.number, e.content))
+            };
+            let unnamed = format!("{}:1", shared.plan.inputs.name(0));
+            assert_eq!((entries.len(), content("b")), (2, Some((1, 47))));
+            assert_eq!(
+                content(&unnamed),
+                Some((0, 27)),
+                "a document without a name has its line's"
+            );
+            let places = std::fs::read(&scanned.places).unwrap();
+            assert_eq!(places.len(), 2 * size_of::<Location>());
+            assert_eq!(scanned.skipped.get("bad JSON"), Some(&1));
+            let bad = "a.jsonl: byte 5: no object";
+            assert!(scanned.first_skipped[0].ends_with(bad), "{:?}", scanned.first_skipped);
+        }
     }
 }

@@ -55,11 +55,11 @@ pub(super) fn answer(
 fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
     let snapshot = context.snapshot();
     let documents = snapshot.generation().documents();
-    let named = hits.iter().map(|hit| {
-        let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+    let name = documents.names(|at| hits.get(at).map(|hit| hit.docid));
+    let named = hits.iter().enumerate().map(|(at, hit)| {
         // The manifest of the whole index has fewer documents than docids.
         let docid = context.shard.first_docid.saturating_add(hit.docid);
-        NamedHit { hit: Hit { docid, score: hit.score }, name: name.into_owned() }
+        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
     });
     named.collect()
 }

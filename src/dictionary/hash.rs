@@ -2,6 +2,7 @@
 //! themselves stay with the caller.
 
 use crate::codec::prefetch::prefetch;
+use crate::pages;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The hash of a term, of a surface form, and of a document's name.
@@ -106,7 +107,9 @@ impl HashTable {
     fn grow(&mut self) {
         let slots = (self.slots.len() * 2).max(1 << 10);
         assert!(slots <= 1 << 32, "a table's numbers have 32 bits");
-        let old = std::mem::replace(&mut self.slots, vec![0; slots]);
+        let mut larger = Vec::new();
+        pages::resize(&mut larger, slots, 0);
+        let old = std::mem::replace(&mut self.slots, larger);
         self.shift = 64 - slots.trailing_zeros();
         for slot in old.into_iter().filter(|&slot| slot != 0) {
             let mut at = self.home(slot);

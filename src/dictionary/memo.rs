@@ -5,6 +5,7 @@ use super::hash::{Found, HashTable, hash};
 use super::short;
 use crate::codec::prefetch::prefetch;
 use crate::order::{SKETCH_UNIT_BYTES, Sketch};
+use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -12,15 +13,17 @@ use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 /// The term number of a form that has no term: a stop word.
 pub const NO_TERM: u32 = 0;
 
-/// A term that a parser knows.
-#[derive(Clone, Copy)]
-pub struct Term {
+/// A term that a parser knows, and what its counter keeps beside it: all in one line of the cache.
+#[derive(Clone, Copy, Default)]
+#[repr(C, align(64))]
+pub struct Term<S> {
     /// Of the whole term.
     pub hash: u64,
     start: u32,
     /// Its trie collection.
     pub collection: u16,
     len: u8,
+    pub(super) state: S,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -43,7 +46,7 @@ struct OtherForm {
 }
 
 /// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
-pub struct Memo {
+pub struct Memo<S> {
     analysis: Analysis,
     /// Forms with a key; a slot whose key is zero is free.
     slots: Vec<Slot>,
@@ -52,16 +55,21 @@ pub struct Memo {
     others: HashTable,
     other_forms: Vec<OtherForm>,
     terms: HashTable,
-    /// Of number 0 there is none.
-    list: Vec<Term>,
+    /// Number 0 stands for all stop words.
+    list: Vec<Term<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
+    /// It is to be emptied.
+    is_full: bool,
     /// The number of the piece, and its forms so far but for stop words.
     piece: u32,
     forms: Sketch,
 }
 
 const LEAST_SLOTS: usize = 1 << 12;
+/// No memo is kept with so many slots: only the forms of one very long document take more, and they are filled
+/// further, since their bytes count more than their time.
+const MANY_SLOTS: usize = 1 << 21;
 /// The longest term, in bytes: the analysis cuts what is longer.
 const MAX_TERM_BYTES: usize = 255;
 
@@ -81,10 +89,9 @@ fn scatter(mut hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
-impl Memo {
+impl<S: Copy + Default> Memo<S> {
     /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
     pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
-        let none = Term { hash: 0, start: 0, collection: 0, len: 0 };
         Self {
             analysis,
             slots: vec![Slot::default(); LEAST_SLOTS],
@@ -92,17 +99,27 @@ impl Memo {
             others: HashTable::default(),
             other_forms: Vec::new(),
             terms: HashTable::default(),
-            list: vec![none],
+            list: vec![Term::default()],
             strings: Vec::new(),
             most_bytes,
+            is_full: false,
             piece: 1,
             forms: Sketch::default(),
         }
     }
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
-    /// started [`SKETCH_UNIT_BYTES`] of a form.
+    /// started [`SKETCH_UNIT_BYTES`] of a form. A memo that is going to be [emptied](Self::forget_if_full)
+    /// knows its terms until then, and no form: what is made of a piece takes memory too.
     pub fn end_piece(&mut self) -> Sketch {
+        if self.bytes() > self.most_bytes {
+            self.slots = vec![Slot::default(); LEAST_SLOTS];
+            self.used = 0;
+            self.others.clear();
+            self.other_forms = Vec::new();
+            self.terms.clear();
+            self.is_full = true;
+        }
         // 0 is what slots say whose form no piece has had.
         self.piece = self.piece.checked_add(1).unwrap_or(1);
         std::mem::take(&mut self.forms)
@@ -130,43 +147,63 @@ impl Memo {
         self.list.len() == 1
     }
 
+    /// All terms by their numbers; the first stands for all stop words.
+    #[inline]
+    pub(super) fn terms(&self) -> &[Term<S>] {
+        &self.list
+    }
+
+    /// All terms, to change what is kept beside them.
+    #[inline]
+    pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
+        &mut self.list
+    }
+
     /// A term by its number.
     #[inline]
-    pub fn term(&self, number: u32) -> &Term {
+    pub fn term(&self, number: u32) -> &Term<S> {
         &self.list[number as usize]
     }
 
     /// The suffix of a term: its bytes without the prefix that its collection implies.
     #[inline]
-    pub fn suffix(&self, term: &Term) -> &[u8] {
+    pub fn suffix(&self, term: &Term<S>) -> &[u8] {
         let start = term.start as usize;
         &self.strings[start + implied_prefix_len(term.collection)..start + usize::from(term.len)]
     }
 
     /// Brings the suffix of a term into the cache.
     #[inline]
-    pub fn prefetch_suffix(&self, term: &Term) {
+    pub fn prefetch_suffix(&self, term: &Term<S>) {
         if let Some(byte) = self.strings.get(term.start as usize) {
             prefetch(byte);
         }
     }
 
-    /// Forgets all forms and terms if they take too much memory. Numbers start again from 1.
-    /// Returns whether it did.
-    pub fn forget_if_full(&mut self) -> bool {
-        let bytes = self.slots.len() * size_of::<Slot>()
+    fn bytes(&self) -> usize {
+        self.slots.len() * size_of::<Slot>()
             + self.others.bytes()
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
-            + self.list.len() * size_of::<Term>()
-            + self.strings.len();
-        if bytes <= self.most_bytes {
-            return false;
+            + self.list.len() * size_of::<Term<S>>()
+            + self.strings.len()
+    }
+
+    /// Forgets all forms and terms if they took too much memory when the last piece ended. Numbers start
+    /// again from 1. Returns whether it did.
+    pub fn forget_if_full(&mut self) -> bool {
+        let full = self.is_full;
+        if full {
+            self.forget();
         }
+        full
+    }
+
+    /// Forgets all forms and terms, and what their counter kept with them.
+    pub(super) fn forget(&mut self) {
         let analysis = std::mem::take(&mut self.analysis);
         let (piece, forms) = (self.piece, std::mem::take(&mut self.forms));
         *self = Self { piece, forms, ..Self::new(analysis, self.most_bytes) };
-        true
     }
 
     #[inline(always)]
@@ -220,14 +257,16 @@ impl Memo {
         self.slots[at] = Slot { key, term, seen: 0 };
         self.see_key(key, at);
         self.used += 1;
-        if self.used * 2 > self.slots.len() {
+        let many = self.slots.len() >= MANY_SLOTS;
+        if self.used * 2 > self.slots.len() && !(many && self.used * 4 <= self.slots.len() * 3) {
             self.double();
         }
         term
     }
 
     fn double(&mut self) {
-        let doubled = vec![Slot::default(); self.slots.len() * 2];
+        let mut doubled = Vec::new();
+        pages::resize(&mut doubled, self.slots.len() * 2, Slot::default());
         let old = std::mem::replace(&mut self.slots, doubled);
         let mask = self.slots.len() - 1;
         for slot in old.into_iter().filter(|slot| slot.key != [0, 0]) {
@@ -286,9 +325,11 @@ impl Memo {
             Found::New => {
                 let start = u32::try_from(self.strings.len())
                     .expect("a memo is emptied long before its strings reach 4 GiB");
+                pages::reserve(&mut self.strings, term.len());
                 self.strings.extend_from_slice(term.as_bytes());
                 let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
-                self.list.push(Term { hash, start, collection: trie_collection(&term), len });
+                let (collection, state) = (trie_collection(&term), S::default());
+                pages::push(&mut self.list, Term { hash, start, collection, len, state });
                 next
             }
         }
@@ -299,7 +340,7 @@ impl Memo {
 mod tests {
     use super::*;
 
-    fn memo(most_bytes: usize) -> Memo {
+    fn memo(most_bytes: usize) -> Memo<()> {
         Memo::new(Analysis::default(), most_bytes)
     }
 
@@ -351,6 +392,10 @@ mod tests {
         for (i, &n) in numbers.iter().enumerate() {
             assert_eq!(m.term_of_token(&format!("w{i}")), n);
         }
+        assert!(!m.forget_if_full(), "the piece is not at its end");
+        m.end_piece();
+        let last = *m.term(numbers[19_999]);
+        assert_eq!(m.suffix(&last), b"19999", "terms are known until they are laid out");
         assert!(m.forget_if_full());
         assert!(m.is_empty());
         assert!(!m.forget_if_full());

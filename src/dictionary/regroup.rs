@@ -6,8 +6,8 @@
 //! its terms first appear; the paper keeps the order of the text, on which nothing depends. What the
 //! piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES};
-use super::memo::NO_TERM;
+use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now, TOGETHER};
+use super::memo::{NO_TERM, Term};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::short;
@@ -17,7 +17,90 @@ use crate::codec::prefetch::prefetch;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::hint::select_unpredictable;
 use std::sync::Arc;
+
+/// Where a term was last seen; all zero when it never was.
+#[derive(Clone, Copy, Default)]
+struct State {
+    /// The last document with the term, counted as [`Now`] counts.
+    document: u32,
+    /// Where the posting of that document lies, while its piece is counted.
+    slot: u32,
+    /// The term's place among the terms of that document's piece.
+    ordinal: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Posting {
+    /// The place of the term among those of the piece.
+    ordinal: u32,
+    /// The document, counted from the piece's first.
+    document: u32,
+    tf: u32,
+}
+
+/// The postings of a piece in document order. Each term remembers the last document that it was seen
+/// in and where its posting there lies. Whether a token is a stop word, and whether its term is new in
+/// the document, is as good as random, so that counting has no branch that depends on it.
+#[derive(Default)]
+struct Postings {
+    /// The piece's terms in order of appearance: the first `terms`; then room. [`NO_TERM`] may be
+    /// among them.
+    touched: Vec<u32>,
+    terms: usize,
+    /// The piece's postings in order of documents, those of [`NO_TERM`] too: the first `used`; then
+    /// room.
+    postings: Vec<Posting>,
+    used: usize,
+}
+
+impl Counting for Postings {
+    type State = State;
+
+    #[inline(always)]
+    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+        if self.postings.len() < self.used + TOGETHER {
+            self.postings.resize(2 * self.used + 1024, Posting::default());
+        }
+        if self.touched.len() < self.terms + TOGETHER {
+            self.touched.resize(2 * self.terms + 1024, 0);
+        }
+        for &term in tokens {
+            let state = &mut terms[term as usize].state;
+            let new_here = state.document != now.document;
+            let new = state.document <= now.before;
+            *state = State {
+                document: now.document,
+                slot: select_unpredictable(new_here, self.used as u32, state.slot),
+                ordinal: select_unpredictable(new, self.terms as u32, state.ordinal),
+            };
+            self.terms += usize::from(new);
+            self.used += usize::from(new_here);
+            self.touched[state.ordinal as usize] = term;
+            let posting = &mut self.postings[state.slot as usize];
+            let tf = select_unpredictable(new_here, 0, posting.tf) + 1;
+            let document = now.document - now.before - 1;
+            *posting = Posting { ordinal: state.ordinal, document, tf };
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, terms: &[Term<State>], term: u32) {
+        prefetch(&terms[term as usize]);
+    }
+
+    fn end_document(&mut self, _: &mut [Term<State>], _: Now) {}
+
+    fn reset(&mut self) -> bool {
+        let large = self.postings.capacity() > KEEP;
+        if large {
+            *self = Self::default();
+        }
+        (self.terms, self.used) = (0, 0);
+        large
+    }
+}
 
 /// The rank of stop words, behind those of all collections.
 const STOP_WORDS: u32 = TRIE_COLLECTIONS as u32;
@@ -66,7 +149,7 @@ impl Stream {
 /// Lays the tokens of one piece after the other out as streams.
 pub struct TokenTally {
     owners: Arc<Owners>,
-    counter: Counter,
+    counter: Counter<Postings>,
     /// Bytes of the text so far.
     text_bytes: u64,
     /// Scratch of the layout: the piece's terms by their ordinals, the streams by rank, and all
@@ -79,20 +162,20 @@ pub struct TokenTally {
 impl TokenTally {
     /// Looks the terms of the piece up.
     fn find_words(&mut self) {
-        let memo = &self.counter.counts.memo;
-        let touched = self.counter.counts.touched();
+        let (counted, memo, _) = self.counter.counted();
+        let touched = &counted.touched[..counted.terms];
         self.words.clear();
-        for (i, &of) in touched.iter().enumerate() {
+        for (i, &number) in touched.iter().enumerate() {
             if let Some(ahead) = touched.get(i + 2 * AHEAD) {
-                prefetch(memo.term(ahead.term));
+                prefetch(memo.term(*ahead));
             }
             if let Some(ahead) = touched.get(i + AHEAD) {
-                memo.prefetch_suffix(memo.term(ahead.term));
+                memo.prefetch_suffix(memo.term(*ahead));
             }
             let mut word =
-                PieceTerm { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: of.term, behind: 0 };
-            if of.term != NO_TERM {
-                let term = memo.term(of.term);
+                PieceTerm { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: number, behind: 0 };
+            if number != NO_TERM {
+                let term = memo.term(number);
                 let suffix = memo.suffix(term);
                 word.rank = u32::from(self.owners.rank(term.collection));
                 word.bytes = 2 + suffix.len() as u32;
@@ -110,8 +193,10 @@ impl TokenTally {
     fn measure(&mut self, counts: &mut PieceCounts) {
         self.streams.clear();
         self.streams.resize(STOP_WORDS as usize + 1, Stream::default());
-        for posting in self.counter.counts.postings() {
+        let (counted, ..) = self.counter.counted();
+        for posting in &counted.postings[..counted.used] {
             let word = &mut self.words[posting.ordinal as usize];
+            counts.postings += u64::from(word.rank != STOP_WORDS);
             let stream = &mut self.streams[word.rank as usize];
             stream.at += posting.tf * word.bytes + stream.step(posting.document) / u32::from(MORE);
             stream.tokens += posting.tf;
@@ -154,8 +239,8 @@ impl TokenTally {
 
     /// Writes all tokens to their places.
     fn write(&mut self) {
-        let memo = &self.counter.counts.memo;
-        for posting in self.counter.counts.postings() {
+        let (counted, memo, _) = self.counter.counted();
+        for posting in &counted.postings[..counted.used] {
             let word = &self.words[posting.ordinal as usize];
             if word.rank == STOP_WORDS {
                 continue;

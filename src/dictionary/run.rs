@@ -8,6 +8,7 @@ use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::prefetch;
+use crate::pages;
 
 /// A term and its postings so far.
 #[derive(Clone, Copy)]
@@ -80,7 +81,7 @@ impl RunDictionary {
                 }
                 Found::New => {
                     folded::put(docid, term.first_tf, &mut head);
-                    self.entries.push(Entry {
+                    let entry = Entry {
                         suffix: u32::try_from(self.suffixes.len())
                             .expect("MOST_RUN_BYTES keeps the strings of a run below 4 GiB"),
                         df: 0,
@@ -88,7 +89,9 @@ impl RunDictionary {
                         chain: self.slices.begin(),
                         collection: term.collection,
                         suffix_bytes: term.suffix_bytes,
-                    });
+                    };
+                    pages::push(&mut self.entries, entry);
+                    pages::reserve(&mut self.suffixes, short::PUSHED + suffix.len());
                     short::push(suffix, &mut self.suffixes);
                     self.entries.last_mut().expect("an entry was pushed")
                 }
@@ -133,7 +136,7 @@ impl RunDictionary {
     /// freed first.
     fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
-        let mut order: Vec<(u64, u32)> = Vec::with_capacity(self.entries.len());
+        let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
         for (number, entry) in (0u32..).zip(&self.entries) {
             // The collection and the first six bytes, which decide nearly all comparisons.
             let suffix = self.suffix(entry);

@@ -1,8 +1,9 @@
-//! Where do the postings of an open run lie? One growing buffer, cut into slices that belong to one
-//! list each and double in size, so that a list of any length wastes less than it uses.
+//! Where do the postings of an open run lie? In blocks that never move, cut into slices that belong to
+//! one list each and double in size, so that a list of any length wastes less than it uses.
 
 use super::short;
 use crate::codec::prefetch::prefetch;
+use crate::pages;
 
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =
@@ -13,11 +14,15 @@ const LINK: usize = 4;
 /// Slices begin at multiples of this many bytes, and links and chains count these.
 const UNIT: usize = 8;
 
-/// The buffer. Slices are numbered by `u32`, so it ends at 32 GiB; run limits stay below
-/// ([`MOST_RUN_BYTES`](crate::order::MOST_RUN_BYTES)).
+/// Bytes of a block. No slice crosses its end: what is left there is less than a slice.
+const BLOCK: usize = 1 << 22;
+
+/// The blocks. Slices are numbered by `u32`, so they end at 32 GiB; run limits stay below
+/// ([`MOST_RUN_BYTES`](crate::order::MOST_RUN_BYTES)). Every block has room for `BLOCK` bytes, of which the
+/// system gives what is written; the first ones are not on huge pages, so that a short list takes little.
 #[derive(Default)]
 pub struct Slices {
-    bytes: Vec<u8>,
+    blocks: Vec<Vec<u8>>,
 }
 
 /// Where one list begins, and where it goes on.
@@ -43,18 +48,44 @@ impl Chain {
 impl Slices {
     /// Bytes in use.
     pub fn len(&self) -> usize {
-        self.bytes.len()
+        self.blocks.iter().map(Vec::len).sum()
     }
 
     /// Whether no list has begun.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.blocks.is_empty()
+    }
+
+    /// Forgets all lists; the memory of the first block is kept.
+    pub fn clear(&mut self) {
+        self.blocks.truncate(1);
+        self.blocks.iter_mut().for_each(Vec::clear);
     }
 
     fn slice(&mut self, level: u8) -> u32 {
-        let start = self.bytes.len();
-        self.bytes.resize(start + usize::from(SLICE_BYTES[usize::from(level)]), 0);
+        let bytes = usize::from(SLICE_BYTES[usize::from(level)]);
+        if self.blocks.last().is_none_or(|block| block.len() + bytes > BLOCK) {
+            self.blocks.push(match self.blocks.is_empty() {
+                true => Vec::with_capacity(BLOCK),
+                false => pages::with_capacity(BLOCK),
+            });
+        }
+        let before = (self.blocks.len() - 1) * BLOCK;
+        let block = self.blocks.last_mut().expect("there is a block");
+        let start = before + block.len();
+        block.resize(block.len() + bytes, 0);
         u32::try_from(start / UNIT).expect("run limits keep the postings of a run below 32 GiB")
+    }
+
+    /// What lies from a place to the end of its block.
+    #[inline(always)]
+    fn at(&self, place: usize) -> &[u8] {
+        &self.blocks[place / BLOCK][place % BLOCK..]
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, place: usize) -> &mut [u8] {
+        &mut self.blocks[place / BLOCK][place % BLOCK..]
     }
 
     /// Begins a list.
@@ -66,7 +97,8 @@ impl Slices {
     /// Brings the place where a list goes on into the cache.
     #[inline]
     pub fn prefetch(&self, chain: &Chain) {
-        if let Some(byte) = self.bytes.get(chain.write()) {
+        let place = chain.write();
+        if let Some(byte) = self.blocks.get(place / BLOCK).and_then(|b| b.get(place % BLOCK)) {
             prefetch(byte);
         }
     }
@@ -77,16 +109,19 @@ impl Slices {
         loop {
             let n = bytes.len().min(usize::from(chain.left));
             let at = chain.write();
-            short::copy(&bytes[..n], &mut self.bytes[at..]);
+            let (now, rest) = bytes.split_at(n);
+            if !now.is_empty() {
+                short::copy(now, self.at_mut(at));
+            }
             chain.left -= n as u16;
-            bytes = &bytes[n..];
+            bytes = rest;
             if bytes.is_empty() {
                 return;
             }
             let link = chain.write();
             chain.level = (chain.level + 1).min(SLICE_BYTES.len() as u8 - 1);
             let next = self.slice(chain.level);
-            self.bytes[link..link + LINK].copy_from_slice(&next.to_le_bytes());
+            self.at_mut(link)[..LINK].copy_from_slice(&next.to_le_bytes());
             chain.last = next;
             chain.left = SLICE_BYTES[usize::from(chain.level)] - LINK as u16;
         }
@@ -98,12 +133,13 @@ impl Slices {
         loop {
             let at = slice as usize * UNIT;
             if slice == chain.last {
-                return take(&self.bytes[at..chain.write()]);
+                return take(&self.at(at)[..chain.write() - at]);
             }
-            let end = at + usize::from(SLICE_BYTES[level]) - LINK;
-            take(&self.bytes[at..end]);
-            let link = self.bytes[end..end + LINK].try_into().expect("a link has four bytes");
-            slice = u32::from_le_bytes(link);
+            let end = usize::from(SLICE_BYTES[level]) - LINK;
+            let (bytes, behind) = self.at(at).split_at(end);
+            take(bytes);
+            let link = behind.first_chunk().expect("a link is behind a whole slice");
+            slice = u32::from_le_bytes(*link);
             level = (level + 1).min(SLICE_BYTES.len() - 1);
         }
     }

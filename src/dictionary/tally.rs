@@ -1,31 +1,195 @@
-//! Which postings does a piece hold? Lays what was counted out by owner and trie collection.
+//! Which postings does a piece hold? Counts them term by term, and lays them out by owner and trie
+//! collection.
 //!
-//! The postings, in the order of documents, are sorted by term with one counting sort, for the number
-//! of each term's postings is known.
+//! A token is counted in eight bytes that its term has. Whether it is a stop word, and whether its term
+//! is new in the document, is as good as random: counting has no branch that depends on it. When a
+//! document ends, each of its postings goes to the line of the cache that its term has beside its hash
+//! and its collection, in the form in which a group has it; so nothing is sorted but the piece's terms.
+//! Postings that do not fit the line, which few terms of a piece have, go on in slices.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, Touched};
+use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now, TOGETHER};
 use super::group::{Group, GroupTerm};
-use super::memo::NO_TERM;
+use super::memo::{NO_TERM, Term};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::short;
+use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::prefetch;
 use crate::order::PieceCounts;
+use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::hint::select_unpredictable;
 use std::sync::Arc;
+
+/// Bytes of postings in a term's line.
+const LINE_BYTES: usize = 26;
+/// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
+const AT_ONCE: usize = 4;
+
+/// What a term's line has of its postings.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+struct State {
+    /// The document of the last posting, counted as [`Now`] counts.
+    posted: u32,
+    /// The term's postings in the piece.
+    postings: u32,
+    /// Postings that lie in slices: those before the ones in the line.
+    chain: Chain,
+    spilled: bool,
+    /// Bytes of postings in the line; at most `LINE_BYTES - AT_ONCE` between postings.
+    used: u8,
+    /// The postings, as a list has them; the first gap is counted from the start of the piece.
+    bytes: [u8; LINE_BYTES],
+}
+
+const _: () = assert!(size_of::<Term<State>>() == 64);
+
+impl State {
+    /// Adds the posting of the current document. Tells whether it is the term's first of the piece.
+    #[inline(always)]
+    fn post(&mut self, tf: u32, now: Now, slices: &mut Slices) -> bool {
+        let first = self.posted <= now.before;
+        let gap = now.document - self.posted.max(now.before) - 1;
+        let at = select_unpredictable(first, 0, self.used);
+        let (code, bytes) = folded::word(gap, tf);
+        self.bytes[usize::from(at)..][..AT_ONCE].copy_from_slice(&code.to_le_bytes());
+        self.used = at + bytes;
+        self.posted = now.document;
+        self.postings = select_unpredictable(first, 0, self.postings) + 1;
+        self.spilled &= !first;
+        let wide = !folded::fits_word(gap, tf);
+        if wide | (usize::from(self.used) > LINE_BYTES - AT_ONCE) {
+            if wide {
+                self.used = at;
+            }
+            self.spill(slices, wide.then_some((gap, tf)));
+        }
+        first
+    }
+
+    /// Moves the bytes of the line to slices, and behind them a posting if it is `wide`: too long to be
+    /// written at once.
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self, slices: &mut Slices, wide: Option<(u32, u32)>) {
+        if !self.spilled {
+            (self.spilled, self.chain) = (true, slices.begin());
+        }
+        slices.append(&mut self.chain, &self.bytes[..usize::from(self.used)]);
+        self.used = 0;
+        if let Some((gap, tf)) = wide {
+            let mut posting = Vec::with_capacity(folded::MAX_BYTES);
+            folded::put(gap, tf, &mut posting);
+            slices.append(&mut self.chain, &posting);
+        }
+    }
+}
+
+/// How often a document has a term.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// The last document with the term, counted as [`Now`] counts, and the term's frequency there.
+    document: u32,
+    tf: u32,
+}
+
+/// The postings of a piece, but for what the terms' lines have of them.
+#[derive(Default)]
+struct Postings {
+    /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so share
+    /// lines, and most tokens find them in the nearest cache.
+    seen: Vec<Seen>,
+    /// The document's terms in order of appearance, the first `here`; then room. [`NO_TERM`] may be
+    /// among them.
+    document: Vec<u32>,
+    here: usize,
+    /// The piece's terms likewise, the first `terms`.
+    touched: Vec<Touched>,
+    terms: usize,
+    slices: Slices,
+}
+
+/// A term of the piece.
+#[derive(Clone, Copy, Default)]
+struct Touched {
+    term: u32,
+    /// Where it stands in the layout; found when the piece ends.
+    rank: u32,
+}
+
+impl Counting for Postings {
+    type State = State;
+
+    #[inline(always)]
+    fn prefetch(&self, _: &[Term<State>], term: u32) {
+        if let Some(seen) = self.seen.get(term as usize) {
+            prefetch(seen);
+        }
+    }
+
+    #[inline(always)]
+    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+        if self.document.len() < self.here + TOGETHER {
+            self.document.resize(2 * self.here + 1024, 0);
+        }
+        if self.seen.len() < terms.len() {
+            pages::resize(&mut self.seen, terms.len() + terms.len() / 4, Seen::default());
+        }
+        let document = &mut self.document[self.here..][..TOGETHER];
+        let mut found = 0;
+        for &term in tokens {
+            document[found] = term;
+            let seen = &mut self.seen[term as usize];
+            let new = seen.document != now.document;
+            let tf = select_unpredictable(new, 0, seen.tf) + 1;
+            *seen = Seen { document: now.document, tf };
+            found += usize::from(new);
+        }
+        self.here += found;
+    }
+
+    fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
+        let document = &self.document[..self.here];
+        if self.touched.len() < self.terms + document.len() + 1 {
+            self.touched.resize(2 * (self.terms + document.len()) + 1024, Touched::default());
+        }
+        let touched = &mut self.touched[self.terms..][..document.len() + 1];
+        let mut found = 0;
+        for (i, &term) in document.iter().enumerate() {
+            if let Some(&ahead) = document.get(i + AHEAD) {
+                prefetch(&terms[ahead as usize]);
+            }
+            touched[found].term = term;
+            let tf = self.seen[term as usize].tf;
+            let first = terms[term as usize].state.post(tf, now, &mut self.slices);
+            found += usize::from(first);
+        }
+        self.terms += found;
+        self.here = 0;
+    }
+
+    fn reset(&mut self) -> bool {
+        let large =
+            self.touched.len().max(self.document.len()) > KEEP || self.slices.len() > KEEP * 4;
+        if large {
+            *self = Self::default();
+        }
+        self.terms = 0;
+        self.slices.clear();
+        large
+    }
+}
 
 /// Counts the postings of one piece after the other.
 pub struct Tally {
     owners: Arc<Owners>,
-    counter: Counter,
-    /// Scratch of the layout: ordinals of terms in order, where the next posting of each ordinal
-    /// goes, postings in order.
+    counter: Counter<Postings>,
+    /// Scratch of the layout: terms in order, where the next term of each rank goes.
     ordered: Vec<u32>,
     starts: Vec<u32>,
-    places: Vec<u32>,
-    sorted: Vec<(u32, u32)>,
 }
 
 impl Regroup for Tally {
@@ -33,8 +197,7 @@ impl Regroup for Tally {
 
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter::new(analysis, memo_bytes);
-        let (ordered, starts, places, sorted) = Default::default();
-        Self { owners, counter, ordered, starts, places, sorted }
+        Self { owners, counter, ordered: Vec::new(), starts: Vec::new() }
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
@@ -46,16 +209,15 @@ impl Regroup for Tally {
     }
 
     fn finish(&mut self) -> Vec<Group> {
-        self.order_terms();
-        self.sort_postings();
         let mut counts = self.counter.piece_counts();
+        counts.postings = self.order_terms();
         let mut parts = self.encode(&mut counts);
         let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
         for part in &mut parts {
             (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
         if self.counter.reset() {
-            (self.ordered, self.places, self.sorted) = Default::default();
+            self.ordered = Vec::new();
         }
         parts
     }
@@ -66,58 +228,45 @@ const AHEAD: usize = 16;
 
 impl Tally {
     /// Sorts the piece's terms by owner and trie collection: a counting sort. [`NO_TERM`] is left
-    /// out.
-    fn order_terms(&mut self) {
-        let memo = &self.counter.counts.memo;
-        let touched = self.counter.counts.touched();
-        let rank = |term: u32| usize::from(self.owners.rank(memo.term(term).collection));
+    /// out. Returns how many postings there are.
+    fn order_terms(&mut self) -> u64 {
+        let (counted, memo, _) = self.counter.counted();
+        let touched = &mut counted.touched[..counted.terms];
+        // The last rank is that of NO_TERM.
         self.starts.clear();
-        self.starts.resize(TRIE_COLLECTIONS + 1, 0);
-        for (i, Touched { term, .. }) in touched.iter().enumerate() {
+        self.starts.resize(TRIE_COLLECTIONS + 2, 0);
+        let mut postings = 0;
+        for i in 0..touched.len() {
             if let Some(ahead) = touched.get(i + AHEAD) {
                 prefetch(memo.term(ahead.term));
             }
-            if *term != NO_TERM {
-                self.starts[rank(*term) + 1] += 1;
+            let term = memo.term(touched[i].term);
+            let mut rank = TRIE_COLLECTIONS as u32;
+            if touched[i].term != NO_TERM {
+                rank = u32::from(self.owners.rank(term.collection));
+                postings += u64::from(term.state.postings);
             }
+            touched[i].rank = rank;
+            self.starts[rank as usize + 1] += 1;
         }
         let mut sum = 0;
-        for start in &mut self.starts {
+        for start in &mut self.starts[..=TRIE_COLLECTIONS] {
             sum += *start;
             *start = sum;
         }
-        self.ordered.resize(sum as usize, 0);
-        for (ordinal, Touched { term, .. }) in (0u32..).zip(touched) {
-            if *term != NO_TERM {
-                let start = &mut self.starts[rank(*term)];
-                self.ordered[*start as usize] = ordinal;
-                *start += 1;
-            }
+        self.ordered.resize(touched.len(), 0);
+        for of in &*touched {
+            let start = &mut self.starts[of.rank as usize];
+            self.ordered[*start as usize] = of.term;
+            *start += 1;
         }
+        self.ordered.truncate(sum as usize);
+        postings
     }
 
-    /// Sorts the piece's postings by the order of terms; those of a term stay in docid order. Those
-    /// of [`NO_TERM`] come last.
-    fn sort_postings(&mut self) {
-        let (touched, postings) = (self.counter.counts.touched(), self.counter.counts.postings());
-        let all: u32 = self.ordered.iter().map(|&o| touched[o as usize].postings).sum();
-        self.places.clear();
-        self.places.resize(touched.len(), all);
-        let mut place = 0;
-        for &ordinal in &self.ordered {
-            self.places[ordinal as usize] = place;
-            place += touched[ordinal as usize].postings;
-        }
-        self.sorted.resize(postings.len(), (0, 0));
-        for posting in postings {
-            let place = &mut self.places[posting.ordinal as usize];
-            self.sorted[*place as usize] = (posting.document, posting.tf);
-            *place += 1;
-        }
-    }
-
-    fn encode(&self, counts: &mut PieceCounts) -> Vec<Group> {
-        let mut groups: Vec<Group> = (0..self.owners.len())
+    fn encode(&mut self, counts: &mut PieceCounts) -> Vec<Group> {
+        let owners = self.owners.len();
+        let mut groups: Vec<Group> = (0..owners)
             .map(|owner| Group {
                 owner: owner as u32,
                 counts: Arc::default(),
@@ -127,47 +276,59 @@ impl Tally {
                 lists: Vec::new(),
             })
             .collect();
-        let share = self.ordered.len() / groups.len();
+        let share = self.ordered.len() / owners;
         for group in &mut groups {
             group.terms.reserve(share + share / 8);
             group.suffixes.reserve(share * 6);
-            group.lists.reserve(self.sorted.len() * 2 / self.owners.len());
+            group.lists.reserve(counts.postings as usize * 2 / owners);
         }
-        let (memo, touched) = (&self.counter.counts.memo, self.counter.counts.touched());
-        let mut rest = &self.sorted[..];
-        for (i, &ordinal) in self.ordered.iter().enumerate() {
+        let (counted, memo, now) = self.counter.counted();
+        let mut long = Vec::new();
+        for (i, &number) in self.ordered.iter().enumerate() {
+            if let Some(&ahead) = self.ordered.get(i + 2 * AHEAD) {
+                prefetch(memo.term(ahead));
+            }
             if let Some(&ahead) = self.ordered.get(i + AHEAD) {
-                memo.prefetch_suffix(memo.term(touched[ahead as usize].term));
+                memo.prefetch_suffix(memo.term(ahead));
             }
-            let touched = touched[ordinal as usize];
-            let term = memo.term(touched.term);
-            let suffix = memo.suffix(term);
-            let (list, behind) = rest.split_at(touched.postings as usize);
-            rest = behind;
-            let group = &mut groups[self.owners.of(term.collection) as usize];
+            let Term { hash, collection, state, .. } = *memo.term(number);
+            let suffix = memo.suffix(memo.term(number));
+            let group = &mut groups[self.owners.of(collection) as usize];
             let before = group.lists.len();
-            let (first, first_tf) = list[0];
-            let mut last = first;
-            for &(document, tf) in &list[1..] {
-                folded::put(document - last - 1, tf, &mut group.lists);
-                last = document;
+            // The first posting is the owner's to write, who knows the gap before it.
+            let (first, first_tf);
+            if !state.spilled {
+                let mut at = 0;
+                (first, first_tf) = folded::get(&state.bytes, &mut at).expect(OWN);
+                short::push(&state.bytes[at..usize::from(state.used)], &mut group.lists);
+            } else {
+                long.clear();
+                counted.slices.read(&state.chain, |slice| long.extend_from_slice(slice));
+                long.extend_from_slice(&state.bytes[..usize::from(state.used)]);
+                let mut at = 0;
+                (first, first_tf) = folded::get(&long, &mut at).expect(OWN);
+                group.lists.extend_from_slice(&long[at..]);
             }
+            let list_bytes = (group.lists.len() - before) as u32;
+            counts.list_bytes += FIRST_POSTING_BYTES + u64::from(list_bytes);
             short::push(suffix, &mut group.suffixes);
             group.terms.push(GroupTerm {
-                hash: term.hash,
+                hash,
                 first,
                 first_tf,
-                last,
-                postings: list.len() as u32,
-                list_bytes: (group.lists.len() - before) as u32,
-                collection: term.collection,
+                last: state.posted - now.before - 1,
+                postings: state.postings,
+                list_bytes,
+                collection,
                 suffix_bytes: suffix.len() as u8,
             });
-            counts.list_bytes += FIRST_POSTING_BYTES + (group.lists.len() - before) as u64;
         }
         groups
     }
 }
+
+/// What is wrong if a list that was just written cannot be read.
+const OWN: &str = "a tally reads the postings that it wrote";
 
 #[cfg(test)]
 mod tests {
@@ -209,6 +370,39 @@ mod tests {
             assert_eq!((suffix_at, list_at), (group.suffixes.len(), group.lists.len()));
         }
         lists
+    }
+
+    /// Lists that leave their line, gaps and frequencies that are written in another way, and all of it
+    /// again in the next piece.
+    #[test]
+    fn long_lists_and_rare_numbers_stay_in_order() {
+        let owners = Arc::new(Owners::in_turn(1));
+        let mut tally = Tally::new(Analysis::default(), owners.clone(), 1 << 20);
+        for common in [1000u32, 3, 700] {
+            let mut expected = Lists::new();
+            let mut add = |document: u32, term: &str, tf: u32| {
+                expected.entry(term.to_string()).or_default().push((document, tf));
+            };
+            for document in 0..common {
+                // Frequencies about those that take a byte more, each behind a list of another length.
+                let tf = [1, 2, 129, 130, 131][document as usize % 5];
+                tally.document(format!("river {}", "mill ".repeat(tf as usize)).as_bytes());
+                add(document, "river", 1);
+                add(document, "mill", tf);
+            }
+            let mut document = common;
+            for gap in [62, 63, 64, 8190, 8191, 8192, 20_000] {
+                (0..gap).for_each(|_| _ = tally.document(b""));
+                document += gap;
+                tally.document(b"mill wind wind");
+                add(document, "mill", 1);
+                add(document, "wind", 2);
+                document += 1;
+            }
+            let groups = tally.finish();
+            assert_eq!(groups[0].counts.documents, document);
+            assert_eq!(read(&groups, &owners), expected);
+        }
     }
 
     proptest! {

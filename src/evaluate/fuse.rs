@@ -1,7 +1,7 @@
 //! How do several rankings of the same queries become one?
 
 use super::error::EvaluateError;
-use super::run::Run;
+use super::run::Rankings;
 use std::collections::HashMap;
 
 /// What a document gets from each run that found it; what it gets is added up.
@@ -28,7 +28,11 @@ pub type Ranking = (String, Vec<(Vec<u8>, f64)>);
 ///
 /// # Errors
 /// When a run names a document twice for a query.
-pub fn fuse(runs: &mut [Run], method: Method, depth: usize) -> Result<Vec<Ranking>, EvaluateError> {
+pub fn fuse(
+    runs: &mut [Rankings],
+    method: Method,
+    depth: usize,
+) -> Result<Vec<Ranking>, EvaluateError> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut sums: Vec<(String, HashMap<Vec<u8>, f64>)> = Vec::new();
     for run in runs {
@@ -67,8 +71,8 @@ mod tests {
     use super::*;
 
     fn fused(texts: &[&str], method: Method, depth: usize) -> Vec<(String, Vec<(String, f64)>)> {
-        let mut runs: Vec<Run> =
-            texts.iter().map(|text| Run::read("run", text.as_bytes()).unwrap()).collect();
+        let mut runs: Vec<Rankings> =
+            texts.iter().map(|text| Rankings::read("run", text.as_bytes()).unwrap()).collect();
         let fused = fuse(&mut runs, method, depth).unwrap().into_iter();
         let name = |(name, sum)| (String::from_utf8(name).unwrap(), sum);
         fused.map(|(qid, docs)| (qid, docs.into_iter().map(name).collect())).collect()

@@ -17,7 +17,7 @@ pub use error::EvaluateError;
 
 use measure::Measure;
 use qrels::Qrels;
-use run::Run;
+use run::Rankings;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -44,7 +44,11 @@ impl Evaluation {
     ///
     /// # Errors
     /// When the run names a document twice for a query, or none of its queries has judgements.
-    pub fn new(run: &mut Run, qrels: &Qrels, measures: &[Measure]) -> Result<Self, EvaluateError> {
+    pub fn new(
+        run: &mut Rankings,
+        qrels: &Qrels,
+        measures: &[Measure],
+    ) -> Result<Self, EvaluateError> {
         let mut per_query = Vec::with_capacity(qrels.len());
         let mut without_hits = 0;
         for (qid, judged) in qrels.iter() {

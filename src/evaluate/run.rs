@@ -17,7 +17,7 @@ use std::path::Path;
 /// The rankings of all queries. Names lie in one array, so that a run takes little more memory than
 /// its text has.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct Rankings {
     name: String,
     names: Vec<u8>,
     queries: HashMap<String, Vec<Found>>,
@@ -96,7 +96,7 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-impl Run {
+impl Rankings {
     /// A run without rankings.
     pub fn new(name: &str) -> Self {
         let (names, queries, order) = (Vec::new(), HashMap::new(), Vec::new());
@@ -247,7 +247,7 @@ mod tests {
 
     fn ranking(text: &str) -> Result<Vec<Option<i32>>, String> {
         let qrels = Qrels::read("qrels", &b"q 0 a 1\nq 0 b 2\nq 0 c 3\n"[..]).unwrap();
-        let mut run = Run::read("run", text.as_bytes()).map_err(|e| e.to_string())?;
+        let mut run = Rankings::read("run", text.as_bytes()).map_err(|e| e.to_string())?;
         let ranked = run.ranking("q", qrels.get("q").unwrap()).map_err(|e| e.to_string())?;
         let tie: Vec<_> = ranked.levels[1..].iter().rev().copied().collect();
         assert!(ranked.lesser_name_first == ranked.levels || ranked.lesser_name_first[1..] == tie);

@@ -33,7 +33,7 @@ pub(super) fn add(
             storage::create_dir(&folder)?;
             storage::create_dir(&folder.join(RUNS))?;
             let mut options = rebuild.options()?;
-            options.input = Input::Plan(plan);
+            options.input = Input::Plan(Box::new(plan));
             Some((build_part(options, wanted, folder.clone())?, folder))
         }
     };

@@ -89,7 +89,7 @@ impl Rebuild<'_> {
         if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
             before = Known::default();
         }
-        let paths = plan.inputs.iter().filter_map(|input| input.path.clone());
+        let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
         let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
         let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
@@ -147,7 +147,7 @@ impl Rebuild<'_> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
-        options.input = Input::Plan(plan);
+        options.input = Input::Plan(Box::new(plan));
         let scanned = scan(options, work, self.job.build.memory / SORT_SHARE)?;
         looked.planned.skipped = scanned.skipped.clone();
         Ok(scanned)
@@ -164,7 +164,7 @@ impl Rebuild<'_> {
     ) -> Result<(), FollowError> {
         let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
         let mut paths = gone;
-        for input in looked.touched_plan().inputs {
+        for input in looked.touched_plan().inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
         }
         let old = old_table(live, &paths, work, self.job.build.memory / SORT_SHARE)?;
@@ -205,7 +205,7 @@ impl Looked {
 
     /// The same as a manifest has them, by the numbers of that plan.
     pub(super) fn read_inputs(&self) -> Result<Vec<InputEntry>, FollowError> {
-        let entry = |input: crate::input::splits::Input| {
+        let entry = |input: crate::input::list::Input| {
             let path = input.path.unwrap_or_default();
             let mut start = Vec::new();
             let read = File::open(&path).and_then(|file| file.take(4).read_to_end(&mut start));
@@ -220,7 +220,7 @@ impl Looked {
                 path,
             })
         };
-        self.touched_plan().inputs.into_iter().map(entry).collect()
+        self.touched_plan().inputs.iter().map(entry).collect()
     }
 
     /// The files with documents that are to be indexed, and which those are; `None` if there are none.
@@ -302,7 +302,7 @@ impl Found {
         }
         let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
-        for input in &plan.inputs {
+        for input in plan.inputs.iter() {
             let path = input.path.as_ref().map(|path| path.display().to_string());
             let (path, format) = (path.unwrap_or_default(), input.format.to_string());
             let file = known.file(&path);

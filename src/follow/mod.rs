@@ -159,7 +159,7 @@ impl Rebuild<'_> {
     /// Builds everything, and publishes it if the guards let it.
     fn build(&self, plan: Plan) -> Result<BuildReport, FollowError> {
         let mut options = self.options()?;
-        options.input = Input::Plan(plan);
+        options.input = Input::Plan(Box::new(plan));
         Ok(Prepared::new(options)?.run()?)
     }
 

@@ -6,14 +6,18 @@
 pub(super) mod read;
 #[cfg(test)]
 mod tests;
+pub(super) mod write;
+
+pub use read::Summary;
 
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::Form;
-use crate::index::storage::{FileEntry, write_whole};
+use crate::index::storage::{FileEntry, write_pieces};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,7 +26,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const CODEC: &str = "bp128";
 
 /// The manifest of a generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Format version of all files.
@@ -189,7 +193,7 @@ impl Manifest {
 
     /// Lays the manifest out, its checksum last.
     pub fn encode(&self) -> String {
-        seal(self)
+        write::sealed(self)
     }
 
     /// Writes the manifest into the folder of its generation and syncs it.
@@ -197,15 +201,28 @@ impl Manifest {
     /// # Errors
     /// `Refused` if the manifest is not one that could be read again; `Storage`.
     pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+        self.write_with_inputs(generation, self.inputs.iter())
+    }
+
+    /// As [`write`](Self::write), with other inputs than its own, of which one is there at a time.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with_inputs(
+        &self,
+        generation: &Path,
+        inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
+    ) -> Result<(), IndexError> {
         let path = generation.join(MANIFEST);
-        if let Some(wrong) = self.inconsistency() {
+        if let Some(wrong) = self.inconsistency(inputs.len()) {
             return Err(IndexError::refused(&path, wrong));
         }
-        write_whole(&path, self.encode().as_bytes())
+        let manifest = write::WithInputs::new(self, inputs);
+        write_pieces(&path, |take| write::seal(&manifest, take))
     }
 
     /// Returns what is wrong when the parts are looked at together.
-    fn inconsistency(&self) -> Option<String> {
+    fn inconsistency(&self, inputs: usize) -> Option<String> {
         use crate::index::format::{Kind, is_run_name, run_file};
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
@@ -244,8 +261,7 @@ impl Manifest {
             tokens = tokens.saturating_add(more_tokens);
             terms = terms.saturating_add(run.terms);
             let end = u64::from(run.first_input) + u64::from(run.inputs);
-            if end > self.inputs.len() as u64 {
-                let inputs = self.inputs.len();
+            if end > inputs as u64 {
                 return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
             }
             expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
@@ -292,18 +308,6 @@ pub fn find_file<'a>(
         let expected = format!("an entry for {name}");
         IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
     })
-}
-
-/// Lays a manifest of either kind out, its checksum last.
-pub(super) fn seal(manifest: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(manifest)
-        .expect("numbers, strings and lists of them are always JSON");
-    // Puts the checksum in the place of the closing brace.
-    text.truncate(text.len() - "\n}".len());
-    text.push_str(",\n  ");
-    let crc = crc32fast::hash(text.as_bytes());
-    text.push_str(&tail(crc));
-    text
 }
 
 /// The end of a manifest, from its checksum on.

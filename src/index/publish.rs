@@ -13,7 +13,7 @@ use crate::index::format::{
 };
 use crate::index::in_use::Unused;
 use crate::index::keep::kept;
-use crate::index::manifest::Manifest;
+use crate::index::manifest::Summary;
 use crate::index::{plain, shards, storage};
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -139,8 +139,8 @@ impl IndexLock {
     pub fn publish(&self, number: u32) -> Result<(), IndexError> {
         let name = generation_name(number);
         let path = self.index.join(&name);
-        let manifest = Manifest::read(&path)?;
-        if manifest.generation != number {
+        let manifest = Summary::read(&path)?;
+        if manifest.generation != number || manifest.shards > 0 {
             let found = format!("the manifest of generation {}", manifest.generation);
             return Err(IndexError::refused(&path, found));
         }

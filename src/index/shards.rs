@@ -16,7 +16,8 @@ use crate::index::format::{
 use crate::index::generation::{Generation, with_live};
 use crate::index::in_use::Unused;
 use crate::index::manifest::read::Sealed;
-use crate::index::manifest::{Manifest, Settings, Statistics, seal};
+use crate::index::manifest::write::sealed;
+use crate::index::manifest::{Manifest, Settings, Statistics, Summary};
 use crate::index::plain;
 use crate::index::publish::{IndexLock, generations, number_of};
 use crate::index::storage::{self, hexadecimal};
@@ -72,15 +73,15 @@ impl ShardEntry {
     /// # Errors
     /// `Storage`, `Damaged`.
     pub fn of(generation: &Path) -> Result<Self, IndexError> {
-        let (manifest, crc) = read_whole(generation)?;
+        let manifest = Summary::read(generation)?;
         Ok(Self {
             first_docid: 0,
             docids: manifest.runs.iter().map(|run| run.documents).sum(),
             runs: manifest.runs.len() as u64,
-            inputs: manifest.inputs.len() as u64,
+            inputs: manifest.inputs,
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             statistics: manifest.statistics,
-            manifest_crc32: crc,
+            manifest_crc32: manifest.crc32,
         })
     }
 }
@@ -149,7 +150,7 @@ impl ShardedManifest {
 
     /// Lays the manifest out, its checksum last.
     pub fn encode(&self) -> String {
-        seal(self)
+        sealed(self)
     }
 
     /// Returns the number of the generation in a folder if it has shards, or may have some because
@@ -324,10 +325,12 @@ pub(super) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     // Shards of a generation whose manifest cannot be read stay: nobody knows how many it has.
     let kept: Vec<_> = keep
         .iter()
-        .filter_map(|path| match ShardedManifest::read(path) {
-            Ok(None) => None,
-            Ok(Some(manifest)) => Some((manifest.generation, manifest.shards.len())),
-            Err(_) => Some((number_of(path)?, usize::MAX)),
+        .filter_map(|path| match (Summary::read(path), number_of(path)?) {
+            (Ok(summary), _) if summary.shards == 0 => None,
+            (Ok(summary), number) if summary.generation == number => {
+                Some((number, summary.shards as usize))
+            }
+            (_, number) => Some((number, usize::MAX)),
         })
         .collect();
     let mut debris = Vec::new();

@@ -366,8 +366,24 @@ fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
 /// # Errors
 /// `Storage`.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
+    write_pieces(path, |take| take(bytes))
+}
+
+/// As [`write_whole`], for a file that `write` hands over piece by piece.
+///
+/// # Errors
+/// `Storage`, and what `write` says.
+pub(crate) fn write_pieces(
+    path: &Path,
+    write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), IndexError>) -> Result<(), IndexError>,
+) -> Result<(), IndexError> {
     let file = attempt("create", path, || File::create(path))?;
-    write_at(&file, path, bytes, 0)?;
+    let mut written = 0;
+    write(&mut |piece| {
+        write_at(&file, path, piece, written)?;
+        written += piece.len() as u64;
+        Ok(())
+    })?;
     attempt("sync", path, || file.sync_all())
 }
 

@@ -9,7 +9,6 @@ use super::machine::{Csv, Json, MachineBorders};
 use super::mediawiki;
 use super::trec;
 use super::warc::borders::WarcBorders;
-use crate::order::PIECE_BYTES;
 use memchr::{memchr, memrchr};
 
 /// What is known of the bytes that are there.
@@ -17,7 +16,7 @@ use memchr::{memchr, memrchr};
 pub(super) enum Found {
     /// No piece ends in them, as far as one can tell.
     Nothing,
-    /// The first border at or behind [`PIECE_BYTES`].
+    /// The first border at or behind the bytes of a piece.
     End(usize),
     /// The record that begins here is longer than the longest document, and no piece ends before it.
     Long(usize),
@@ -46,17 +45,20 @@ pub(super) enum Borders {
 }
 
 impl Borders {
-    /// Makes the finder of a format; records over `max_document` bytes are too long.
-    pub(super) fn new(format: Format, max_document: u64) -> Self {
+    /// Makes the finder of a format: pieces end at or behind `piece_bytes`, and records over
+    /// `max_document` bytes are too long.
+    pub(super) fn new(format: Format, max_document: u64, piece_bytes: usize) -> Self {
         match format {
-            Format::Json => Self::Json(MachineBorders::new(max_document)),
-            Format::Csv => Self::Csv(MachineBorders::new(max_document)),
-            Format::Mediawiki => Self::Marks(Marks::new(mediawiki::PAGE_END, max_document)),
-            Format::Jsonl | Format::Tsv | Format::Plaintext => {
-                Self::Marks(Marks::new(LINE_END, max_document))
+            Format::Json => Self::Json(MachineBorders::new(max_document, piece_bytes)),
+            Format::Csv => Self::Csv(MachineBorders::new(max_document, piece_bytes)),
+            Format::Mediawiki => {
+                Self::Marks(Marks::new(mediawiki::PAGE_END, max_document, piece_bytes))
             }
-            Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document)),
-            Format::Warc => Self::Warc(WarcBorders::new(max_document)),
+            Format::Jsonl | Format::Tsv | Format::Plaintext => {
+                Self::Marks(Marks::new(LINE_END, max_document, piece_bytes))
+            }
+            Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document, piece_bytes)),
+            Format::Warc => Self::Warc(WarcBorders::new(max_document, piece_bytes)),
             Format::Text | Format::Html => Self::Files,
         }
     }
@@ -120,15 +122,16 @@ const LINE_END: Mark = Mark {
 pub(super) struct Marks {
     mark: Mark,
     max_document: u64,
+    piece_bytes: usize,
     /// No mark that may end the piece begins before this place.
     searched: usize,
-    /// Where the last record begins that may begin before [`PIECE_BYTES`].
+    /// Where the last record begins that may begin before the bytes of a piece.
     last_record: Option<usize>,
 }
 
 impl Marks {
-    fn new(mark: Mark, max_document: u64) -> Self {
-        Self { mark, max_document, searched: 0, last_record: None }
+    fn new(mark: Mark, max_document: u64, piece_bytes: usize) -> Self {
+        Self { mark, max_document, piece_bytes, searched: 0, last_record: None }
     }
 
     fn forget(&mut self) {
@@ -138,12 +141,12 @@ impl Marks {
 
     fn find(&mut self, bytes: &[u8]) -> Found {
         let Mark { bytes: mark_bytes, end_bytes, first, last } = self.mark;
-        if bytes.len() < PIECE_BYTES {
+        if bytes.len() < self.piece_bytes {
             return Found::Nothing;
         }
-        let end = first(bytes, self.searched.max(PIECE_BYTES - mark_bytes));
-        let record =
-            *self.last_record.get_or_insert_with(|| last(&bytes[..PIECE_BYTES - 1]).unwrap_or(0));
+        let end = first(bytes, self.searched.max(self.piece_bytes - mark_bytes));
+        let before = &bytes[..self.piece_bytes - 1];
+        let record = *self.last_record.get_or_insert_with(|| last(before).unwrap_or(0));
         let length = end.map_or(bytes.len(), |end| end - end_bytes) - record;
         match end {
             _ if length as u64 > self.max_document => Found::Long(record),

@@ -1,4 +1,4 @@
-//! Where does a piece end? At the first border of records at or after [`PIECE_BYTES`] from its start,
+//! Where does a piece end? At the first border of records at or after so many bytes from its start,
 //! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came.
 //! `borders` finds them.
 //!
@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub struct Cutter {
     format: Format,
     max_document: u64,
+    /// A piece ends at the first border at or after this many bytes.
+    piece_bytes: usize,
     borders: Borders,
     /// The input that is being read.
     input: u32,
@@ -34,12 +36,18 @@ pub struct Cutter {
 const STEP_BYTES: usize = 64 << 10;
 
 impl Cutter {
-    /// Makes a cutter; records over `max_document` bytes are skipped.
+    /// Makes a cutter of pieces of [`PIECE_BYTES`]; records over `max_document` bytes are skipped.
     pub fn new(format: Format, max_document: u64) -> Self {
+        Self::of_pieces(format, max_document, PIECE_BYTES)
+    }
+
+    /// Makes a cutter of pieces of `piece_bytes`.
+    pub fn of_pieces(format: Format, max_document: u64, piece_bytes: usize) -> Self {
         Self {
             format,
             max_document,
-            borders: Borders::new(format, max_document),
+            piece_bytes,
+            borders: Borders::new(format, max_document, piece_bytes),
             input: 0,
             end: 0,
             piece: empty(format, 0, 0, 0),
@@ -55,11 +63,11 @@ impl Cutter {
         self.end = 0;
         self.ended = false;
         self.head = None;
-        self.borders = Borders::new(self.format, self.max_document);
+        self.borders = Borders::new(self.format, self.max_document, self.piece_bytes);
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
-            self.piece = Piece { skipped, ..empty(self.format, input, 0, PIECE_BYTES) };
+            self.piece = Piece { skipped, ..empty(self.format, input, 0, self.piece_bytes) };
         }
     }
 
@@ -174,7 +182,7 @@ impl Cutter {
             self.piece.bytes.truncate(kept);
             self.skip_long(start, self.end - start);
         }
-        let whole = !files || self.piece.bytes.len() >= PIECE_BYTES;
+        let whole = !files || self.piece.bytes.len() >= self.piece_bytes;
         (whole && self.has_piece()).then(|| self.last_piece())
     }
 
@@ -199,7 +207,7 @@ impl Cutter {
         let piece = &mut self.piece;
         let (input, offset) = (self.input, piece.offset + next as u64);
         let rest = &piece.bytes[next..];
-        let mut next = empty(self.format, input, offset, PIECE_BYTES.max(rest.len()));
+        let mut next = empty(self.format, input, offset, self.piece_bytes.max(rest.len()));
         next.bytes.extend_from_slice(rest);
         piece.bytes.truncate(len);
         let mut piece = std::mem::replace(piece, next);

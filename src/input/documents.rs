@@ -174,7 +174,7 @@ impl DocumentsTable {
             let mut name = &batch.names[start..row.name_end];
             start = row.name_end;
             if name.is_empty() {
-                let file = &plan.inputs[row.location.input as usize].name;
+                let file = plan.inputs.name(row.location.input as usize);
                 self.name = format!("{file}:{}", self.lines + row.line);
                 name = &self.name;
             }

@@ -143,8 +143,8 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    fn names(plan: &Plan) -> Vec<&str> {
-        plan.inputs.iter().map(|input| &*input.name).collect()
+    fn names(plan: &Plan) -> Vec<String> {
+        plan.inputs.iter().map(|input| input.name).collect()
     }
 
     #[test]

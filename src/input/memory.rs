@@ -5,7 +5,7 @@
 
 use super::Format;
 use super::pipe::Pipe;
-use super::splits::{Input, InputError, MEMORY, Plan, Split};
+use super::splits::{InputError, MEMORY, Plan};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Read};
@@ -85,11 +85,7 @@ impl Plan {
     pub fn of_documents(documents: Documents) -> Result<Self, InputError> {
         let pipe = Pipe::new(Vec::new(), || Ok(documents))
             .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;
-        let format = Format::Jsonl;
-        let input =
-            Input { path: None, name: "memory".to_string(), bytes: 0, format, found: false };
-        let split = Split { inputs: 0..1, format };
-        Ok(Self::of_pipe(input, split, pipe))
+        Ok(Self::of_pipe("memory", Format::Jsonl, pipe))
     }
 }
 

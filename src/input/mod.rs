@@ -25,6 +25,7 @@ pub mod html;
 mod json;
 pub mod json_values;
 pub mod jsonl;
+pub mod list;
 mod machine;
 pub mod mediawiki;
 pub mod memory;

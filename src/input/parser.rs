@@ -112,7 +112,7 @@ impl<R: Regroup> PieceParser<R> {
                 let mut start = 0;
                 for &(input, end) in &piece.files {
                     sink.batch.input = input;
-                    let name = &plan.inputs[input as usize].name;
+                    let name = &*plan.inputs.name(input as usize);
                     let file = &piece.bytes[start..end];
                     match piece.format {
                         Format::Html => self.html.parse(name, file, &mut sink),

@@ -9,6 +9,7 @@
 //! Nothing that is wrong with the input matters here: the job itself will find it.
 
 use super::Compression;
+use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::split_stream::{FileBlock, SplitStream};
 use super::splits::Plan;
@@ -117,8 +118,8 @@ fn take<R: Regroup>(
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in places {
         let Some(block) = read(plan, place) else { continue };
-        let format = plan.inputs[place.input as usize].format;
-        let mut stream = SplitStream::new(format, max_document, 23);
+        let format = plan.inputs.format(place.input as usize);
+        let mut stream = SplitStream::new(Cutter::new(format, max_document), 23);
         loop {
             let Ok((piece, done)) = stream.step(&block) else { break };
             if let Some(piece) = piece {
@@ -165,10 +166,10 @@ fn places(plan: &Plan, per_gigabyte: u64) -> Vec<Place> {
     let text = |bytes: u64, compressed: bool| if compressed { bytes * SWELL } else { bytes };
     let sizes: Vec<(u64, bool)> = (0..plan.inputs.len())
         .map(|i| {
-            let input = &plan.inputs[i];
-            let ending = input.path.as_ref().and_then(|path| path.extension());
+            let path = plan.inputs.path(i);
+            let ending = path.as_ref().and_then(|path| path.extension());
             let compressed = ending.is_some_and(|e| e == "gz" || e == "zst" || e == "zstd");
-            (text(input.bytes, compressed), compressed)
+            (text(plan.inputs.bytes(i), compressed), compressed)
         })
         .collect();
     let total: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
@@ -219,7 +220,7 @@ mod tests {
         }
         let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
         let found = places(&plan, SAMPLE_BYTES);
-        let total: u64 = plan.inputs.iter().map(|i| i.bytes).sum::<u64>() * 2;
+        let total: u64 = plan.bytes() * 2;
         let bytes: u64 = found.iter().map(|place| place.bytes).sum();
         assert!(bytes <= total / PART && bytes + 10 > total / PART, "{bytes} of {total}");
         let mut inputs: Vec<u32> = found.iter().map(|place| place.input).collect();

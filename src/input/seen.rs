@@ -9,7 +9,9 @@ use std::io::Read;
 impl Plan {
     /// What the first input looks like and what to try, for a message that no document has text.
     pub fn what_is_there(&self) -> String {
-        let Some(input) = self.inputs.first() else { return "there is no input".to_string() };
+        if self.inputs.is_empty() {
+            return "there is no input".to_string();
+        }
         let seen = match self.first_fields() {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",
@@ -18,23 +20,23 @@ impl Plan {
             ),
             _ => "if it is something else, its format has to be named".to_string(),
         };
-        format!("{} was read as {}; {seen}", self.path(0), input.format)
+        format!("{} was read as {}; {seen}", self.path(0), self.inputs.format(0))
     }
 
     /// The names of the fields of the first input's first record, where records have any.
     fn first_fields(&self) -> Option<Vec<String>> {
-        let input = self.inputs.first()?;
+        let (path, format) = (self.inputs.path(0)?, self.inputs.format(0));
         let mut head = vec![0; HEAD_BYTES as usize];
-        let mut stream = unpacked::Unpacked::open(input.path.as_ref()?).ok()?;
+        let mut stream = unpacked::Unpacked::open(&path).ok()?;
         let mut len = 0;
         while let Ok(n @ 1..) = stream.read(&mut head[len..]) {
             len += n;
         }
         head.truncate(len);
-        if input.format == Format::Json {
+        if format == Format::Json {
             json_values::to_lines(&mut head);
         }
-        if !matches!(input.format, Format::Json | Format::Jsonl) {
+        if !matches!(format, Format::Json | Format::Jsonl) {
             return None;
         }
         let text = String::from_utf8_lossy(&head);

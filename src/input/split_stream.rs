@@ -1,9 +1,9 @@
 //! How does a split become pieces? Its files, block by block, through a decoder and a cutter.
 
+use super::Compression;
 use super::cutter::Cutter;
 use super::decoder::{DecodeError, Decoder};
 use super::piece::Piece;
-use super::{Compression, Format};
 use std::error::Error;
 
 /// Any error of a decoder that cannot be made.
@@ -47,11 +47,11 @@ pub struct SplitStream {
 }
 
 impl SplitStream {
-    /// The stream of a split of files in this format; a longer document is skipped, and a window of more than
-    /// 2 to the `window_log` waits until it is [allowed](Self::allow_window).
-    pub fn new(format: Format, max_document: u64, window_log: u32) -> Self {
+    /// The stream of a split of files that the `cutter` cuts; a window of more than 2 to the `window_log`
+    /// waits until it is [allowed](Self::allow_window).
+    pub fn new(cutter: Cutter, window_log: u32) -> Self {
         Self {
-            cutter: Cutter::new(format, max_document),
+            cutter,
             window_log,
             decoder: None,
             at: 0,

@@ -13,24 +13,9 @@ use thiserror::Error;
 
 use super::decoder::Decoder;
 use super::folder::{Passed, Walk};
+use super::list::{Input, Inputs};
 use super::pipe::Pipe;
 use crate::order::PIECE_BYTES;
-
-/// One file of the input, or standard input.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Where it is; `None` for standard input and documents in memory.
-    pub path: Option<PathBuf>,
-    /// The path below the argument that named it, which names documents without a name: that of a
-    /// file given by itself is its file name. Without `.gz` and the like.
-    pub name: String,
-    /// Its size when the job began.
-    pub bytes: u64,
-    /// How documents are found in it.
-    pub format: Format,
-    /// It was not named by itself, but found in a folder.
-    pub found: bool,
-}
 
 /// Inputs that are read as one stream: one file of records, or some neighbouring small files that are
 /// a document each.
@@ -45,7 +30,7 @@ pub struct Split {
 /// The input of a job.
 pub struct Plan {
     /// All inputs in order.
-    pub inputs: Vec<Input>,
+    pub inputs: Inputs,
     /// All splits in order.
     pub splits: Vec<Split>,
     /// Which fields of records are names and text.
@@ -228,7 +213,9 @@ impl Plan {
             }
         }
         let mut seen = HashSet::new();
-        plan.inputs.retain(|input| input.path.is_none() || seen.insert(input.path.clone()));
+        let inputs = std::mem::take(&mut plan.inputs);
+        plan.inputs =
+            inputs.only(|number| inputs.path(number).is_none_or(|path| seen.insert(path)));
         plan.make_splits();
         Ok(plan)
     }
@@ -236,9 +223,7 @@ impl Plan {
     /// A plan of some of the files, for which `keep` says so, by their numbers.
     pub fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
         let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
-        let files = self.inputs.iter().enumerate();
-        let files = files.filter(|&(number, input)| input.path.is_some() && keep(number));
-        plan.inputs = files.map(|(_, input)| input.clone()).collect();
+        plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
         plan.make_splits();
         plan
     }
@@ -265,7 +250,6 @@ impl Plan {
         if is_folder {
             return self.add_folder(argument, format, walk);
         }
-        let name = argument.file_name().unwrap_or(argument.as_os_str());
         let named = match format {
             Some(format) => Some(format),
             None => format_of_name(argument)?,
@@ -274,32 +258,38 @@ impl Plan {
             Some(format) => format,
             None => format_of_content(argument)?,
         };
-        self.add_file(argument.to_path_buf(), (Path::new(name), false), format)
+        self.add_file(argument, None, format)
+    }
+
+    /// The memory that the lists of inputs and splits take, in bytes.
+    pub fn memory(&self) -> u64 {
+        self.inputs.memory() + (self.splits.len() * size_of::<Split>()) as u64
     }
 
     /// Bytes of all inputs whose size is known.
     pub fn bytes(&self) -> u64 {
-        self.inputs.iter().map(|input| input.bytes).sum()
+        (0..self.inputs.len()).map(|input| self.inputs.bytes(input)).sum()
     }
 
     /// The plan of one input that is read once and is open already.
-    pub(super) fn of_pipe(input: Input, split: Split, pipe: Pipe) -> Self {
-        let pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
-        let (fields, passed) = (Fields::default(), Passed::default());
-        let (inputs, splits) = (vec![input], vec![split]);
-        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory: true }
+    pub(super) fn of_pipe(name: &str, format: Format, pipe: Pipe) -> Self {
+        let mut plan = Self { memory: true, ..Self::empty() };
+        plan.inputs.push_stream(name, format);
+        plan.splits = vec![Split { inputs: 0..1, format }];
+        plan.pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
+        plan
     }
 
     /// Whether standard input or documents in memory are a part of it, which only this process has.
     pub fn reads_once(&self) -> bool {
-        self.inputs.iter().any(|input| input.path.is_none())
+        (0..self.inputs.len()).any(|input| self.inputs.has_no_path(input))
     }
 
     /// A hash of what the plan depends on: name, size and format of every input.
     pub fn digest(&self) -> u64 {
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         hash.update(format!("{:?}\n", self.fields).as_bytes());
-        for Input { name, bytes, format, .. } in &self.inputs {
+        for Input { name, bytes, format, .. } in self.inputs.iter() {
             hash.update(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
         }
         hash.digest()
@@ -311,8 +301,8 @@ impl Plan {
     pub fn share(mut self, process: usize, processes: usize) -> Self {
         // A split without bytes, such as a pipe, counts too.
         let weight = |split: &Split| {
-            let inputs = &self.inputs[split.inputs.start as usize..split.inputs.end as usize];
-            1 + inputs.iter().map(|input| u128::from(input.bytes)).sum::<u128>()
+            let bytes = |input| u128::from(self.inputs.bytes(input as usize));
+            1 + split.inputs.clone().map(bytes).sum::<u128>()
         };
         let total: u128 = self.splits.iter().map(weight).sum();
         let mut before = 0;
@@ -327,7 +317,7 @@ impl Plan {
         self.splits.retain(|_| own.next() == Some(true));
         let start = self.splits.first().map_or(0, |split| split.inputs.start);
         let end = self.splits.last().map_or(0, |split| split.inputs.end);
-        self.inputs = self.inputs.drain(start as usize..end as usize).collect();
+        self.inputs = self.inputs.range(start as usize..end as usize);
         for split in &mut self.splits {
             split.inputs = split.inputs.start - start..split.inputs.end - start;
         }
@@ -343,7 +333,7 @@ impl Plan {
     }
 
     fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {
-        if self.inputs.iter().any(|input| input.path.is_none()) {
+        if (0..self.inputs.len()).any(|input| self.inputs.has_no_path(input)) {
             return Err(InputError::StdinTwice);
         }
         let format = match format {
@@ -358,13 +348,7 @@ impl Plan {
                 format
             }
         };
-        self.inputs.push(Input {
-            path: None,
-            name: "stdin".to_string(),
-            bytes: 0,
-            format,
-            found: false,
-        });
+        self.inputs.push_stream("stdin", format);
         Ok(())
     }
 
@@ -383,8 +367,7 @@ impl Plan {
                 self.ignored += 1;
                 return Ok(());
             };
-            let name = path.strip_prefix(folder).unwrap_or(&path).to_path_buf();
-            self.add_file(path, (&name, true), format)
+            self.add_file(&path, Some(folder), format)
         });
         self.passed = passed;
         walked?;
@@ -400,16 +383,15 @@ impl Plan {
         Ok(())
     }
 
+    /// Adds a file, found below `folder` if there is one.
     fn add_file(
         &mut self,
-        path: PathBuf,
-        (name, found): (&Path, bool),
+        path: &Path,
+        folder: Option<&Path>,
         format: Format,
     ) -> Result<(), InputError> {
-        let bytes = metadata(&path)?.len();
-        let name = name.to_string_lossy();
-        let name = COMPRESSED.iter().find_map(|e| name.strip_suffix(e)).unwrap_or(&name);
-        self.inputs.push(Input { name: name.to_string(), path: Some(path), bytes, format, found });
+        let bytes = metadata(path)?.len();
+        self.inputs.push_file(path, folder, (bytes, format));
         Ok(())
     }
 
@@ -417,20 +399,21 @@ impl Plan {
     /// piece, since a split of its own for each of a million small files would cost more than they.
     fn make_splits(&mut self) {
         let mut shared = 0;
-        for (number, input) in (0u32..).zip(&self.inputs) {
-            let format = input.format;
+        for number in 0..self.inputs.len() {
+            let (format, bytes) = (self.inputs.format(number), self.inputs.bytes(number));
+            let number = number as u32;
             match self.splits.last_mut() {
                 Some(split)
                     if format.file_is_document()
                         && split.format == format
-                        && shared + input.bytes <= PIECE_BYTES as u64 =>
+                        && shared + bytes <= PIECE_BYTES as u64 =>
                 {
                     split.inputs.end = number + 1;
-                    shared += input.bytes;
+                    shared += bytes;
                 }
                 _ => {
                     self.splits.push(Split { inputs: number..number + 1, format });
-                    shared = input.bytes;
+                    shared = bytes;
                 }
             }
         }
@@ -443,12 +426,12 @@ impl Plan {
     /// When it cannot be opened or read.
     pub fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
         let error = |e| self.read_error(input, e);
-        let regular = match &self.inputs[input as usize].path {
+        let regular = match self.inputs.path(input as usize) {
             Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
             _ => None,
         };
         let Some(path) = regular else { return self.open_pipe(input).map_err(error) };
-        let file = File::open(path).map_err(error)?;
+        let file = File::open(&path).map_err(error)?;
         let before = file.metadata().map_err(error)?;
         let mut start = Vec::new();
         let mut reader = file.try_clone().map_err(error)?;
@@ -463,7 +446,7 @@ impl Plan {
     /// # Errors
     /// When it cannot be read, or can be read only once.
     pub fn peek(&self, input: u32, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
-        let path = self.inputs[input as usize].path.as_ref().ok_or(ErrorKind::NotSeekable)?;
+        let path = self.inputs.path(input as usize).ok_or(ErrorKind::NotSeekable)?;
         if !path.metadata()?.is_file() {
             return Err(ErrorKind::NotSeekable.into());
         }
@@ -477,7 +460,7 @@ impl Plan {
     /// [`open`](Self::open) for what is no file of a known length.
     fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
         let mut pipes = self.pipes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let mut pipe = match (pipes.remove(&input), self.inputs[input as usize].path.clone()) {
+        let mut pipe = match (pipes.remove(&input), self.inputs.path(input as usize)) {
             (Some(pipe), _) => pipe,
             (None, None) if self.memory => {
                 return Err(io::Error::other("documents in memory are read once"));
@@ -503,7 +486,7 @@ impl Plan {
 
     /// The path of an input, for messages and the manifest.
     pub fn path(&self, input: u32) -> String {
-        match &self.inputs[input as usize].path {
+        match self.inputs.path(input as usize) {
             Some(path) => path.display().to_string(),
             None if self.memory => MEMORY.to_string(),
             None => STDIN.to_string(),

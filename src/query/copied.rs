@@ -1,5 +1,5 @@
 //! How does a searcher look at its share of the documents in a copy of its own of just their postings
-//! (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of [`Share`](super::share::Share):
+//! (`tatikonda11`, DOCP-PI)? A baseline, to be compared with the ranges of [`DocumentShare`](super::share::DocumentShare):
 //! the engine of `docp-pi` alone has it, and no other search knows of it.
 
 use super::share::{Source, local};

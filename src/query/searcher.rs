@@ -10,7 +10,7 @@ pub use tasks::{Begun, Cut, Cutting};
 use super::copied::Copied;
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::plan::{Plan, Planner};
-use super::share::{Share, Source};
+use super::share::{DocumentShare, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
@@ -27,7 +27,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Searcher {
     /// The documents that are looked at; all that the snapshot of a query has, if none are given.
-    share: Option<Share>,
+    share: Option<DocumentShare>,
     planner: Planner,
     /// Room for the plan of a text.
     plan: Option<Plan>,
@@ -52,12 +52,12 @@ impl Searcher {
     }
 
     /// Makes a searcher that looks at a share of the documents alone; weights are those of all.
-    pub fn of_share(share: Share) -> Self {
+    pub fn of_share(share: DocumentShare) -> Self {
         Self { share: Some(share), ..Self::default() }
     }
 
     /// From now on looks at another share of the documents.
-    pub fn take_share(&mut self, share: Share) {
+    pub fn take_share(&mut self, share: DocumentShare) {
         self.share = Some(share);
     }
 
@@ -169,7 +169,7 @@ impl Searcher {
     }
 
     /// The documents that are looked at for a query.
-    fn share_of(&self, plan: &Plan) -> Share {
+    fn share_of(&self, plan: &Plan) -> DocumentShare {
         self.share.clone().unwrap_or_else(|| plan.snapshot().share().clone())
     }
 

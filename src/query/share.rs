@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The documents that a searcher looks at.
 #[derive(Clone, Debug, Default)]
-pub enum Share {
+pub enum DocumentShare {
     /// All.
     #[default]
     Whole,
@@ -35,14 +35,14 @@ pub(super) trait Source {
     fn docids(&self) -> Range<u32>;
 }
 
-impl Share {
+impl DocumentShare {
     /// The range of share `number` of `shares`, which are of equal size but for one document.
     ///
     /// ```
-    /// use millrace::query::share::Share;
+    /// use millrace::query::share::DocumentShare;
     ///
-    /// assert_eq!(Share::range(10, 1, 3), 3..6);
-    /// assert_eq!(Share::range(10, 2, 3), 6..10);
+    /// assert_eq!(DocumentShare::range(10, 1, 3), 3..6);
+    /// assert_eq!(DocumentShare::range(10, 2, 3), 6..10);
     /// ```
     pub fn range(documents: u32, number: usize, shares: usize) -> Range<u32> {
         let cut =
@@ -51,7 +51,7 @@ impl Share {
     }
 }
 
-impl Source for Share {
+impl Source for DocumentShare {
     #[inline]
     fn list<'a>(
         &'a self,
@@ -60,8 +60,8 @@ impl Source for Share {
         term: TermEntry,
     ) -> Result<Option<ListView<'a>>, IndexError> {
         match self {
-            Share::Whole => run.list(term).map(Some),
-            Share::Range(docids) => {
+            DocumentShare::Whole => run.list(term).map(Some),
+            DocumentShare::Range(docids) => {
                 let docids = local(docids, run);
                 if docids.is_empty() {
                     return Ok(None);
@@ -79,8 +79,8 @@ impl Source for Share {
     #[inline]
     fn docids(&self) -> Range<u32> {
         match self {
-            Share::Whole => 0..u32::MAX,
-            Share::Range(docids) => docids.clone(),
+            DocumentShare::Whole => 0..u32::MAX,
+            DocumentShare::Range(docids) => docids.clone(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! it is answered from, though the index may have moved on meanwhile. It says nothing of what a query
 //! asks for.
 
-use super::share::{Share, Source};
+use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
@@ -48,7 +48,7 @@ pub struct Snapshot {
     analysis: Analysis,
     scoring: Scoring,
     /// The documents that are searched.
-    share: Share,
+    share: DocumentShare,
     /// The length norm of every document.
     norms: Vec<f32>,
     /// What bounds are worth.
@@ -105,7 +105,7 @@ impl Snapshot {
             norms[docid as usize] = f32::INFINITY;
         }
         let bounds = BoundNorms::new(&scoring.bm25, mean);
-        let share = if docids == ALL { Share::Whole } else { Share::Range(docids) };
+        let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
         Ok(Arc::new(Self { generation, whole, analysis, scoring, share, norms, bounds }))
     }
 
@@ -156,7 +156,7 @@ impl Snapshot {
     }
 
     /// All documents that are searched.
-    pub fn share(&self) -> &Share {
+    pub fn share(&self) -> &DocumentShare {
         &self.share
     }
 
@@ -166,7 +166,7 @@ impl Snapshot {
         let docids = self.share.docids();
         let end = docids.end.min(documents);
         let start = docids.start.min(end);
-        let share = Share::range(end - start, number, shares);
+        let share = DocumentShare::range(end - start, number, shares);
         start + share.start..start + share.end
     }
 }

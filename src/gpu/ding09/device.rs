@@ -34,6 +34,9 @@ pub struct Memory {
 const BATCH_PERCENT: u64 = 25;
 const MOST_BATCH_BYTES: u64 = 8 << 30;
 
+/// Columns of segments whose exceptions a batch decodes, at most: those of four billion postings.
+const MOST_ITEMS: usize = 1 << 17;
+
 /// Of what is left then, lists take so much, in percent.
 const LISTS_PERCENT: u64 = 80;
 
@@ -91,7 +94,7 @@ impl DingDevice {
         let arena = Slab::new(&device, "postings lists", memory.lists.unwrap_or(of_lists))?;
         let terms = memory.queries.max(4) * 16;
         let hits = (memory.queries * memory.k).max(MOST_HITS) as u64;
-        let room = Room { words: words.bytes() / 4, hits, terms, items: 64 * terms };
+        let room = Room { words: words.bytes() / 4, hits, terms, items: MOST_ITEMS };
         let (input, output) = (room.input_bytes(), room.output_bytes());
         Ok(Self {
             input: Staging::new(&device, "queries", input)?,

@@ -7,16 +7,17 @@ use super::batch::{Batch, BatchQuery, PlacedTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
 use crate::gpu::error::GpuError;
-use crate::gpu::query::fetch::{Key, NO_LIST};
+use crate::gpu::query::fetch::{Key, NO_LIST, Wanted};
 use crate::gpu::query::residency::{ListId, Place, Residency};
 use crate::gpu::query::service::{Counts, Done, Job, Reply, Why};
 use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
 use crate::query::wanted::Stage;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A query whose lists are on the device.
 struct Open {
@@ -35,8 +36,8 @@ pub(in crate::gpu) struct DingDriver {
     /// Queries of a batch.
     batch: usize,
     lists: Residency<Key, Laid>,
-    layer: ListLayer,
-    bytes: Vec<u8>,
+    /// Threads that bring lists.
+    fetchers: usize,
     key: Key,
     /// Queries of AND, and of OR.
     ready: [VecDeque<Open>; 2],
@@ -49,7 +50,7 @@ impl DingDriver {
     pub(in crate::gpu) fn new(
         device: DingDevice,
         (snapshot, docids): (Arc<Snapshot>, Range<u32>),
-        (batch, merge_levels): (usize, u32),
+        (batch, merge_levels, fetchers): (usize, u32, usize),
         (reply, counts): (Reply, Arc<Counts>),
     ) -> Self {
         Self {
@@ -59,8 +60,7 @@ impl DingDriver {
             docids,
             merge_levels,
             batch,
-            layer: ListLayer::default(),
-            bytes: Vec::new(),
+            fetchers,
             key: Key::new(),
             ready: Default::default(),
             replies: HashMap::new(),
@@ -78,13 +78,17 @@ impl DingDriver {
         on_lost: impl FnOnce(GpuError),
     ) {
         let failed = loop {
+            let mut came = Vec::new();
             if self.ready.iter().all(VecDeque::is_empty) {
                 match jobs.recv() {
-                    Ok(job) => self.ready_or_back(job),
+                    Ok(job) => came.push(job),
                     Err(_) => return,
                 }
             }
-            match self.round(jobs) {
+            let waiting = self.ready.iter().map(VecDeque::len).sum::<usize>();
+            came.extend(jobs.try_iter().take((2 * self.batch).saturating_sub(waiting)));
+            self.take(came);
+            match self.round() {
                 Ok(()) => self.send_replies(),
                 Err(error) => break error,
             }
@@ -98,79 +102,101 @@ impl DingDriver {
         }
     }
 
-    /// Takes what has come and answers a batch of each kind.
-    fn round(&mut self, jobs: &Receiver<Job>) -> Result<(), GpuError> {
-        while self.ready.iter().map(VecDeque::len).sum::<usize>() < 2 * self.batch {
-            let Ok(job) = jobs.try_recv() else { break };
-            self.ready_or_back(job);
-        }
+    /// Answers a batch of each kind.
+    fn round(&mut self) -> Result<(), GpuError> {
         for all_terms in [true, false] {
-            let taken = self.fill(all_terms);
-            if let Some((batch, open)) = taken {
-                match self.device.answer(&batch, self.merge_levels) {
-                    Ok(answers) => self.answered(open, answers),
-                    Err(error) => {
-                        open.iter().for_each(|open| self.back(&open.job, Why::Lost));
-                        self.give_all_back();
-                        return Err(error);
-                    }
+            let Some((batch, open)) = self.fill(all_terms) else { continue };
+            match self.device.answer(&batch, self.merge_levels) {
+                Ok(answers) => self.answered(open, answers),
+                Err(error) => {
+                    open.iter().for_each(|open| self.back(&open.job, Why::Lost));
+                    self.give_all_back();
+                    return Err(error);
                 }
             }
         }
         Ok(())
     }
 
-    fn ready_or_back(&mut self, job: Job) {
-        let mut lists = Vec::with_capacity(job.plan.terms().len());
-        match self.bring(&job, &mut lists) {
-            Ok(()) => {
-                let stage = Stage::first(job.plan.wanted().mode);
-                // A term that no document has keeps AND from finding any.
-                let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
-                self.queue(Open { job, lists, stage });
-            }
-            Err(why) => {
-                lists.into_iter().for_each(|id| self.lists.unpin(id));
-                self.back(&job, why);
+    /// Takes queries: brings their lists to the device, as far as they are not there.
+    fn take(&mut self, jobs: Vec<Job>) {
+        let mut wanted = Vec::new();
+        let mut all = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let stage = Stage::first(job.plan.wanted().mode);
+            // A term that no document has keeps AND from finding any.
+            let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
+            let lists = self.ask(&job, &mut wanted);
+            all.push(Open { job, lists, stage });
+        }
+        self.bring(wanted);
+        for open in all {
+            let is_here = |&id: &ListId| matches!(self.lists.place(id), Place::Here(..));
+            if open.lists.iter().all(is_here) {
+                self.queue(open);
+            } else {
+                self.unpin(&open);
+                self.back(&open.job, Why::Lists);
             }
         }
+        self.counts.list_bytes.store(self.lists.loaded_bytes, Ordering::Relaxed);
     }
 
     fn queue(&mut self, open: Open) {
         self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
     }
 
-    /// Brings the lists of a query to the device, as far as they are not there, and pins them.
-    fn bring(&mut self, job: &Job, lists: &mut Vec<ListId>) -> Result<(), Why> {
-        let (plan, generation) = (&job.plan, self.snapshot.generation());
+    /// The lists of a query, which are pinned; those that are not on the device are added to `wanted`.
+    fn ask(&mut self, job: &Job, wanted: &mut Vec<Wanted>) -> Vec<ListId> {
+        let plan = &job.plan;
+        let runs = self.snapshot.generation().runs().len();
         let (terms, entries) = (plan.terms().len(), plan.lists());
-        let runs = generation.runs().len();
-        for (t, term) in plan.terms().iter().enumerate() {
-            if term.df == 0 {
-                continue;
-            }
+        let mut lists = Vec::with_capacity(terms);
+        for t in (0..terms).filter(|&t| plan.terms()[t].df > 0) {
             let of_runs = (0..runs).map(|run| entries[run * terms + t]);
             self.key.clear();
             self.key.extend(of_runs.clone().map(|entry| entry.map_or(NO_LIST, |e| e.offset)));
             let (id, place) = self.lists.ask(&self.key[..]);
             lists.push(id);
-            if let Place::Here(..) = place {
-                continue;
+            if let Place::Away = place {
+                self.lists.fetch(id);
+                wanted.push(Wanted { id, entries: of_runs.collect() });
             }
-            self.bytes.clear();
-            let of_runs: Vec<_> = of_runs.collect();
-            // Who answers it on the CPU finds out where the index is damaged.
-            let laid = self.layer.lay(generation, &of_runs, &mut self.bytes);
-            let laid = laid.map_err(|_| Why::Lists)?;
-            let at = self.lists.make_room(id, self.bytes.len() as u64).ok_or(Why::Lists)?;
-            if self.device.arena().write(at, &self.bytes).is_err() {
-                self.lists.failed(id, Some(at));
-                return Err(Why::Lost);
-            }
-            self.lists.arrived(id, at, laid);
         }
-        self.counts.list_bytes.store(self.lists.loaded_bytes, Ordering::Relaxed);
-        Ok(())
+        lists
+    }
+
+    /// Lays lists out and copies them to the device, on several threads if there are many. No batch is under way.
+    fn bring(&mut self, wanted: Vec<Wanted>) {
+        let lists = Mutex::new(&mut self.lists);
+        let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
+        let (generation, arena) = (self.snapshot.generation(), self.device.arena());
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let (mut layer, mut bytes) = (ListLayer::default(), Vec::new());
+            while let Some(Wanted { id, entries }) =
+                wanted.get(next.fetch_add(1, Ordering::Relaxed))
+            {
+                bytes.clear();
+                // Who answers the query on the CPU finds out where the index is damaged.
+                let Ok(laid) = layer.lay(generation, entries, &mut bytes) else {
+                    lock().failed(*id, None);
+                    continue;
+                };
+                let Some(at) = lock().make_room(*id, bytes.len() as u64) else { continue };
+                match arena.write(at, &bytes) {
+                    Ok(()) => lock().arrived(*id, at, laid),
+                    // The next batch says why.
+                    Err(_) => lock().failed(*id, Some(at)),
+                }
+            }
+        };
+        const LISTS_OF_THREAD: usize = 8;
+        let threads = wanted.len().div_ceil(LISTS_OF_THREAD).min(self.fetchers);
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
     }
 
     /// A batch of queries that are ready.
@@ -212,7 +238,7 @@ impl DingDriver {
         BatchQuery { terms, k: plan.wanted().k as u32, docids: self.docids.clone() }
     }
 
-    fn answered(&mut self, open: Vec<Open>, answers: Vec<Vec<crate::query::top_k::Hit>>) {
+    fn answered(&mut self, open: Vec<Open>, answers: Vec<Vec<Hit>>) {
         for (open, hits) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
                 Some(stage) => self.queue(Open { stage, ..open }),

@@ -202,7 +202,8 @@ fn start(
             let (queries, k) = (options.batch, options.k.clamp(1, MOST_HITS));
             let memory = Memory { lists: options.memory, batch: None, queries, k };
             let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
-            let (what, how) = ((snapshot.clone(), share), (queries, merge_levels));
+            let what = (snapshot.clone(), share);
+            let how = (queries, merge_levels, options.fetchers);
             let driver = DingDriver::new(ding, what, how, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }

@@ -20,9 +20,9 @@ pub(in crate::gpu) type Key = Vec<u64>;
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 
 /// What is fetched.
-pub(super) struct Wanted {
-    pub(super) id: ListId,
-    pub(super) entries: Box<[Option<TermEntry>]>,
+pub(in crate::gpu) struct Wanted {
+    pub(in crate::gpu) id: ListId,
+    pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
 
 /// The lists of a device, and who looks after them.

@@ -3,12 +3,16 @@
 #![forbid(unsafe_code)]
 
 use super::Location;
+use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, padding, run_file};
 use crate::index::manifest::{RunEntry, find_file};
 use crate::index::map::Map;
 use crate::index::storage::FileEntry;
 use std::path::Path;
+
+/// Bytes of a name that are brought into the cache before it is needed.
+const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
@@ -157,6 +161,20 @@ impl RunDocuments {
         let start = docid.checked_sub(1).map_or(0, |before| ends[before]);
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         self.name_section().get(start..end)
+    }
+
+    /// Brings what says where a document's name lies into the cache.
+    #[inline]
+    pub(super) fn prefetch_end(&self, docid: u32) {
+        if let Some(end) = self.ends().get((docid as usize).saturating_sub(1)) {
+            prefetch(end);
+        }
+    }
+
+    /// Brings a document's name into the cache.
+    #[inline]
+    pub(super) fn prefetch_name(&self, docid: u32) {
+        prefetch_bytes(self.name(docid).unwrap_or_default(), MOST_AHEAD);
     }
 
     /// Returns where every document lies, by docid.

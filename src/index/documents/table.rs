@@ -6,6 +6,7 @@ use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::generation::read_manifest;
 use crate::index::manifest::{Manifest, RunEntry};
+use std::borrow::Cow;
 use std::path::Path;
 
 /// The documents of all runs of a generation, mapped. The run of a docid is found by binary search.
@@ -110,6 +111,30 @@ impl Documents {
     pub fn name(&self, docid: u32) -> Option<&[u8]> {
         let (run, docid) = self.place(docid)?;
         run.documents.name(docid)
+    }
+
+    /// Returns what gives the name of the document at any place of a list of docids: quick if it is asked for one place
+    /// after the other. Each name is two accesses to memory that wait for each other, so both are begun some
+    /// places before. What is no UTF-8, of a damaged file, is replaced.
+    pub fn names<'a>(
+        &'a self,
+        docids: impl Fn(usize) -> Option<u32>,
+    ) -> impl Fn(usize) -> Cow<'a, str> {
+        const AHEAD: usize = 8;
+        move |at| {
+            if let Some((run, docid)) = docids(at + 2 * AHEAD).and_then(|docid| self.place(docid)) {
+                run.documents.prefetch_end(docid);
+            }
+            if let Some((run, docid)) = docids(at + AHEAD).and_then(|docid| self.place(docid)) {
+                run.documents.prefetch_name(docid);
+            }
+            let name = docids(at).and_then(|docid| self.name(docid)).unwrap_or_default();
+            // Nearly all are, and are looked at many bytes at a time.
+            match std::str::from_utf8(name) {
+                Ok(name) => Cow::Borrowed(name),
+                Err(_) => String::from_utf8_lossy(name),
+            }
+        }
     }
 
     /// Returns where a document lies: the input is one of the manifest's.

@@ -136,3 +136,35 @@ fn parts_that_do_not_agree_are_neither_written_nor_read() {
     extra.files.push(extra.files[0].clone());
     decode(&extra.encode()).unwrap_err();
 }
+
+#[test]
+fn a_summary_is_what_the_manifest_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(MANIFEST);
+    // More text than is written at once.
+    let entry = |n: u32| InputEntry { path: format!("in/{n}"), ..InputEntry::default() };
+    let inputs: Vec<InputEntry> = (0..5000).map(entry).collect();
+    example().write_with_inputs(folder.path(), inputs.iter()).unwrap();
+    let whole = Manifest { inputs, ..example() };
+    let text = fs::read(&path).unwrap();
+    assert_eq!(text, whole.encode().into_bytes());
+    assert_eq!(Manifest::read(folder.path()).unwrap(), whole);
+    let summary = Summary::read(folder.path()).unwrap();
+    let Summary { generation, statistics, runs, files, inputs, shards, crc32 } = summary;
+    assert_eq!((generation, inputs, shards), (7, 5000, 0));
+    assert_eq!((statistics, runs, files), (whole.statistics, whole.runs, whole.files));
+    assert_eq!(crc32, crc32fast::hash(&text));
+
+    example().write(folder.path()).unwrap();
+    let text = fs::read(&path).unwrap();
+    for place in 0..text.len() {
+        let mut bytes = text.clone();
+        bytes[place] ^= 4;
+        fs::write(&path, &bytes).unwrap();
+        Summary::read(folder.path()).unwrap_err();
+    }
+    for bytes in [&text[..0], &text[..10], &text[..text.len() - 1], &[&text[..], b"\n"].concat()] {
+        fs::write(&path, bytes).unwrap();
+        Summary::read(folder.path()).unwrap_err();
+    }
+}

@@ -1,5 +1,6 @@
-//! How do the documents' lengths, which bounds are made of, reach the encoder without being held
-//! whole? As codes, a byte each, in pages that are read when they are asked for.
+//! How do the documents' lengths, which bounds are made of, reach the encoder? As codes, a byte each: all of them,
+//! which threads share, where there is memory for that; otherwise in pages that each thread reads when they are asked
+//! for. A list of few documents meets each page once, so a page that is gone again costs as much as thousands of postings.
 
 #![forbid(unsafe_code)]
 
@@ -9,6 +10,7 @@ use crate::index::list::MAX_BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Documents of a page: 8 KiB are read for it.
 const PAGE: usize = 1 << 12;
@@ -18,9 +20,11 @@ const LEAST_BYTES: u64 = 8 * PAGE as u64;
 /// The codes of the documents' lengths (`score::bounds`) of one run.
 ///
 /// Memory: a byte for each document, or what it was given; a window of a page; and 8 bytes for each
-/// document of 65,535 tokens or more.
+/// document of 65,535 tokens or more. What several hold whole is there once.
 #[derive(Debug)]
 pub(super) struct Lengths {
+    /// The codes of all documents, if they are held whole.
+    whole: Option<Arc<Vec<u8>>>,
     window: Window,
     documents: u64,
     /// The long documents and their codes.
@@ -60,11 +64,44 @@ impl Lengths {
             false => 1 << affordable.ilog2(),
         } as usize;
         // Pages are made when they are first filled.
-        Ok(Self { window, documents, long, codes: Vec::new(), pages: vec![None; places] })
+        let (whole, codes) = (None, Vec::new());
+        Ok(Self { whole, window, documents, long, codes, pages: vec![None; places] })
     }
 
-    /// Bytes that the pages take when all places are filled.
+    /// The codes of all documents, if they take no more than `memory_bytes`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`read`](Self::read).
+    pub(super) fn whole(
+        path: &Path,
+        memory_bytes: u64,
+    ) -> Result<Option<Arc<Vec<u8>>>, IndexError> {
+        let mut lengths = Self::open(path, memory_bytes)?;
+        let pages = lengths.documents.div_ceil(PAGE as u64);
+        // There is one place for each page, and the first page is at the first.
+        if pages * PAGE as u64 > memory_bytes {
+            return Ok(None);
+        }
+        for page in 0..pages {
+            lengths.fill(page, page as usize)?;
+        }
+        lengths.codes.truncate(lengths.documents as usize);
+        Ok(Some(Arc::new(lengths.codes)))
+    }
+
+    /// As [`open`](Self::open), with the codes of all documents.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn shared(path: &Path, whole: &Arc<Vec<u8>>) -> Result<Self, IndexError> {
+        Ok(Self { whole: Some(whole.clone()), ..Self::open(path, 0)? })
+    }
+
+    /// Bytes that the pages take when all places are filled; nothing for what is held whole.
     pub(super) fn memory_bytes(&self) -> u64 {
+        if self.whole.is_some() {
+            return 0;
+        }
         let pages = self.documents.div_ceil(PAGE as u64).max(1);
         pages.min(self.pages.len() as u64) * PAGE as u64
     }
@@ -80,6 +117,16 @@ impl Lengths {
         docids: &[u32],
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
+        if let Some(whole) = &self.whole {
+            let all = whole.get(base as usize..).unwrap_or(&[]);
+            for (code, &docid) in codes.iter_mut().zip(docids) {
+                let Some(&found) = all.get(docid as usize) else {
+                    return Err(self.missing(base + u64::from(docid)));
+                };
+                *code = found;
+            }
+            return Ok(());
+        }
         for (code, &docid) in codes.iter_mut().zip(docids) {
             let docid = base + u64::from(docid);
             let (page, at) = (docid / PAGE as u64, docid as usize % PAGE);
@@ -93,11 +140,16 @@ impl Lengths {
     }
 
     #[cold]
+    fn missing(&self, docid: u64) -> IndexError {
+        let expected = format!("more than {docid} documents, as the runs have them");
+        IndexError::damaged(self.window.path(), 16, expected, self.documents)
+    }
+
+    #[cold]
     fn fill(&mut self, page: u64, place: usize) -> Result<(), IndexError> {
         let first = page * PAGE as u64;
         let Some(count) = self.documents.checked_sub(first).filter(|count| *count > 0) else {
-            let expected = format!("more than {first} documents, as the runs have them");
-            return Err(IndexError::damaged(self.window.path(), 16, expected, self.documents));
+            return Err(self.missing(first));
         };
         let bytes = 2 * count.min(PAGE as u64) as usize;
         let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, bytes)?;
@@ -160,5 +212,19 @@ mod tests {
             let error = lengths.read(u64::from(documents) + PAGE as u64, &[0], &mut codes);
             assert!(error.unwrap_err().to_string().contains("000000.lengths"));
         }
+        let path = folder.path().join("runs/000000.lengths");
+        assert!(Lengths::whole(&path, u64::from(documents)).unwrap().is_none(), "by pages");
+        let whole = Lengths::whole(&path, 13 * PAGE as u64).unwrap().unwrap();
+        assert_eq!(whole.len(), documents as usize);
+        let mut lengths = Lengths::shared(&path, &whole).unwrap();
+        assert_eq!(lengths.memory_bytes(), 0);
+        let mut codes = [0; MAX_BLOCK];
+        let docids: Vec<u32> = (0..documents - 5).step_by(999).collect();
+        lengths.read(5, &docids, &mut codes).unwrap();
+        for (&docid, &code) in docids.iter().zip(&codes) {
+            assert_eq!(code, code_below(length(5 + docid)));
+        }
+        let error = lengths.read(u64::from(documents), &[0], &mut codes).unwrap_err();
+        assert!(error.to_string().contains("000000.lengths"));
     }
 }

@@ -91,16 +91,23 @@ impl Joint<'_> {
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
         writer = writer.coded_as(self.merging.form);
         let runs = self.inputs.len().max(1) as u64;
-        let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES);
-        match self.merging.threads.min(usize::try_from(affordable).unwrap_or(usize::MAX)) {
+        // All threads need the same lengths.
+        let whole = Lengths::whole(self.lengths, self.memory_bytes / LENGTHS_SHARE)?;
+        let memory = self.memory_bytes - whole.as_ref().map_or(0, |codes| codes.len() as u64);
+        let open = |memory: u64| match &whole {
+            Some(codes) => Lengths::shared(self.lengths, codes),
+            None => Lengths::open(self.lengths, memory / LENGTHS_SHARE),
+        };
+        let affordable = memory / (runs * LEAST_THREAD_BYTES);
+        let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
+        match self.merging.threads.min(affordable) {
             0 | 1 => {
-                let memory = self.memory_bytes;
-                let mut lengths = Lengths::open(self.lengths, memory / LENGTHS_SHARE)?;
+                let mut lengths = open(memory)?;
                 let memory = memory.saturating_sub(lengths.memory_bytes());
                 let all = 0..TRIE_COLLECTIONS as u16;
                 self.merge_part(all, memory, &mut lengths, |chunk| write(&mut writer, &chunk))?;
             }
-            threads => self.merge_parts(threads, &mut writer)?,
+            threads => self.merge_parts(threads, memory, &open, &mut writer)?,
         }
         let merged = writer.finish(first_docid, documents)?;
         for Input { generation, run, remove, .. } in self.inputs {
@@ -113,30 +120,34 @@ impl Joint<'_> {
     }
 
     /// Merges parts on threads and writes what they make.
-    fn merge_parts(&self, threads: usize, writer: &mut RunWriter) -> Result<(), IndexError> {
+    fn merge_parts(
+        &self,
+        threads: usize,
+        memory: u64,
+        open: &(impl Fn(u64) -> Result<Lengths, IndexError> + Sync),
+        writer: &mut RunWriter,
+    ) -> Result<(), IndexError> {
         let parts = self.cut(threads * PARTS)?;
-        let memory = self.memory_bytes / threads as u64;
+        let memory = memory / threads as u64;
         let (chunks, memory) = (memory / CHUNKS_SHARE, memory - memory / CHUNKS_SHARE);
         let queue = Queue::new(parts.len(), chunks * threads as u64, self.inputs.len());
         std::thread::scope(|scope| {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let _on_panic = OnPanic(&queue);
-                    let result = Lengths::open(self.lengths, memory / LENGTHS_SHARE).and_then(
-                        |mut lengths| {
-                            let windows = memory.saturating_sub(lengths.memory_bytes());
-                            while let Some(part) = queue.claim() {
-                                let collections = parts[part].clone();
-                                let seen =
-                                    self.merge_part(collections, windows, &mut lengths, |chunk| {
-                                        queue.push(part, chunk);
-                                        Ok(())
-                                    })?;
-                                queue.end(part, &seen);
-                            }
-                            Ok(())
-                        },
-                    );
+                    let result = open(memory).and_then(|mut lengths| {
+                        let windows = memory.saturating_sub(lengths.memory_bytes());
+                        while let Some(part) = queue.claim() {
+                            let collections = parts[part].clone();
+                            let seen =
+                                self.merge_part(collections, windows, &mut lengths, |chunk| {
+                                    queue.push(part, chunk);
+                                    Ok(())
+                                })?;
+                            queue.end(part, &seen);
+                        }
+                        Ok(())
+                    });
                     if let Err(error) = result {
                         queue.fail(error);
                     }

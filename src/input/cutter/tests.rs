@@ -5,7 +5,10 @@ use super::*;
 use proptest::prelude::*;
 
 fn cut(format: Format, max_document: u64, files: &[&[u8]], block: usize) -> Vec<Piece> {
-    let mut cutter = Cutter::new(format, max_document);
+    cut_with(Cutter::new(format, max_document), files, block)
+}
+
+fn cut_with(mut cutter: Cutter, files: &[&[u8]], block: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (input, file) in (0u32..).zip(files) {
         cutter.begin(input);
@@ -23,6 +26,39 @@ fn cut(format: Format, max_document: u64, files: &[&[u8]], block: usize) -> Vec<
     }
     pieces.extend(cutter.end_split());
     pieces
+}
+
+#[test]
+fn pieces_of_another_size_end_with_records_too() {
+    let text = "x".repeat(1000);
+    let warc = format!(
+        "WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: {}\r\n\r\n{text}\r\n\r\n",
+        text.len()
+    );
+    let formats = [
+        (Format::Jsonl, format!("{{\"contents\": \"{text}\"}}\n")),
+        (Format::Json, format!("{{\n\"contents\": \"{text}\"}}\n")),
+        (Format::Csv, format!("a,\"{text}\n\"\n")),
+        (Format::Trec, format!("<DOC>\n<DOCNO>a</DOCNO>\n{text}\n</DOC>\n")),
+        (Format::Warc, warc),
+    ];
+    for (format, record) in formats {
+        let file = record.repeat(3 * (1 << 20) / record.len());
+        for pieces in [PIECE_BYTES / 2, PIECE_BYTES, 2 * PIECE_BYTES] {
+            let cutter = Cutter::of_pieces(format, 1 << 20, pieces);
+            let cut = cut_with(cutter, &[file.as_bytes()], 100_000);
+            let (last, whole) = cut.split_last().unwrap();
+            for piece in whole {
+                // The records' lengths are equal, and a piece has as many as its bytes need; of JSON
+                // the line end behind a record is before the next.
+                let more = piece.bytes.len() - pieces;
+                assert!(more <= record.len(), "{format:?}: {more} more than {pieces}");
+            }
+            assert!(!whole.is_empty() && last.bytes.len() <= pieces + record.len(), "{format:?}");
+            let together: usize = cut.iter().map(|piece| piece.bytes.len()).sum();
+            assert_eq!(together, file.len(), "{format:?}");
+        }
+    }
 }
 
 fn lines(lengths: impl IntoIterator<Item = usize>) -> Vec<u8> {

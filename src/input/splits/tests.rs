@@ -1,7 +1,7 @@
 use super::*;
 
-fn names(plan: &Plan) -> Vec<&str> {
-    plan.inputs.iter().map(|i| i.name.as_str()).collect()
+fn names(plan: &Plan) -> Vec<String> {
+    plan.inputs.iter().map(|input| input.name).collect()
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn records_in_files_named_as_text() {
         let path = dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         let plan = Plan::new(&[path], None).unwrap();
-        assert_eq!(plan.inputs[0].format, expected, "{name}");
+        assert_eq!(plan.inputs.format(0), expected, "{name}");
     }
     let plan = Plan::new(&[dir.path().to_path_buf()], None).unwrap();
     let formats: Vec<Format> = plan.inputs.iter().map(|input| input.format).collect();
@@ -63,7 +63,7 @@ fn shares_are_neighbours_and_cover_the_input() {
     let plan = || Plan::new(&[dir.path().into()], None).unwrap();
     for processes in [1, 2, 3, 20] {
         let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
-        let found: Vec<_> = shares.iter().flat_map(names).map(str::to_string).collect();
+        let found: Vec<_> = shares.iter().flat_map(names).collect();
         assert_eq!(found, names(&plan()));
         for share in &shares {
             let inputs = share.splits.iter().flat_map(|split| split.inputs.clone());

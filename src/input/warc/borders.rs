@@ -11,7 +11,6 @@
 use super::head::{Head, Seen, VERSION_LINE_BYTES, version_line};
 use crate::input::borders::{Found, Gone};
 use crate::input::document::BYTE_ORDER_MARK;
-use crate::order::PIECE_BYTES;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
 
@@ -76,6 +75,7 @@ fn begins_line(before: &[u8]) -> bool {
 /// Finds the borders of a stream.
 pub(in crate::input) struct WarcBorders {
     max_document: u64,
+    piece_bytes: usize,
     /// Where the record under way begins in the piece.
     record: usize,
     state: State,
@@ -96,8 +96,8 @@ enum State {
 }
 
 impl WarcBorders {
-    pub(in crate::input) fn new(max_document: u64) -> Self {
-        Self { max_document, record: 0, state: State::Head }
+    pub(in crate::input) fn new(max_document: u64, piece_bytes: usize) -> Self {
+        Self { max_document, piece_bytes, record: 0, state: State::Head }
     }
 
     /// See [`Borders`](crate::input::borders::Borders).
@@ -145,7 +145,7 @@ impl WarcBorders {
             };
             self.record = border;
             self.state = State::Head;
-            if border >= PIECE_BYTES {
+            if border >= self.piece_bytes {
                 return Found::End(border);
             }
         }

@@ -12,7 +12,7 @@ use crate::query::copied::Copied;
 use crate::query::plan::Plan;
 use crate::query::pool::lock;
 use crate::query::searcher::Searcher;
-use crate::query::share::Share;
+use crate::query::share::DocumentShare;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
@@ -131,7 +131,7 @@ impl ShareEngine {
         if self.shared.copies {
             self.copied = Some(Copied::new(snapshot.generation(), &docids)?);
         } else {
-            self.searcher.take_share(Share::Range(docids));
+            self.searcher.take_share(DocumentShare::Range(docids));
         }
         self.snapshot = Some(snapshot.clone());
         Ok(())

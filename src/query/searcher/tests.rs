@@ -385,7 +385,7 @@ fn shares_cover_all_documents_once() {
     for documents in [0, 1, 2, 7, 1000, u32::MAX] {
         for shares in [1, 2, 3, 16] {
             let ranges: Vec<_> =
-                (0..shares).map(|number| Share::range(documents, number, shares)).collect();
+                (0..shares).map(|number| DocumentShare::range(documents, number, shares)).collect();
             assert_eq!((ranges[0].start, ranges[shares - 1].end), (0, documents));
             assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
         }
@@ -439,7 +439,7 @@ proptest! {
                     let tasks = bits(&by_tasks(&mut searcher, &plan, &ALL, &order));
                     prop_assert_eq!(&tasks, expected, "tasks: {:?} {:?} {}", algorithm, mode, k);
                     let share = |number| {
-                        Searcher::of_share(Share::Range(snapshot.docids_of_share(number, 3)))
+                        Searcher::of_share(DocumentShare::Range(snapshot.docids_of_share(number, 3)))
                     };
                     let merged = by_shares(&mut [0, 1, 2].map(share), &plan);
                     prop_assert_eq!(&bits(&merged), expected, "shares: {:?} {:?} {}", algorithm, mode, k);
@@ -470,11 +470,11 @@ proptest! {
                     let wanted = Wanted { k, mode, algorithm };
                     let mut whole = Searcher::new();
                     let ranges: Vec<_> = (0..shares)
-                        .map(|number| Share::range(fixture.documents, number, shares))
+                        .map(|number| DocumentShare::range(fixture.documents, number, shares))
                         .collect();
                     let mut in_place: Vec<Searcher> = ranges
                         .iter()
-                        .map(|range| Searcher::of_share(Share::Range(range.clone())))
+                        .map(|range| Searcher::of_share(DocumentShare::Range(range.clone())))
                         .collect();
                     let copy = |range| Copied::new(snapshot.generation(), range).unwrap();
                     let copied: Vec<Copied> = ranges.iter().map(copy).collect();

@@ -1,0 +1,214 @@
+//! How are the names of millions of input files kept? End to end in one buffer, below the folders that they
+//! share: about 24 bytes and the name for each.
+
+#![forbid(unsafe_code)]
+
+use super::{COMPRESSED, Format};
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// One file of the input, or standard input.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Where it is; `None` for standard input and documents in memory.
+    pub path: Option<PathBuf>,
+    /// The path below the argument that named it, which names documents without a name: that of a
+    /// file given by itself is its file name. Without `.gz` and the like.
+    pub name: String,
+    /// Its size when the job began.
+    pub bytes: u64,
+    /// How documents are found in it.
+    pub format: Format,
+    /// It was not named by itself, but found in a folder.
+    pub found: bool,
+}
+
+/// Inputs in their order.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    entries: Vec<Entry>,
+    /// The paths of all below their roots, or the names of those that have no path.
+    names: Vec<u8>,
+    /// The folders that files were found below, and those of files that were named by themselves.
+    roots: Vec<PathBuf>,
+}
+
+/// What is known of an input beside its names.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Where its name ends; it begins where the last one ends.
+    end: u64,
+    bytes: u64,
+    root: u32,
+    format: Format,
+    found: bool,
+}
+
+/// The root of what has no path.
+const NO_ROOT: u32 = u32::MAX;
+
+impl Inputs {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// An input by its number.
+    ///
+    /// # Panics
+    /// If there is no such input, as all that follow.
+    pub fn get(&self, number: usize) -> Input {
+        let Entry { bytes, format, found, .. } = self.entries[number];
+        Input { path: self.path(number), name: self.name(number).into(), bytes, format, found }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = Input> {
+        (0..self.len()).map(|number| self.get(number))
+    }
+
+    /// The path of an input, if it has one.
+    pub fn path(&self, number: usize) -> Option<PathBuf> {
+        let root = self.entries[number].root;
+        (root != NO_ROOT).then(|| self.roots[root as usize].join(self.below_root(number)))
+    }
+
+    /// The [name](Input::name) of an input.
+    pub fn name(&self, number: usize) -> Cow<'_, str> {
+        let name = self.below_root(number).to_string_lossy();
+        let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).map(str::len);
+        match (name, bare) {
+            (name, None) => name,
+            (Cow::Borrowed(name), Some(len)) => Cow::Borrowed(&name[..len]),
+            (Cow::Owned(mut name), Some(len)) => {
+                name.truncate(len);
+                Cow::Owned(name)
+            }
+        }
+    }
+
+    /// The size of an input when the job began.
+    pub fn bytes(&self, number: usize) -> u64 {
+        self.entries[number].bytes
+    }
+
+    /// The format of an input.
+    pub fn format(&self, number: usize) -> Format {
+        self.entries[number].format
+    }
+
+    /// Whether an input was found in a folder.
+    pub fn was_found(&self, number: usize) -> bool {
+        self.entries[number].found
+    }
+
+    /// Whether an input has no path.
+    pub fn has_no_path(&self, number: usize) -> bool {
+        self.entries[number].root == NO_ROOT
+    }
+
+    /// The memory that the list takes, in bytes.
+    pub fn memory(&self) -> u64 {
+        (self.entries.len() * size_of::<Entry>() + self.names.len()) as u64
+    }
+
+    /// Adds the file at `path`: below `root` where it was found there, or one that was named by itself.
+    pub(super) fn push_file(
+        &mut self,
+        path: &Path,
+        root: Option<&Path>,
+        (bytes, format): (u64, Format),
+    ) {
+        let found = root.is_some();
+        let folder = root.or(path.parent()).unwrap_or(Path::new(""));
+        let below = path.strip_prefix(folder).unwrap_or(path);
+        if self.roots.last().is_none_or(|last| last != folder) {
+            self.roots.push(folder.to_path_buf());
+        }
+        let root = self.roots.len() as u32 - 1;
+        self.push(below.as_os_str(), Entry { end: 0, bytes, root, format, found });
+    }
+
+    /// Adds an input without a path.
+    pub(super) fn push_stream(&mut self, name: &str, format: Format) {
+        let entry = Entry { end: 0, bytes: 0, root: NO_ROOT, format, found: false };
+        self.push(OsStr::new(name), entry);
+    }
+
+    /// Those at some places.
+    pub(super) fn range(&self, range: Range<usize>) -> Self {
+        let mut some = Self { roots: self.roots.clone(), ..Self::default() };
+        range.for_each(|number| some.push_of(self, number));
+        some
+    }
+
+    /// Those for which `keep` says so, by their numbers.
+    pub(super) fn only(&self, mut keep: impl FnMut(usize) -> bool) -> Self {
+        let mut some = Self { roots: self.roots.clone(), ..Self::default() };
+        let kept = (0..self.len()).filter(|&number| keep(number));
+        kept.for_each(|number| some.push_of(self, number));
+        some
+    }
+
+    /// Adds an input of a list with the same roots.
+    fn push_of(&mut self, other: &Self, number: usize) {
+        self.push(other.below_root(number).as_os_str(), other.entries[number]);
+    }
+
+    fn push(&mut self, name: &OsStr, entry: Entry) {
+        self.names.extend_from_slice(name.as_bytes());
+        self.entries.push(Entry { end: self.names.len() as u64, ..entry });
+    }
+
+    fn below_root(&self, number: usize) -> &Path {
+        let start = number.checked_sub(1).map_or(0, |before| self.entries[before].end);
+        Path::new(OsStr::from_bytes(&self.names[start as usize..self.entries[number].end as usize]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_comes_out() {
+        let mut inputs = Inputs::default();
+        let odd = Path::new(OsStr::from_bytes(b"in/sub/\xff.txt.gz"));
+        inputs.push_file(Path::new("in/a.jsonl"), Some(Path::new("in")), (5, Format::Jsonl));
+        inputs.push_file(odd, Some(Path::new("in")), (6, Format::Text));
+        inputs.push_file(Path::new("b.tsv.zst"), None, (7, Format::Tsv));
+        inputs.push_file(Path::new("/c/d.txt"), None, (8, Format::Text));
+        inputs.push_stream("stdin", Format::Warc);
+        assert_eq!((inputs.len(), inputs.is_empty()), (5, false));
+        let paths: Vec<_> = inputs.iter().map(|input| input.path).collect();
+        let expected = ["in/a.jsonl", "", "b.tsv.zst", "/c/d.txt"].map(PathBuf::from);
+        let [a, _, b, c] = expected.map(Some);
+        assert_eq!(paths, [a, Some(odd.to_path_buf()), b, c, None]);
+        let names: Vec<_> = inputs.iter().map(|input| input.name).collect();
+        assert_eq!(names, ["a.jsonl", "sub/\u{fffd}.txt", "b.tsv", "d.txt", "stdin"]);
+        let found: Vec<_> = inputs.iter().map(|input| input.found).collect();
+        assert_eq!(found, [true, true, false, false, false]);
+        let sizes: Vec<_> = (0..5).map(|number| inputs.bytes(number)).collect();
+        assert_eq!(sizes, [5, 6, 7, 8, 0]);
+        for some in [inputs.range(1..4), inputs.only(|number| (1..4).contains(&number))] {
+            assert_eq!(some.len(), 3);
+            for number in 0..3 {
+                assert_eq!(some.path(number), paths[1 + number]);
+                assert_eq!(some.name(number), names[1 + number]);
+                assert_eq!(some.format(number), inputs.format(1 + number));
+            }
+        }
+        assert_eq!(
+            inputs.memory(),
+            5 * 24 + "a.jsonlsub/\u{1}.txt.gzb.tsv.zstd.txtstdin".len() as u64
+        );
+    }
+}
