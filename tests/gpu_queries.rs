@@ -401,7 +401,7 @@ fn pretended_devices_answer_as_the_cpu_does() {
     let alone: [&[&str]; 4] = [
         &[],
         &["--gpus", "3", "--gpu-partition"],
-        &["--gpus", "2", "--gpu-graphs", "--batch", "3", "--delay-ms", "0"],
+        &["--gpus", "2", "--batch", "3", "--delay-ms", "0"],
         // Hardly any list has room.
         &["--gpus", "2", "--gpu-partition", "--gpu-memory", "4K"],
     ];
