@@ -3,7 +3,7 @@
 
 mod device;
 
-use crate::emulation::{Arg, Emulator, Launch};
+use crate::emulation::{Arg, Emulator, Launch, Random};
 use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
@@ -16,17 +16,6 @@ use std::sync::Arc;
 
 /// A term of a run: collection, suffix, df, last docid, postings as bytes.
 type Entry = (u16, Vec<u8>, Vec<u8>);
-
-/// A few random numbers, the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
 
 /// What a run is made of.
 #[derive(Clone, Copy, Debug)]

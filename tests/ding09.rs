@@ -1,7 +1,7 @@
 //! Does `ding09` on a device answer as the CPU does? Its kernels, emulated, against their twins.
 
 use crate::emulation::driver::pretended;
-use crate::emulation::{Arg, Buffer, Emulator, Launch};
+use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::queries::Fixture;
 use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm, Rank, Room};
 use millrace::gpu::ding09::list::{Laid, ListLayer};
@@ -13,16 +13,6 @@ use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use millrace::query::top_k::Hit;
 use std::collections::HashMap;
 use std::path::Path;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
 
 fn emulator() -> Option<Emulator> {
     let source = source();

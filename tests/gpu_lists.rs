@@ -1,34 +1,13 @@
 //! Does a device make of a list of an index what the host makes of it? The kernel `query_unpack`, emulated, against
 //! `ListMaker`: the same bytes.
 
-use crate::emulation::{Arg, Buffer, Emulator, Launch};
-use millrace::gpu::query::Tuning;
+use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::gpu_queries::TUNING;
 use millrace::gpu::query::list::{ListMaker, Windows};
 use millrace::gpu::query::parcel::{Parcel, Tables};
 use millrace::gpu::query::unpack::{Outline, RunList};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use std::ops::Range;
-
-/// Small windows, so that a few thousand documents meet every border.
-const TUNING: Tuning = Tuning {
-    window_bits: 8,
-    threads: 96,
-    wide_threads: 64,
-    blocks_per_sm: 3,
-    found: 16,
-    sorted: 32,
-    select_threads: 32,
-};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
 
 /// Postings of the documents of a run, about one of `gap` documents.
 fn postings(documents: u32, gap: u32, great: bool, random: &mut Random) -> Vec<(u32, u32)> {

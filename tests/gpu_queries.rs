@@ -2,7 +2,7 @@
 //! documents in the same order with the same scores, to the bit.
 
 use crate::emulation::driver::pretended;
-use crate::emulation::{Arg, Buffer, Emulator, Launch};
+use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::gpu::found;
 use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
@@ -16,18 +16,8 @@ use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
 use std::collections::HashMap;
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u32) -> u32 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
-    }
-}
-
 /// Small windows and blocks, so that a few thousand documents meet every border.
-const TUNING: Tuning = Tuning {
+pub(crate) const TUNING: Tuning = Tuning {
     window_bits: 8,
     threads: 96,
     wide_threads: 64,

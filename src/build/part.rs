@@ -34,5 +34,7 @@ pub fn build_part(
     folder: PathBuf,
 ) -> Result<Manifest, BuildError> {
     let input = Ready::new(&mut options, false)?;
-    Ok(build_generation(&mut options, input, 1, folder, Some(wanted))?.manifest)
+    let built = build_generation(&mut options, input, 1, folder, Some(wanted))?;
+    // With the inputs, of which the build has written a list and kept none.
+    Ok(Manifest::read(&built.build.directory)?)
 }

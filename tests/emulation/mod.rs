@@ -21,6 +21,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// Random numbers, the same for the same seed, for what kernels and their twins are given.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: u32) -> u32 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((self.0 >> 33) * u64::from(end)) >> 31) as u32
+    }
+}
+
 /// Kernels that were compiled for the CPU.
 pub(crate) struct Emulator {
     program: PathBuf,

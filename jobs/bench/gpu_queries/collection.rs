@@ -102,8 +102,20 @@ pub(super) fn distinct(planned: &[Planned]) -> Vec<(Key, &PlannedTerm)> {
     lists
 }
 
-/// Answers of the CPU to some queries of a sample, by their places.
-type Part = anyhow::Result<Vec<(usize, Vec<Hit>)>>;
+/// What a function gives on all threads together.
+pub(super) fn on_all_threads<T: Send>(
+    work: impl Fn() -> anyhow::Result<Vec<T>> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let parts: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(&work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
+    });
+    let mut all = Vec::new();
+    for part in parts {
+        all.append(&mut part?);
+    }
+    Ok(all)
+}
 
 /// The answers of the CPU's exhaustive search to a sample of queries, by all its threads.
 pub(super) fn expected(
@@ -114,7 +126,7 @@ pub(super) fn expected(
 ) -> anyhow::Result<Vec<Vec<Hit>>> {
     let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
     let next = AtomicUsize::new(0);
-    let worker = || -> Part {
+    let worker = || -> anyhow::Result<Vec<(usize, Vec<Hit>)>> {
         let (mut searcher, mut found) = (Searcher::new(), Vec::new());
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
@@ -124,15 +136,9 @@ pub(super) fn expected(
             found.push((at, hits.to_vec()));
         }
     };
-    let found: Vec<Part> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(worker)).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
-    });
     let mut all = vec![Vec::new(); sample.len()];
-    for part in found {
-        for (at, hits) in part? {
-            all[at] = hits;
-        }
+    for (at, hits) in on_all_threads(worker)? {
+        all[at] = hits;
     }
     Ok(all)
 }
@@ -195,16 +201,10 @@ impl OnDevice {
                 }
             }
         };
-        let made: Vec<_> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..super::threads()).map(|_| scope.spawn(worker)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
-        });
         let (mut places, mut bytes) = (HashMap::new(), 0);
-        for part in made {
-            for (key, place, placed, len) in part? {
-                bytes += len;
-                places.insert(key, (place, placed));
-            }
+        for (key, place, placed, len) in on_all_threads(worker)? {
+            bytes += len;
+            places.insert(key, (place, placed));
         }
         let postings = lists.iter().map(|(_, term)| u64::from(term.df)).sum();
         let seconds = start.elapsed().as_secs_f64();

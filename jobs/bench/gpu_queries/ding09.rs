@@ -18,7 +18,7 @@
 mod decoding;
 mod merging;
 
-use super::collection::{Key, Planned, distinct, expected, key, plan};
+use super::collection::{Key, Planned, distinct, expected, key, on_all_threads, plan};
 use super::{Args, print};
 use crate::bench::quantile;
 use crate::query_gpus::{check_form, usable};
@@ -132,17 +132,10 @@ impl Lists {
                 made.push((key.clone(), place, laid, bytes.len() as u64));
             }
         };
-        let made: Vec<_> = std::thread::scope(|scope| {
-            let threads = (0..super::threads()).map(|_| scope.spawn(worker));
-            let threads: Vec<_> = threads.collect();
-            threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
-        });
         let (mut places, mut bytes) = (HashMap::new(), 0);
-        for part in made {
-            for (key, place, laid, len) in part? {
-                bytes += len;
-                places.insert(key, (place, laid));
-            }
+        for (key, place, laid, len) in on_all_threads(worker)? {
+            bytes += len;
+            places.insert(key, (place, laid));
         }
         let postings = lists.iter().map(|(_, term)| u64::from(term.df)).sum();
         Ok(Self { places, postings, bytes, seconds: start.elapsed().as_secs_f64() })

@@ -183,7 +183,10 @@ impl DingDriver {
                     lock().failed(*id, None);
                     continue;
                 };
-                let Some(at) = lock().make_room(*id, bytes.len() as u64) else { continue };
+                let Some(at) = lock().make_room(*id, bytes.len() as u64) else {
+                    lock().failed(*id, None);
+                    continue;
+                };
                 match arena.write(at, &bytes) {
                     Ok(()) => lock().arrived(*id, at, laid),
                     // The next batch says why.
@@ -234,7 +237,7 @@ impl DingDriver {
             _ => None,
         });
         let terms: Vec<PlacedTerm> = terms.collect();
-        debug_assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
+        assert_eq!(terms.len(), open.lists.len(), "lists that are pinned stay");
         BatchQuery { terms, k: plan.wanted().k as u32, docids: self.docids.clone() }
     }
 
