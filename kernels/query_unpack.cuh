@@ -3,8 +3,8 @@
 // put where query_list.cuh has them. The host says which postings the windows have (src/gpu/query/unpack.rs); it
 // has to decode only the blocks in which a window begins.
 //
-// A warp takes a block; a lane takes block_len / 32 postings of it, which follow each other. The docid of a
-// posting is the docid before the block and the sum of all gaps up to its own.
+// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write what lies side by side. The docid
+// of a posting is the docid before the block and the sum of all gaps up to its own.
 
 // A block: where it begins, in words of four bytes from the parcel's first; the docid before it, counted from the
 // first document of the device's share, so that it wraps; bits of a gap, from bit 8 on of a tf, from bit 16 on its
@@ -98,17 +98,16 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
         u8 *impacts = (u8*)list.impacts, *tfs = (u8*)list.tfs, *maxes = (u8*)list.maxes;
         const u32* firsts = parcel + portion.firsts;
         const u32 *gaps = parcel + line.place, *counts = gaps + gap_words;
-        u32 sum = 0;
-        for (u32 i = 0; i < each; i++) sum += packed_value(gaps, gap_bits, lane * each + i) + 1;
-        u32 upto = sum;
-        for (u32 step = 1; step < 32; step *= 2) {
-            u32 other = __shfl_up_sync(ALL, upto, step);
-            if (lane >= step) upto += other;
-        }
-        u32 docid = line.previous + upto - sum, window = NONE, most = 0;
+        u32 before = line.previous, window = NONE, most = 0;
         for (u32 i = 0; i < each; i++) {
-            u32 value = lane * each + i;
-            docid += packed_value(gaps, gap_bits, value) + 1;
+            u32 value = 32 * i + lane;
+            u32 docid = value < count ? packed_value(gaps, gap_bits, value) + 1 : 0;
+            for (u32 step = 1; step < 32; step *= 2) {
+                u32 other = __shfl_up_sync(ALL, docid, step);
+                if (lane >= step) docid += other;
+            }
+            docid += before;
+            before = __shfl_sync(ALL, docid, 31);
             if (value >= count || docid >= documents) continue;
             u32 here = docid >> WINDOW_BITS, p = line.number + value;
             u32 begin = firsts[here], after = firsts[here + 1], at = list.starts[here] + p - begin;

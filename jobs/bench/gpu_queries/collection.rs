@@ -211,20 +211,19 @@ impl OnDevice {
         Ok(Self { lists: places.len(), places, postings, bytes, seconds })
     }
 
-    /// Decodes the longest list of `bp128` again and again on the device: its postings and the seconds of one
-    /// time; `None` if the index has another codec, or the list is short.
+    /// Decodes lists of `bp128` again and again on the device, the longest first, as far as a parcel of 256 MiB has
+    /// room: their postings and the seconds of one time.
     pub(super) fn decode(
         &self,
         opened: &Opened,
         planned: &[Planned],
-    ) -> anyhow::Result<Option<(u64, f64)>> {
-        let terms = planned.iter().flat_map(|query| &query.terms);
-        let Some(longest) = terms.max_by_key(|term| term.df) else { return Ok(None) };
+    ) -> anyhow::Result<(u64, f64)> {
         let documents = opened.query.windows().documents;
         let (query, snapshot) = (&opened.query, &opened.snapshot);
         let mut bringer = Bringer::<()>::with_parcels(query, snapshot, &(0..documents), 256 << 20)?;
-        let (place, _) = self.places[&key(longest)];
-        bringer.measure(&longest.entries, place, 20).context("decode a list again")
+        let lists = distinct(planned);
+        let placed = lists.iter().map(|(key, term)| (&term.entries[..], self.places[key].0));
+        bringer.measure(placed, 10).context("decode lists again")
     }
 
     /// Where the list of a term is.

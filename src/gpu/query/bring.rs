@@ -8,7 +8,7 @@ use super::list::{ListMaker, Placed, Windows};
 use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
 use super::slab::{Slab, Staging};
-use super::unpack::Outline;
+use super::unpack::{Outline, Portion};
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
@@ -306,32 +306,46 @@ impl<I: Copy> Bringer<I> {
         Ok(())
     }
 
-    /// Has the device decode again what of a list fits a parcel, so many times; returns its postings and the seconds
-    /// of one time, or `None` if the device does not decode such lists. The list is in the arena. For measurements.
+    /// Has the device decode again what of some lists fits one parcel; returns its postings and the seconds of one
+    /// time. Each list is in its place in the arena. For measurements.
     ///
     /// # Errors
     /// The driver refuses.
     ///
     /// # Panics
-    /// If the list cannot be read.
-    pub fn measure(
+    /// If a list cannot be read.
+    pub fn measure<'a>(
         &mut self,
-        entries: &[Option<TermEntry>],
-        at: u64,
+        lists: impl IntoIterator<Item = (&'a [Option<TermEntry>], u64)>,
         times: u32,
-    ) -> Result<Option<(u64, f64)>, DriverError> {
-        let snapshot = self.snapshot.clone();
-        let lists = lists_to_unpack(snapshot.generation(), entries).expect("the list was read");
-        let Some(lists) = lists else { return Ok(None) };
-        let outline = Outline::new(&lists, self.windows, &self.share).expect("the list was read");
-        let most = self.memory.bytes() as usize - 2 * size_of_val(&outline.firsts[..]) - 256;
-        let portion = outline.portions(most).next().expect("a list has postings");
-        // SAFETY: no copy is under way.
-        let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
-        let firsts = self.parcel.firsts(out, &outline.firsts);
-        self.parcel.portion(out, &portion, (at, outline.placed().postings), firsts);
-        let tables = self.parcel.seal(out);
+    ) -> Result<(u64, f64), DriverError> {
+        let (snapshot, room) = (self.snapshot.clone(), self.memory.bytes());
+        let mut postings = 0;
+        for (entries, at) in lists {
+            let lists = lists_to_unpack(snapshot.generation(), entries).expect("the list was read");
+            let Some(lists) = lists else { continue };
+            let outline =
+                Outline::new(&lists, self.windows, &self.share).expect("the list was read");
+            let firsts_bytes = size_of_val(&outline.firsts[..]);
+            let data = |portion: &Portion<'_>| firsts_bytes + 16 + portion.payload_bytes();
+            let (bytes, blocks) =
+                outline.portions(usize::MAX).fold((0, 0), |(bytes, blocks), portion| {
+                    (bytes + data(&portion), blocks + portion.blocks())
+                });
+            if self.parcel.bytes_with(bytes, blocks) as u64 > room {
+                continue;
+            }
+            // SAFETY: no copy is under way.
+            let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
+            let firsts = self.parcel.firsts(out, &outline.firsts);
+            for portion in outline.portions(usize::MAX) {
+                postings += portion.lines(0).map(|line| u64::from(line.widths >> 16)).sum::<u64>();
+                self.parcel.portion(out, &portion, (at, outline.placed().postings), firsts);
+            }
+        }
         self.copy_and_launch()?;
+        // SAFETY: as above.
+        let tables = self.parcel.seal(unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] });
         self.parcel.clear();
         let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
         let began = self.stream.record_event(flags)?;
@@ -340,8 +354,7 @@ impl<I: Copy> Bringer<I> {
         }
         let ended = self.stream.record_event(flags)?;
         ended.synchronize()?;
-        let seconds = f64::from(began.elapsed_ms(&ended)?) / 1e3 / f64::from(times);
-        Ok(Some((portion.blocks() as u64 * u64::from(portion.block_len), seconds)))
+        Ok((postings, f64::from(began.elapsed_ms(&ended)?) / 1e3 / f64::from(times)))
     }
 }
 
