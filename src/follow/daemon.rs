@@ -221,8 +221,7 @@ impl Daemon {
             }
             Err(error) => {
                 let last = next.is_none() || self.job.retry.before(attempt + 1).is_none();
-                let asked =
-                    matches!(error.job(), Some(JobError::Signal(_) | JobError::Cancelled));
+                let asked = matches!(error.job(), Some(JobError::Signal(_) | JobError::Cancelled));
                 if last && !asked {
                     self.call(&self.job.notify.on_failure, None, &error.chain());
                 }
@@ -278,9 +277,7 @@ impl Daemon {
             [(&self.job.prometheus, &metrics), (&self.job.html, &page)];
         for (path, text) in files {
             let Some(path) = path else { continue };
-            let replaced = text().and_then(|text| {
-                replace(path, &text).map_err(FollowError::Shown)
-            });
+            let replaced = text().and_then(|text| replace(path, &text).map_err(FollowError::Shown));
             if let Err(error) = replaced {
                 (self.tell)(Event::NotShown { path, error });
             }

@@ -131,9 +131,7 @@ impl Contents {
             codec: manifest.settings.codec.clone(),
             block_size: manifest.settings.block_size,
             runs: all(|shard| shard.runs),
-            deleted_documents: all(|s| {
-                u64::from(s.docids).saturating_sub(s.statistics.documents)
-            }),
+            deleted_documents: all(|s| u64::from(s.docids).saturating_sub(s.statistics.documents)),
             generation: manifest.generation,
             created: manifest.created,
             command: manifest.command.clone(),
