@@ -9,6 +9,7 @@
 //! | [`engine`] | how workers have their queries answered by devices |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`load`] | how a list of an index becomes one of a device |
+//! | [`parcel`] | how several lists travel in one copy |
 //! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
 //! | [`residency`] | which lists are in that memory, and which have to go |
 //! | [`service`] | who drives a device |
@@ -25,6 +26,7 @@ pub(super) mod fetch;
 mod gather;
 pub mod list;
 pub mod load;
+pub mod parcel;
 pub mod plan;
 pub mod residency;
 pub mod service;
