@@ -168,6 +168,14 @@ pub enum IndexError {
         /// Postings of a block.
         block_len: usize,
     },
+    /// The index has not what was asked for needs.
+    #[error("{}: {reason}", .path.display())]
+    Lacks {
+        /// The generation.
+        path: PathBuf,
+        /// What is missing, and what helps.
+        reason: String,
+    },
     /// What was handed over for writing breaks a rule of the format.
     #[error("{}: not written: {reason}", .path.display())]
     Refused {
@@ -243,6 +251,11 @@ impl IndexError {
     /// Makes a `Refused`.
     pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {
         Self::Refused { path: path.to_path_buf(), reason: reason.to_string() }
+    }
+
+    /// Makes a `Lacks`.
+    pub(crate) fn lacks(path: &Path, reason: impl ToString) -> Self {
+        Self::Lacks { path: path.to_path_buf(), reason: reason.to_string() }
     }
 
     /// Tells whether a file or folder was not there.

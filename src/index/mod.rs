@@ -22,6 +22,7 @@ pub mod merge;
 pub(crate) mod plain;
 pub mod publish;
 pub mod run;
+pub mod scores;
 pub mod shards;
 pub mod storage;
 #[cfg(test)]

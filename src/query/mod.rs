@@ -17,6 +17,7 @@ pub mod output;
 pub mod plan;
 pub mod pool;
 mod ranges;
+mod scored;
 pub mod searcher;
 pub mod shard;
 pub mod share;
