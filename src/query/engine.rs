@@ -7,7 +7,9 @@
 //! | [`whole`] | whole, by the worker that took it (`inter`) |
 //! | [`shares`] | by all workers, each over its share of the docids (`docp-ui`, `docp-pi`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
+//! | [`hybrid`] | by the CPU or by a device, whichever a scheduler gives it |
 
+pub mod hybrid;
 pub mod shares;
 pub mod tasks;
 #[cfg(test)]

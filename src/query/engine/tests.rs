@@ -1,6 +1,7 @@
 //! Do all engines give the answers of the exhaustive search, whatever queries stand side by side and
 //! whichever worker goes on next?
 
+use super::hybrid::{Hybrid, Models};
 use super::*;
 use crate::index::generation::Generation;
 use crate::index::testing::{build, collection, rank, term};
@@ -8,6 +9,7 @@ use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Scoring;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
+use crate::schedule::features::{CostModel, Features};
 use crate::score::named::Score;
 use crate::score::wang::Wang;
 use proptest::prelude::*;
@@ -32,6 +34,82 @@ fn models() -> Vec<Model> {
         fgqp(150, 10_000.0, 0),
         fgqp(5, f64::INFINITY, 0),
     ]
+}
+
+/// What stands for the engines of a device: three queries at a time, and answers that come late.
+struct LateEngines;
+
+#[derive(Default)]
+struct Late {
+    searcher: Searcher,
+    queries: VecDeque<(u64, Plan)>,
+    turn: usize,
+    answers: Vec<Answer>,
+}
+
+impl Engines for LateEngines {
+    fn engine(
+        &self,
+        _worker: usize,
+        _snapshot: &Arc<Snapshot>,
+    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        Ok(Box::<Late>::default())
+    }
+}
+
+impl QueryEngine for Late {
+    fn submit(&mut self, number: u64, plan: Plan) {
+        assert!(self.room() > 0);
+        self.queries.push_back((number, plan));
+    }
+
+    fn advance(&mut self) -> Result<Pace, EngineError> {
+        self.turn += 1;
+        if self.turn.is_multiple_of(3)
+            && let Some((number, plan)) = self.queries.pop_back()
+        {
+            let hits = self.searcher.answer(&plan)?.to_vec();
+            self.answers.push(Answer { number, hits, known: plan.known() });
+        }
+        Ok(if self.queries.is_empty() { Pace::Idle } else { Pace::Soon })
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        answers.append(&mut self.answers);
+    }
+
+    fn room(&self) -> usize {
+        3 - self.queries.len()
+    }
+}
+
+/// Costs of a machine whose devices are good at long queries.
+fn costs() -> Models {
+    let query = |n: u32| {
+        let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
+        (features, [1e-6 * features.sum as f64, 1e-3])
+    };
+    let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
+    Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
+}
+
+type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
+
+/// All that makes engines, by name.
+fn crews() -> Vec<(String, Make)> {
+    let of = |model: Model| {
+        (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
+    };
+    let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
+    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"] {
+        let make = move |wakers: &Arc<Wakers>| {
+            let (devices, policy) = ((Box::new(LateEngines) as _, 1), policy.parse().unwrap());
+            let deadline = Duration::from_millis(20);
+            Box::new(Hybrid::new(devices, costs(), policy, deadline, wakers)) as _
+        };
+        crews.push((format!("hybrid, {policy}"), Box::new(make)));
+    }
+    crews
 }
 
 /// An index of some runs, in which documents far from each other are alike.
@@ -111,13 +189,13 @@ fn keep(answers: &mut [Option<Bits>], more: &mut Vec<Answer>) {
 /// Answers queries with the engines of some workers, which go on in the order of `turns`.
 fn by_turns(
     snapshot: &Arc<Snapshot>,
-    model: Model,
+    (name, make): &(String, Make),
     workers: usize,
     queries: &[Query],
     turns: &[usize],
 ) -> Vec<Bits> {
     let wakers = Wakers::new(workers);
-    let engines = model.engines(&wakers);
+    let engines = make(&wakers);
     let mut engines: Vec<_> =
         (0..workers).map(|worker| engines.engine(worker, snapshot).unwrap()).collect();
     let mut planner = Planner::default();
@@ -126,7 +204,7 @@ fn by_turns(
     let (mut left, mut taken) = (100_000, Vec::new());
     while answers.iter().any(Option::is_none) {
         left -= 1;
-        assert!(left > 0, "{model:?} does not come to an end");
+        assert!(left > 0, "{name} does not come to an end");
         let engine = &mut engines[turns[left % turns.len()] % workers];
         if engine.room() > 0
             && let Some((number, (text, wanted))) = waiting.pop_front()
@@ -152,12 +230,12 @@ fn by_turns(
 /// Answers queries with a thread for each worker.
 fn by_threads(
     snapshot: &Arc<Snapshot>,
-    model: Model,
+    make: &Make,
     workers: usize,
     queries: &[Query],
 ) -> Vec<Bits> {
     let wakers = Wakers::new(workers);
-    let engines = model.engines(&wakers);
+    let engines = make(&wakers);
     let waiting = Mutex::new((0..).zip(queries).collect::<VecDeque<_>>());
     let answers = Mutex::new(vec![None; queries.len()]);
     let done = AtomicUsize::new(0);
@@ -203,10 +281,10 @@ proptest! {
         let snapshot = snapshot(folder.path(), seed, documents, &ends);
         let queries = queries(&seeds);
         let expected = expected(&snapshot, &queries);
-        for model in models() {
+        for crew in crews() {
             for workers in [1, 2, 5] {
-                let found = by_turns(&snapshot, model, workers, &queries, &turns);
-                prop_assert_eq!(&found, &expected, "{:?}, {} workers", model, workers);
+                let found = by_turns(&snapshot, &crew, workers, &queries, &turns);
+                prop_assert_eq!(&found, &expected, "{}, {} workers", crew.0, workers);
             }
         }
     }
@@ -220,10 +298,10 @@ fn oracle_engines_of_threads_answer_mixed_queries() {
         queries(&(0..120u32).map(|n| n.wrapping_mul(2_654_435_761) >> 2).collect::<Vec<_>>());
     let expected = expected(&snapshot, &queries);
     assert!(expected.iter().any(|(known, hits)| *known && hits.len() > 1000));
-    for model in models() {
+    for (name, make) in crews() {
         for workers in [1, 3] {
-            let found = by_threads(&snapshot, model, workers, &queries);
-            assert!(found == expected, "{model:?}, {workers} workers");
+            let found = by_threads(&snapshot, &make, workers, &queries);
+            assert!(found == expected, "{name}, {workers} workers");
         }
     }
 }
@@ -266,4 +344,28 @@ fn whoever_sleeps_is_woken_by_a_query() {
         crew[0].advance().unwrap();
         assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
     }
+}
+
+#[test]
+fn queries_of_a_device_pass_by_a_worker_that_is_at_one_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot = snapshot(folder.path(), 5, 9000, &[]);
+    let wakers = Wakers::new(2);
+    let devices = (Box::new(LateEngines) as Box<dyn Engines>, 1);
+    let crew = Hybrid::new(devices, costs(), "best".parse().unwrap(), Duration::MAX, &wakers);
+    let mut worker = crew.engine(0, &snapshot).unwrap();
+    let long = Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
+    let short = Planner::default().plan(&snapshot, Wanted::default(), &term(62)).unwrap();
+    (0..5).for_each(|number| worker.submit(number, long.clone()));
+    worker.submit(5, short);
+    let mut answers = Vec::new();
+    worker.advance().unwrap();
+    worker.take(&mut answers);
+    assert_eq!(answers.iter().map(|answer| answer.number).collect::<Vec<_>>(), [5]);
+    while answers.len() < 6 {
+        worker.advance().unwrap();
+        worker.take(&mut answers);
+    }
+    let shares = crew.shares();
+    assert_eq!([&shares.cpu, &shares.devices].map(|share| share.load(Ordering::Relaxed)), [1, 5]);
 }
