@@ -8,6 +8,7 @@ mod generate;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
+mod scheduling;
 
 use crate::query::Ranking;
 use crate::query_input::open_queries;
@@ -45,6 +46,8 @@ enum Experiment {
     Parallelism(parallelism::Args),
     /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
     Pipeline(pipeline::Args),
+    /// Latency of streams of queries on CPU and GPU together, by schedule and rate, simulated with measured costs.
+    Scheduling(scheduling::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -72,6 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::GpuQueries(args) => gpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),
+        Experiment::Scheduling(args) => scheduling::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }
@@ -113,7 +117,7 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
 }
 
 /// The queries of a file or of standard input; there is at least one.
-fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
+pub(crate) fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
     let queries: Vec<Query> = open_queries(path, true)?
         .map(|query| Ok(query.context("reading the queries")??))
         .collect::<anyhow::Result<_>>()?;

@@ -16,6 +16,7 @@ mod say;
 mod args;
 mod bench;
 mod build;
+mod calibrate;
 mod check;
 mod cluster;
 mod demo;
@@ -78,6 +79,8 @@ enum Job {
     Dump(dump::Args),
     /// Write an index in a form that other search engines read.
     Export(export::Args),
+    /// Measure what queries cost the CPU and GPUs of this machine, for `query --device hybrid`.
+    Calibrate(calibrate::Args),
     /// Tell which GPUs can be used, or why none.
     Devices(devices::Args),
     /// Measure.
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Job::Explain(args) => explain::run(&args),
         Job::Export(args) => export::run(&args),
         Job::Dump(args) => dump::run(&args),
+        Job::Calibrate(args) => calibrate::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),
     };

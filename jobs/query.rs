@@ -14,6 +14,7 @@ use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
+use millrace::query::engine::hybrid::Shares;
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
@@ -26,6 +27,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How queries are answered: options that several jobs have.
@@ -238,7 +240,7 @@ impl Ranking {
     }
 
     /// Opens the index for these settings.
-    fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
+    pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
         Ok(Snapshot::of_range(generation, scoring, self.docids.0.clone())?)
@@ -308,7 +310,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(remark(queries))?;
         let report = service.with_control(control).run(args.answers(measured))?;
-        totals(args, &report, (None, measured))?;
+        totals(args, &report, (By::default(), measured))?;
         return refused.end();
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
@@ -334,7 +336,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let service = service.with_control(control.clone());
         let report = service.run_with_others(args.answers(measured), (&hosts, sockets))?;
-        totals(args, &report, (None, measured))
+        totals(args, &report, (By::default(), measured))
     })?;
     refused.end()
 }
@@ -347,15 +349,19 @@ fn run_on(
     (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
-    let (mut counts, mut failed) = (None, None);
+    let (mut by, mut failed) = (By::default(), None);
     let quiet = args.workers.common.quiet;
+    let scheduler = args.place.scheduler(devices, &args.ranking, quiet)?;
     let (service, asker) =
         QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| match devices
             .open(&snapshot, wakers, quiet)
         {
             Ok(engines) => {
-                counts = Some(engines.counts().clone());
-                Box::new(engines)
+                by.gpu = Some(engines.counts().clone());
+                let Some(scheduler) = scheduler else { return Box::new(engines) };
+                let hybrid = scheduler.over(engines, wakers);
+                by.shares = Some(hybrid.shares().clone());
+                Box::new(hybrid)
             }
             Err(error) => {
                 failed = Some(error);
@@ -374,7 +380,7 @@ fn run_on(
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(remark(queries))?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
-    totals(args, &report, (counts.as_deref(), measured))
+    totals(args, &report, (by, measured))
 }
 
 /// Engines where devices cannot be opened: to be thrown away if they were asked for.
@@ -475,11 +481,20 @@ impl Args {
     }
 }
 
+/// Who has answered, beside the CPU.
+#[derive(Default)]
+struct By {
+    /// What devices did.
+    gpu: Option<Arc<Counts>>,
+    /// What a scheduler gave to whom.
+    shares: Option<Arc<Shares>>,
+}
+
 /// Prints and reports what the job came to.
 fn totals(
     args: &Args,
     report: &QueryReport,
-    (gpu, measured): (Option<&Counts>, Option<&Measured>),
+    (by, measured): (By, Option<&Measured>),
 ) -> anyhow::Result<()> {
     let seconds = report.took.as_secs_f64();
     let QueryReport { queries, unknown, hits, .. } = *report;
@@ -498,8 +513,13 @@ fn totals(
         if unknown > 0 {
             line += &format!("; {} queries with no indexed term", show_count(unknown));
         }
-        if let Some(note) = gpu.and_then(query_gpus::note) {
+        if let Some(note) = by.gpu.as_deref().and_then(query_gpus::note) {
             line += &format!("; {note}");
+        }
+        if let Some(shares) = &by.shares {
+            let [cpu, devices] = [&shares.cpu, &shares.devices]
+                .map(|share| show_count(share.load(Ordering::Relaxed)));
+            line += &format!("; {devices} went to GPUs, {cpu} to the CPU");
         }
         say!("{line}");
     }
@@ -516,7 +536,8 @@ fn totals(
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
-        "gpu": gpu,
+        "gpu": by.gpu.as_deref(),
+        "shares": by.shares.as_deref(),
         "measures": measures,
     });
     let path = args.workers.common.report.as_deref();

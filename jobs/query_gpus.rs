@@ -1,6 +1,7 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
+use crate::query::Ranking;
 use anyhow::{Context as _, bail};
 use millrace::build::chain;
 use millrace::gpu::cache::ModuleCache;
@@ -13,20 +14,30 @@ use millrace::gpu::query::engine::{GpuEngines, GpuOptions, Method};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::query::engine::Wakers;
+use millrace::query::engine::hybrid::{Hybrid, Models};
 use millrace::query::snapshot::Snapshot;
+use millrace::schedule::queues::Policy;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Where {
-    /// Where queries are answered: cpu, gpu; auto: on GPUs that can be used if the CPU would take long for a
-    /// file of queries (docs/gpu-queries.md), else on the CPU. All give the same answers.
-    #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu")]
-    #[arg(value_parser = ["auto", "cpu", "gpu"])]
+    /// Where queries are answered: cpu, gpu; hybrid: by both, as --schedule says; auto: on GPUs that can be used if
+    /// the CPU would take long for a file of queries (docs/gpu-queries.md), else on the CPU. All give the same answers.
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
+    #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
     device: String,
+    /// Who answers which query, with --device hybrid: ding09 (three groups by cost, with stealing), best, best-serial,
+    /// sd (halves by chance), lbd:N and lbd-reverse:N (by blocks of lists), cpu, gpu.
+    #[arg(long, default_value = "ding09", value_name = "NAME", hide_default_value = true)]
+    schedule: Policy,
+    /// Answers should be there after so many milliseconds, with --device hybrid: what has waited 70 % of it goes first.
+    #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
+    deadline_ms: u64,
     /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
@@ -57,9 +68,13 @@ pub(crate) struct Devices {
 }
 
 impl Where {
-    /// Whether devices answer.
+    /// Whether devices answer, alone or not.
     pub(crate) fn is_gpu(&self) -> bool {
-        self.device == "gpu"
+        self.device == "gpu" || self.is_hybrid()
+    }
+
+    fn is_hybrid(&self) -> bool {
+        self.device == "hybrid"
     }
 
     /// The devices, if queries are to be answered by some; `processes` and `inter` say how else they are
@@ -77,7 +92,7 @@ impl Where {
         if self.merge_levels.is_some() && !ding09 {
             return Err(Usage("--merge-levels goes with --algorithm ding09".into()).into());
         }
-        if self.device != "gpu" {
+        if !self.is_gpu() {
             if ding09 {
                 return Err(Usage("--algorithm ding09 goes with --device gpu".into()).into());
             }
@@ -102,12 +117,56 @@ impl Where {
             let text = "--algorithm ding09 goes without --gpu-partition";
             return Err(Usage(text.into()).into());
         }
-        let mut devices = self.usable(k).context("--device gpu")?;
+        self.chosen(k, ding09).map(Some)
+    }
+
+    /// The devices that are asked for.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn chosen(&self, k: usize, ding09: bool) -> anyhow::Result<Devices> {
+        let mut devices = self.usable(k).with_context(|| format!("--device {}", self.device))?;
         if ding09 {
             let merge_levels = self.merge_levels.unwrap_or(MERGE_LEVELS);
             devices.options.method = Method::Ding09 { merge_levels };
         }
-        Ok(Some(devices))
+        Ok(devices)
+    }
+
+    /// A scheduler over the CPU and devices, if one is asked for, by the costs that `millrace calibrate` has measured.
+    ///
+    /// # Errors
+    /// Nobody has measured, or not this mode.
+    pub(crate) fn scheduler(
+        &self,
+        devices: &Devices,
+        ranking: &Ranking,
+        quiet: bool,
+    ) -> anyhow::Result<Option<Scheduler>> {
+        if !self.is_hybrid() {
+            return Ok(None);
+        }
+        let models = devices.models(&ranking.index)?;
+        let (of, here) = (&models.machine, devices.machine());
+        if *of != here && !quiet {
+            say!(
+                "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
+            );
+        }
+        let mode = ranking.mode;
+        if !models.knows(mode) {
+            let name = mode.name();
+            bail!(
+                "no costs of --mode {name} are known: run millrace calibrate --mode {name} first"
+            );
+        }
+        let deadline = Duration::from_millis(self.deadline_ms);
+        Ok(Some(Scheduler {
+            models,
+            policy: self.schedule,
+            deadline,
+            devices: devices.devices.len(),
+        }))
     }
 
     /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
@@ -140,7 +199,49 @@ impl Where {
     }
 }
 
+/// Who answers which query.
+pub(crate) struct Scheduler {
+    models: Models,
+    policy: Policy,
+    deadline: Duration,
+    devices: usize,
+}
+
+impl Scheduler {
+    /// Schedules queries over the CPU and engines of devices.
+    pub(crate) fn over(self, engines: GpuEngines, wakers: &Arc<Wakers>) -> Hybrid {
+        let devices = (Box::new(engines) as _, self.devices);
+        Hybrid::new(devices, self.models, self.policy, self.deadline, wakers)
+    }
+}
+
 impl Devices {
+    /// What this machine is called.
+    pub(crate) fn machine(&self) -> String {
+        Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
+    }
+
+    /// Where the costs of queries on these devices are kept.
+    pub(crate) fn path_of_models(&self, index: &Path) -> PathBuf {
+        index.join(match self.options.method {
+            Method::Bounds => "costs.json",
+            Method::Ding09 { .. } => "costs-ding09.json",
+        })
+    }
+
+    /// The costs of queries that were measured.
+    ///
+    /// # Errors
+    /// There are none, or the file is no such file.
+    pub(crate) fn models(&self, index: &Path) -> anyhow::Result<Models> {
+        let path = self.path_of_models(index);
+        let text = std::fs::read(&path).with_context(|| {
+            format!("no costs are known ({}): run millrace calibrate first", path.display())
+        })?;
+        serde_json::from_slice(&text)
+            .with_context(|| format!("{}: no costs of queries", path.display()))
+    }
+
     /// Opens them.
     ///
     /// # Errors

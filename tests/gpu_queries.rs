@@ -423,3 +423,43 @@ fn without_a_device_the_job_says_why() {
     let more = ["--device", "gpu", "--parallelism", "fgqp"];
     fixture.query(&more).stdin("x\n").fails(2).says("--parallelism inter");
 }
+
+#[test]
+fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
+    let source = Tuning::of_device(16 << 10).source();
+    let Some(folder) = pretended(source.text, &KERNELS, &source.sizes) else { return };
+    let fixture = Fixture::new(76, 500);
+    let queries = fixture.queries(77, 16).join("\n");
+    let with = |job: crate::util::Job| {
+        let job = job.stdin(queries.clone()).env("LD_LIBRARY_PATH", &folder);
+        job.env("PRETENDED_GPUS", "1").env("MILLRACE_CACHE", fixture.scratch.path("cache"))
+    };
+    let hybrid = ["--device", "hybrid", "--gpu-memory", "16M", "--format", "tsv"];
+    with(fixture.query(&hybrid)).fails(1).says("run millrace calibrate first");
+
+    let costs = fixture.scratch.path("costs");
+    let asked = ["calibrate", "--gpu-memory", "16M", "--sample", "9", "--index"];
+    let job = crate::util::millrace(asked).arg(&fixture.index).arg("--costs").arg(&costs);
+    let report: serde_json::Value = serde_json::from_str(with(job).ok().text()).unwrap();
+    let lines = std::fs::read_to_string(&costs).unwrap();
+    assert_eq!(report["queries"], lines.lines().count());
+    assert!(report["mean_s"]["device"].as_f64().unwrap() > 0.0);
+
+    let expected = with(fixture.query(&["--format", "tsv", "--algorithm", "exhaustive"])).ok();
+    for schedule in ["ding09", "sd", "best-serial", "lbd:5"] {
+        let of = fixture.scratch.path("report");
+        let job = fixture.query(&hybrid).args(["--schedule", schedule, "--report"]).arg(&of);
+        assert_eq!(with(job).ok().text(), expected.text(), "{schedule}");
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&of).unwrap()).unwrap();
+        let shares = [&report["shares"]["cpu"], &report["shares"]["devices"]];
+        let sum: u64 = shares.iter().map(|share| share.as_u64().unwrap()).sum();
+        assert_eq!(sum, report["queries"].as_u64().unwrap(), "{report}");
+    }
+    with(fixture.query(&hybrid).args(["--mode", "and"])).fails(1).says("--mode and are known");
+
+    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200"];
+    let rows = crate::util::millrace(asked).arg(&costs).ok().json_lines();
+    let highest = rows.iter().filter(|row| row["row"] == "highest");
+    assert_eq!(highest.count(), 7);
+}

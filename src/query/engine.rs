@@ -10,6 +10,7 @@
 //! | [`hybrid`] | by the CPU or by a device, whichever a scheduler gives it |
 
 pub mod hybrid;
+pub mod measure;
 pub mod shares;
 pub mod tasks;
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 const BLOCK: u64 = 64;
 
 /// The features of `ding09`, section 9.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Features {
     /// Distinct terms that are in the collection.
     pub terms: u32,

@@ -43,10 +43,21 @@ impl Models {
     pub fn knows(&self, mode: Mode) -> bool {
         self.modes.contains_key(mode.name())
     }
+
+    /// How this machine is called: its host, its processor, and devices.
+    pub fn name_of_machine(devices: impl Iterator<Item = String>) -> String {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let cpu = model.map_or("unknown processor", |(_, model)| model);
+        let devices = Vec::from_iter(devices).join(", ");
+        format!("{}: {threads} threads of {cpu}; {devices}", host.trim())
+    }
 }
 
 /// Queries that each kind of processor has answered.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Shares {
     /// Threads of the CPU.
     pub cpu: AtomicU64,

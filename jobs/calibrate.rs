@@ -1,0 +1,89 @@
+//! `millrace calibrate`.
+
+use crate::bench::all_queries;
+use crate::query::{Chosen, Ranking};
+use crate::query_gpus::Where;
+use anyhow::{Context as _, ensure};
+use millrace::query::engine::hybrid::Models;
+use millrace::query::engine::measure::{Cost, costs};
+use millrace::query::engine::{Engines, Wakers};
+use millrace::query::plan::Planner;
+use millrace::rebuild::status::replace;
+use millrace::schedule::features::CostModel;
+use serde_json::json;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    ranking: Ranking,
+    #[command(flatten)]
+    place: Where,
+    /// Queries that are measured at most, taken from all over the file.
+    #[arg(long, default_value_t = 4000, value_name = "N")]
+    sample: usize,
+    /// Where the costs of each query go, as JSON lines: `bench scheduling` reads them.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
+    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let Args { ranking, place, .. } = args;
+    let devices = place.chosen(ranking.k, ranking.algorithm == Chosen::Ding09)?;
+    let snapshot = ranking.open_for_any()?;
+    let queries = all_queries(args.queries.as_deref())?;
+    let step = queries.len().div_ceil(args.sample.max(1)).max(1);
+    let (mut planner, wanted) = (Planner::default(), ranking.wanted());
+    let plans =
+        queries.iter().step_by(step).map(|query| planner.plan(&snapshot, wanted, &query.text));
+    let plans = plans.collect::<Result<Vec<_>, _>>()?;
+    let wakers = Wakers::new(1);
+    let engines = devices.open(&snapshot, &wakers, false)?;
+    let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
+    let by_cpu = engines.counts().by_cpu();
+    ensure!(
+        by_cpu == 0,
+        "{by_cpu} of the answers that devices were asked for came from the CPU: their costs are unknown"
+    );
+    if let Some(path) = &args.costs {
+        write(path, &measured).with_context(|| path.display().to_string())?;
+    }
+    let pairs: Vec<_> = measured.iter().map(|cost| (cost.features, cost.seconds)).collect();
+    let learned = CostModel::learn(&pairs);
+    let model =
+        learned.context("too few queries: eight at least have to have a term of the index")?;
+    // Costs of other modes stay, if they are of this machine.
+    let machine = devices.machine();
+    let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
+    let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
+    let (errors, leaves) = (model.errors, [&model.cpu, &model.device].map(|tree| tree.leaves()));
+    models.modes.insert(ranking.mode.name().to_owned(), model);
+    let path = devices.path_of_models(&ranking.index);
+    replace(&path, &(serde_json::to_string(&models)? + "\n"))
+        .with_context(|| path.display().to_string())?;
+    let mean =
+        |kind: usize| pairs.iter().map(|(_, took)| took[kind]).sum::<f64>() / pairs.len() as f64;
+    let report = json!({
+        "job": "calibrate", "mode": ranking.mode.name(), "queries": pairs.len(), "machine": models.machine,
+        "mean_s": {"cpu": mean(0), "device": mean(1)},
+        "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
+        "kept": path.display().to_string(),
+    });
+    writeln!(std::io::stdout(), "{report}")?;
+    Ok(())
+}
+
+fn write(path: &PathBuf, measured: &[Cost]) -> anyhow::Result<()> {
+    let mut out = BufWriter::new(std::fs::File::create(path)?);
+    for cost in measured {
+        serde_json::to_writer(&mut out, cost)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,67 @@
+//! What does a query cost an engine? Measured one query at a time, and all together: what a device does for one query alone
+//! it can do for several side by side.
+
+use super::whole::Whole;
+use super::{Answer, EngineError, QueryEngine};
+use crate::query::plan::Plan;
+use crate::schedule::features::Features;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// What a query costs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// What is known of it.
+    pub features: Features,
+    /// Seconds of a thread of the CPU, and of a device.
+    pub seconds: [f64; 2],
+}
+
+/// Times that each query is asked for; the least time counts.
+const TIMES: usize = 3;
+
+/// Submits queries as long as there is room and looks for answers until all are there; returns the seconds.
+fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, EngineError> {
+    let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
+    let began = Instant::now();
+    while answers.len() < plans.len() {
+        while next < plans.len() && engine.room() > 0 {
+            engine.submit(next as u64, plans[next].clone());
+            next += 1;
+        }
+        engine.advance()?;
+        engine.take(&mut answers);
+    }
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// The seconds of each query, one after the other.
+fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, EngineError> {
+    let mut least = vec![f64::INFINITY; plans.len()];
+    // The first time lists come from wherever they are.
+    for time in 0..=TIMES {
+        for (plan, least) in plans.iter().zip(&mut least) {
+            let took = answer(engine, std::slice::from_ref(plan))?;
+            if time > 0 {
+                *least = least.min(took);
+            }
+        }
+    }
+    Ok(least)
+}
+
+/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds: of the device, its part of
+/// the time that all take together, by what each takes alone. Queries that find nothing by their terms are left out.
+///
+/// # Errors
+/// As [`QueryEngine::advance`].
+pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, EngineError> {
+    let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
+    let on_cpu = alone(&mut Whole::default(), &plans)?;
+    let on_device = alone(device, &plans)?;
+    let together = answer(device, &plans)?;
+    let share = together / on_device.iter().sum::<f64>();
+    let took = on_cpu.into_iter().zip(on_device).map(|(cpu, device)| [cpu, device * share]);
+    let features = plans.iter().map(|plan| Features::of(plan.terms().iter().map(|term| term.df)));
+    Ok(features.zip(took).map(|(features, seconds)| Cost { features, seconds }).collect())
+}
