@@ -33,6 +33,7 @@ mod query;
 mod query_gpus;
 mod query_input;
 mod query_measured;
+mod query_score;
 mod rebuild;
 mod report;
 mod rollback;

@@ -2,14 +2,16 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where, Work};
+use crate::query_gpus::{Devices, Where};
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
+use crate::query_score::Scored;
 use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::engine::{Engines, Model, Wakers};
@@ -51,6 +53,8 @@ pub(crate) struct Ranking {
     /// Weight of rare terms: lucene, or robertson as in the papers.
     #[arg(long, default_value = "lucene", value_parser = parse_idf, value_name = "lucene|robertson")]
     pub(crate) idf: IdfKind,
+    #[command(flatten)]
+    pub(crate) scored: Scored,
     /// Verify the checksums of all postings first.
     #[arg(long)]
     pub(crate) verify: bool,
@@ -258,7 +262,7 @@ impl Ranking {
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
-        Ok(Scoring { bm25, idf: self.idf })
+        Ok(Scoring { bm25, idf: self.idf, score: self.scored.score()? })
     }
 
     /// Opens the shard of this process; process 0 says which generation is live.
@@ -288,11 +292,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let measured = measured.as_ref();
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
     let is_inter = model == Model::Inter;
+    if processes > 1 {
+        args.ranking.scored.only_bm25("several processes")?;
+    }
+    if args.place.is_gpu() {
+        args.ranking.scored.only_bm25("--device gpu")?;
+    }
     let Ranking { k, algorithm, .. } = args.ranking;
     let devices = args.place.devices(k, processes, is_inter, algorithm)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
+        if !args.workers.common.quiet {
+            args.ranking.scored.remark(&snapshot);
+        }
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
@@ -418,13 +431,16 @@ impl Args {
         snapshot: &Snapshot,
     ) -> Option<Devices> {
         let Ranking { k, mode, algorithm, .. } = self.ranking;
+        if !snapshot.statics().is_empty() {
+            return None;
+        }
         if model != Model::Inter || algorithm != Chosen::Cpu(Algorithm::Auto) {
             return None;
         }
         let file = self.input.path().and_then(|path| path.metadata().ok());
         let bytes = file.filter(|file| file.is_file())?.len();
         let documents = snapshot.whole().documents;
-        self.place.for_work(k, &Work { bytes, documents, mode, workers })
+        self.place.for_work(k, &CpuWork { bytes, documents, mode, workers })
     }
 
     fn options(
@@ -454,6 +470,7 @@ impl Args {
 
     /// The settings that all processes have to have alike.
     fn alike(&self, workers: usize) -> Vec<Setting> {
+        // Several processes rank by BM25 alone.
         let Ranking { k, mode, algorithm, k1, b, idf, docids, .. } = &self.ranking;
         let rows: [(&str, String); 8] = [
             ("--workers", workers.to_string()),
@@ -510,7 +527,7 @@ fn totals(
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
-        "gpu": gpu.map(query_gpus::report),
+        "gpu": gpu,
         "measures": measures,
     });
     let path = args.workers.common.report.as_deref();

@@ -6,7 +6,8 @@
 // sums, k documents have scores that T less a slack stands for, so every document whose sum is smaller than
 // that is out. What is left, the candidates, is scored exactly and sorted by score and docid.
 //
-//   query_unpack     makes a list of what an index has                           query_unpack.cuh
+//   query_put        brings what the host has made of lists                      query_unpack.cuh
+//   query_unpack     decodes the rest of them
 //   query_begin      brings a batch from the host and makes zero what has to be
 //   query_sample     some windows of each query, for a first threshold           query_or.cuh
 //   query_or         all windows: candidates, and a rising threshold

@@ -1,17 +1,35 @@
-// A list of an index becomes one of a device: blocks of bp128, as they lie on disk, are decoded and their postings
+// Lists of an index become lists of a device. The host sends a parcel (src/gpu/query/parcel.rs): pieces that it has made
+// go to the arena as they are; blocks of bp128, as they lie on disk, are decoded and their postings
 // put where query_list.cuh has them. The host says which postings the windows have (src/gpu/query/unpack.rs); it
 // has to decode only the blocks in which a window begins.
 //
-// A warp takes a block; a lane takes block_len / 32 postings of it, which follow each other. The docid of a
-// posting is the docid before the block and the sum of all gaps up to its own.
+// A warp takes a block, 32 neighbouring postings at a time, so that lanes read and write what lies side by side. The docid
+// of a posting is the docid before the block and the sum of all gaps up to its own.
 
-// A block: where it begins in the payload, in words of four bytes; the docid before it; bits of a gap, and of a tf
-// from bit 8 on; its postings. Docids count from the first document of the device's share, and wrap.
+// A block: where it begins, in words of four bytes from the parcel's first; the docid before it, counted from the
+// first document of the device's share, so that it wraps; bits of a gap, from bit 8 on of a tf, from bit 16 on its
+// postings; the number in the list of its first posting.
 struct BlockLine {
     u32 place;
     u32 previous;
     u32 widths;
-    u32 count;
+    u32 number;
+};
+
+// The list of some blocks that follow each other.
+struct PortionRecord {
+    u64 place;         // in the arena, in bytes
+    u32 firsts;        // [windows + 1] numbers of the first postings of the windows, in words from the parcel's first
+    u32 postings;      // P
+    u32 block_len;
+    u32 spare[3];
+};
+
+// Bytes that the host has made, in units of 16.
+struct Piece {
+    u64 to;            // in the arena, in bytes
+    u32 from;          // in the parcel
+    u32 units;
 };
 
 // Value i of a stream of values of so many bits, 0 to 32. One word behind the stream may be read.
@@ -43,44 +61,55 @@ __device__ __forceinline__ void raise_byte(u8* bytes, u32 at, u32 value) {
     }
 }
 
-// Blocks of a list, the first of whose postings has number `first` in the list. firsts [windows + 1]: the numbers of
-// the first postings of the windows. The list has its starts, and zeros for its maxes. What does not fit sets
-// `fault`, and nothing is written beyond the list.
-extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len, u32 first,
-                                        const u32* __restrict__ payload, u32 payload_words, const u32* __restrict__ firsts,
-                                        u32 windows, u32 documents, const float* __restrict__ norms, u8* place,
-                                        u32 postings, u32* fault) {
-    u32 lane = lane_of(), each = block_len / 32;
+// Puts what the host has made into the arena. A block takes a piece.
+extern "C" __global__ void query_put(const Piece* __restrict__ pieces, u32 pieces_len, const uint4* __restrict__ parcel,
+                                     u8* arena) {
+    for (u32 number = blockIdx.x; number < pieces_len; number += gridDim.x) {
+        Piece piece = pieces[number];
+        uint4* to = (uint4*)(arena + piece.to);
+        for (u32 i = threadIdx.x; i < piece.units; i += blockDim.x) to[i] = parcel[piece.from + i];
+    }
+}
+
+// Blocks of lists, which have their starts already, and zeros for their maxes. `parcel` has `words` words of data. What
+// does not fit sets `fault`, and nothing is written beyond the list.
+extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32 lines_len, const u32* __restrict__ owners,
+                                        const PortionRecord* __restrict__ portions, const u32* __restrict__ parcel,
+                                        u32 words, u32 windows, u32 documents, const float* __restrict__ norms, u8* arena,
+                                        u32* fault) {
+    u32 lane = lane_of();
     u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
-    Term term;
-    term.place = 0;
-    term.postings = postings;
-    term.exceptions = 0;
-    List list = list_of(place, term, windows);
-    u16* docids = (u16*)list.docids;
-    u8 *impacts = (u8*)list.impacts, *tfs = (u8*)list.tfs, *maxes = (u8*)list.maxes;
-    for (u32 number = warp; number < lines_len; number += warps) {
-        BlockLine line = lines[number];
-        u32 gap_bits = line.widths & 255, tf_bits = line.widths >> 8 & 255, gap_words = block_len / 32 * gap_bits;
-        u64 end = (u64)line.place + gap_words + block_len / 32 * tf_bits;
-        if (gap_bits > 32 || tf_bits > 32 || end > payload_words) {
+    for (u32 at_line = warp; at_line < lines_len; at_line += warps) {
+        BlockLine line = lines[at_line];
+        const PortionRecord& portion = portions[owners[at_line]];
+        u32 block_len = portion.block_len, each = block_len / 32, count = line.widths >> 16;
+        u32 gap_bits = line.widths & 255, tf_bits = line.widths >> 8 & 255, gap_words = each * gap_bits;
+        u64 end = (u64)line.place + gap_words + each * tf_bits;
+        if (gap_bits > 32 || tf_bits > 32 || end > words) {
             if (lane == 0) *fault = 1;
             continue;
         }
-        const u32 *gaps = payload + line.place, *counts = gaps + gap_words;
-        u32 sum = 0;
-        for (u32 i = 0; i < each; i++) sum += packed_value(gaps, gap_bits, lane * each + i) + 1;
-        u32 upto = sum;
-        for (u32 step = 1; step < 32; step *= 2) {
-            u32 other = __shfl_up_sync(ALL, upto, step);
-            if (lane >= step) upto += other;
-        }
-        u32 docid = line.previous + upto - sum, window = NONE, most = 0;
+        Term term;
+        term.place = portion.place;
+        term.postings = portion.postings;
+        term.exceptions = 0;
+        List list = list_of(arena, term, windows);
+        u16* docids = (u16*)list.docids;
+        u8 *impacts = (u8*)list.impacts, *tfs = (u8*)list.tfs, *maxes = (u8*)list.maxes;
+        const u32* firsts = parcel + portion.firsts;
+        const u32 *gaps = parcel + line.place, *counts = gaps + gap_words;
+        u32 before = line.previous, window = NONE, most = 0;
         for (u32 i = 0; i < each; i++) {
-            u32 value = lane * each + i;
-            docid += packed_value(gaps, gap_bits, value) + 1;
-            if (value >= line.count || docid >= documents) continue;
-            u32 here = docid >> WINDOW_BITS, p = first + number * block_len + value;
+            u32 value = 32 * i + lane;
+            u32 docid = value < count ? packed_value(gaps, gap_bits, value) + 1 : 0;
+            for (u32 step = 1; step < 32; step *= 2) {
+                u32 other = __shfl_up_sync(ALL, docid, step);
+                if (lane >= step) docid += other;
+            }
+            docid += before;
+            before = __shfl_sync(ALL, docid, 31);
+            if (value >= count || docid >= documents) continue;
+            u32 here = docid >> WINDOW_BITS, p = line.number + value;
             u32 begin = firsts[here], after = firsts[here + 1], at = list.starts[here] + p - begin;
             if (p < begin || p >= after) {
                 *fault = 1;
@@ -93,7 +122,7 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
             tfs[at] = (u8)(tf < 255 ? tf : 255);
             if (p + 1 == after) {
                 // Whoever has the last posting of a window fills what is left up to the next one.
-                u32 to = after == firsts[windows] ? postings : list.starts[here + 1];
+                u32 to = after == firsts[windows] ? portion.postings : list.starts[here + 1];
                 for (u32 pad = at + 1; pad < to; pad++) {
                     docids[pad] = (u16)(docid & (WINDOW - 1));
                     impacts[pad] = 0;

@@ -9,7 +9,7 @@ use millrace::index::publish::{IndexLock, current};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::score::bm25::IdfKind;
 use std::path::Path;
 
 /// Every second document of the first run, all of the second, and few of the others.
@@ -51,7 +51,7 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
     for (mode, algorithm) in asked {
         for (k, idf) in [(3, IdfKind::Lucene), (1000, IdfKind::Robertson)] {
             let wanted = Wanted { k, mode, algorithm };
-            let scoring = Scoring { bm25: Bm25::default(), idf };
+            let scoring = Scoring { idf, ..Scoring::default() };
             let snapshot = Snapshot::open(index, false, scoring).unwrap();
             let mut searcher = Searcher::new();
             for query in queries {

@@ -4,7 +4,8 @@
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::gpu_queries::TUNING;
 use millrace::gpu::query::list::{ListMaker, Windows};
-use millrace::gpu::query::unpack::{Outline, Portion, RunList};
+use millrace::gpu::query::parcel::{Parcel, Tables};
+use millrace::gpu::query::unpack::{Outline, RunList};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use std::ops::Range;
 
@@ -83,60 +84,93 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     let outline = Outline::new(&lists, windows, share).unwrap();
     assert_eq!(outline.placed(), placed);
     assert_eq!(outline.bytes(), expected.len() as u64);
-    let mut list = Vec::new();
-    outline.head(&mut list);
-    let mut end = Vec::new();
+    let memory = Memory::new(emulator, &norms, expected.len());
+    // What is no whole parcel is sent as two: a parcel begins anew with the numbers of the windows.
+    let (mut bytes, mut parcel) = (vec![0xa5; 1 << 20], Parcel::default());
+    let (mut head, mut end) = (Vec::new(), Vec::new());
+    outline.head(&mut head);
     outline.end(&mut end);
-    // Poison where the kernel has to write.
-    list.resize(expected.len() - end.len(), 0xa5);
-    list.extend_from_slice(&end);
-    let list = emulator.upload(&list).unwrap();
-    let firsts = emulator.upload(bytemuck::cast_slice(&outline.firsts)).unwrap();
-    let norms = emulator.upload(bytemuck::cast_slice(&norms)).unwrap();
-    let fault = emulator.upload(&[0; 4]).unwrap();
-    for portion in outline.portions(*most) {
-        assert!(portion.bytes() <= *most || portion.lines() == 1);
-        let mut bytes = vec![0xa5; portion.bytes()];
-        portion.write(&mut bytes);
-        let arrays = [&firsts, &norms, &list, &fault];
-        launch(emulator, (&portion, &bytes), windows, placed.postings, arrays);
+    parcel.put(&mut bytes, PLACE, &head);
+    let end_at = PLACE + (head.len() + 4 * placed.postings as usize) as u64;
+    parcel.put(&mut bytes, end_at, &end);
+    let mut firsts = parcel.firsts(&mut bytes, &outline.firsts);
+    for (number, portion) in outline.portions(*most).enumerate() {
+        assert!(20 * portion.blocks() + portion.payload_bytes() <= *most || portion.blocks() == 1);
+        if number == 1 {
+            memory.send(&bytes, &parcel, windows);
+            parcel.clear();
+            firsts = parcel.firsts(&mut bytes, &outline.firsts);
+        }
+        let needed = parcel.bytes_with(portion.payload_bytes(), portion.blocks());
+        parcel.portion(&mut bytes, &portion, (PLACE, placed.postings), firsts);
+        assert!(parcel.seal(&mut bytes).bytes <= needed);
     }
-    assert_eq!(fault.download().unwrap(), [0; 4]);
-    assert_eq!(list.download().unwrap(), expected);
+    memory.send(&bytes, &parcel, windows);
+    assert_eq!(memory.fault.download().unwrap(), [0; 4]);
+    let arena = memory.arena.download().unwrap();
+    let (before, list) = arena.split_at(PLACE as usize);
+    assert!(before.iter().all(|&byte| byte == POISON));
+    assert_eq!(list, expected);
 }
 
-/// Has the kernel decode a portion, whose bytes may be damaged.
-fn launch(
-    emulator: &Emulator,
-    (portion, bytes): (&Portion<'_>, &[u8]),
-    windows: Windows,
-    postings: u32,
-    [firsts, norms, list, fault]: [&Buffer; 4],
-) {
-    let sent = emulator.upload(bytes).unwrap();
-    let arguments = [
-        Arg::Resident(&sent, 0),
-        Arg::U32(portion.lines()),
-        Arg::U32(portion.block_len),
-        Arg::U32(portion.first),
-        Arg::Resident(&sent, 16 * u64::from(portion.lines())),
-        Arg::U32(portion.payload_words()),
-        Arg::Resident(firsts, 0),
-        Arg::U32(windows.len() as u32),
-        Arg::U32(windows.documents),
-        Arg::Resident(norms, 0),
-        Arg::Resident(list, 0),
-        Arg::U32(postings),
-        Arg::Resident(fault, 0),
-    ];
-    let launch =
-        Launch { kernel: "query_unpack", blocks: 3, threads: 64, shared_bytes: 0, seed: 5 };
-    emulator.launch(launch, &mut [], &arguments).unwrap();
+/// Where the list goes.
+const PLACE: u64 = 256;
+
+/// What memory has that nobody has written.
+const POISON: u8 = 0xa5;
+
+/// The memory of an emulated device.
+struct Memory<'a> {
+    emulator: &'a Emulator,
+    norms: Buffer,
+    arena: Buffer,
+    fault: Buffer,
+}
+
+impl<'a> Memory<'a> {
+    fn new(emulator: &'a Emulator, norms: &[f32], list_bytes: usize) -> Self {
+        Self {
+            emulator,
+            norms: emulator.upload(bytemuck::cast_slice(norms)).unwrap(),
+            arena: emulator.upload(&vec![POISON; PLACE as usize + list_bytes]).unwrap(),
+            fault: emulator.upload(&[0; 4]).unwrap(),
+        }
+    }
+
+    fn send(&self, bytes: &[u8], parcel: &Parcel, windows: Windows) {
+        let mut bytes = bytes.to_vec();
+        let tables = parcel.seal(&mut bytes);
+        self.launch(&bytes, &tables, windows);
+    }
+
+    fn launch(&self, bytes: &[u8], tables: &Tables, windows: Windows) {
+        let sent = self.emulator.upload(&bytes[..tables.bytes]).unwrap();
+        let at = |place: usize| Arg::Resident(&sent, place as u64);
+        let put =
+            [at(tables.pieces.0), Arg::U32(tables.pieces.1), at(0), Arg::Resident(&self.arena, 0)];
+        let unpack = [
+            at(tables.lines.0),
+            Arg::U32(tables.lines.1),
+            at(tables.owners),
+            at(tables.portions),
+            at(0),
+            Arg::U32(tables.words),
+            Arg::U32(windows.len() as u32),
+            Arg::U32(windows.documents),
+            Arg::Resident(&self.norms, 0),
+            Arg::Resident(&self.arena, 0),
+            Arg::Resident(&self.fault, 0),
+        ];
+        for (kernel, arguments) in [("query_put", &put[..]), ("query_unpack", &unpack[..])] {
+            let launch = Launch { kernel, blocks: 3, threads: 64, shared_bytes: 0, seed: 5 };
+            self.emulator.launch(launch, &mut [], arguments).unwrap();
+        }
+    }
 }
 
 fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
-    Emulator::compile(source.text, &["query_unpack"], &source.sizes)
+    Emulator::compile(source.text, &["query_put", "query_unpack"], &source.sizes)
 }
 
 #[test]
@@ -186,22 +220,18 @@ fn lines_that_do_not_fit_are_told(emulator: &Emulator, random: &mut Random) {
     let run = RunList { list, first_docid: 0, documents: 2000 };
     let outline = Outline::new(&[run], windows, &(0..2000)).unwrap();
     let portion = outline.portions(1 << 20).next().unwrap();
-    let mut sent = vec![0; portion.bytes()];
-    portion.write(&mut sent);
-    let whole = sent.clone();
+    let (mut bytes, mut parcel, mut head) = (vec![0; 1 << 16], Parcel::default(), Vec::new());
+    outline.head(&mut head);
+    parcel.put(&mut bytes, PLACE, &head);
+    let firsts = parcel.firsts(&mut bytes, &outline.firsts);
+    parcel.portion(&mut bytes, &portion, (PLACE, outline.placed().postings), firsts);
+    let tables = parcel.seal(&mut bytes);
     // A docid before the block that puts all postings elsewhere; a width; a place.
-    for (at, value) in [(4, 99u32), (8, 33), (0, 1 << 30)] {
-        sent.copy_from_slice(&whole);
-        sent[16 + at..][..4].copy_from_slice(&value.to_le_bytes());
-        let mut list = Vec::new();
-        outline.head(&mut list);
-        list.resize(outline.bytes() as usize, 0xa5);
-        let list = emulator.upload(&list).unwrap();
-        let firsts = emulator.upload(bytemuck::cast_slice(&outline.firsts)).unwrap();
-        let norms = emulator.upload(bytemuck::cast_slice(&[1.0f32; 2000])).unwrap();
-        let fault = emulator.upload(&[0; 4]).unwrap();
-        let arrays = [&firsts, &norms, &list, &fault];
-        launch(emulator, (&portion, &sent), windows, outline.placed().postings, arrays);
-        assert_eq!(fault.download().unwrap(), [1, 0, 0, 0], "{at} {value}");
+    for (at, value) in [(4, 99u32), (8, 128 << 16 | 33), (0, 1 << 30)] {
+        let mut damaged = bytes.clone();
+        damaged[tables.lines.0 + 16 + at..][..4].copy_from_slice(&value.to_le_bytes());
+        let memory = Memory::new(emulator, &[1.0; 2000], outline.bytes() as usize);
+        memory.launch(&damaged, &tables, windows);
+        assert_eq!(memory.fault.download().unwrap(), [1, 0, 0, 0], "{at} {value}");
     }
 }

@@ -1,6 +1,7 @@
 //! Does a device answer as the CPU does? The kernels of `query.cu`, emulated, against their twin: the same
 //! documents in the same order with the same scores, to the bit.
 
+use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::gpu::found;
 use crate::queries::Fixture;
@@ -377,6 +378,36 @@ fn a_device_answers_as_the_cpu_does() {
         assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{mode} {k}, few");
         // Hardly any list has room.
         assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
+    }
+}
+
+/// The same on devices that are pretended, one and more, with all of the documents and with parts of them.
+#[test]
+fn pretended_devices_answer_as_the_cpu_does() {
+    let source = Tuning::of_device(16 << 10).source();
+    let Some(folder) = pretended(source.text, &KERNELS, &source.sizes) else { return };
+    let fixture = Fixture::new(74, 700);
+    let queries = fixture.queries(75, 24).join("\n");
+    let alone: [&[&str]; 4] = [
+        &[],
+        &["--gpus", "3", "--gpu-partition"],
+        &["--gpus", "2", "--batch", "3", "--delay-ms", "0"],
+        // Hardly any list has room.
+        &["--gpus", "2", "--gpu-partition", "--gpu-memory", "4K"],
+    ];
+    for (mode, k, docids) in [("or", "5", ".."), ("and", "5", ".."), ("and-or", "40", "100..550")] {
+        let asked = ["--mode", mode, "-k", k, "--docids", docids, "--format", "tsv"];
+        let of = |more: &[&str]| {
+            let job = fixture.query(&asked).args(more).stdin(queries.clone());
+            let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "3");
+            job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok().text().to_owned()
+        };
+        let expected = of(&["--algorithm", "exhaustive"]);
+        for more in alone {
+            let memory: &[&str] = if more.contains(&"4K") { &[] } else { &["--gpu-memory", "16M"] };
+            let found = of(&[&["--device", "gpu"], more, memory].concat());
+            assert_eq!(found, expected, "{mode} {k} {more:?}");
+        }
     }
 }
 

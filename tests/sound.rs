@@ -7,7 +7,7 @@ use millrace::index::generation::Generation;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::score::bm25::Bm25;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -24,7 +24,7 @@ pub(crate) type Answers = Vec<Vec<(Vec<u8>, u32)>>;
 pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answers, IndexError> {
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
     let wanted = Wanted { k: 20, mode: Mode::Or, algorithm: Algorithm::MaxScore };
-    let scoring = Scoring { bm25, idf: IdfKind::Lucene };
+    let scoring = Scoring { bm25, ..Scoring::default() };
     let snapshot = Snapshot::new(Generation::open(index, verify)?, scoring)?;
     let mut searcher = Searcher::new();
     let documents = snapshot.generation().documents();

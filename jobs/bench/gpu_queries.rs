@@ -135,9 +135,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             bench.check(name, mode, k, &queries)?;
         }
     }
-    if args.wants("decode")
-        && let Some((postings, seconds)) = on.decode(&device, &planned)?
-    {
+    if args.wants("decode") {
+        let (postings, seconds) = on.decode(&device, &planned)?;
         let rate = postings as f64 / seconds;
         print(json!({ "row": "decode", "postings": postings, "postings_per_s": rate }))?;
     }

@@ -10,8 +10,11 @@
 //! ([`dataflow::changes`](crate::dataflow::changes)). Only documents that are new or have changed are indexed;
 //! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
 //! settings are others, everything is built. Whatever fails, the live generation stays.
+//!
+//! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
 mod add;
+pub mod daemon;
 mod error;
 mod look;
 mod rank;

@@ -3,12 +3,14 @@
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
+//! | [`worth`] | whether devices are worth the time until they answer |
 //! | [`batch`] | how queries become a batch, and results answers |
 //! | [`bring`] | how lists come to the device while it works |
 //! | [`device`] | how a device takes batches and gives results |
 //! | [`engine`] | how workers have their queries answered by devices |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`load`] | how a list of an index becomes one of a device |
+//! | [`parcel`] | how several lists travel in one copy |
 //! | [`plan`] | what a batch says to the kernels, and why its sums cannot mislead |
 //! | [`residency`] | which lists are in that memory, and which have to go |
 //! | [`service`] | who drives a device |
@@ -25,6 +27,7 @@ pub(super) mod fetch;
 mod gather;
 pub mod list;
 pub mod load;
+pub mod parcel;
 pub mod plan;
 pub mod residency;
 pub mod service;
@@ -32,6 +35,7 @@ pub mod slab;
 pub mod steps;
 pub mod twin;
 pub mod unpack;
+pub mod worth;
 
 use super::nvrtc::Source;
 

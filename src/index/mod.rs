@@ -4,10 +4,12 @@
 pub mod browse;
 pub mod check;
 pub mod ciff;
+pub mod contents;
 pub mod deletions;
 pub mod documents;
 pub mod draft;
 pub mod error;
+pub mod find;
 pub mod format;
 pub mod generation;
 pub(crate) mod in_use;
@@ -20,6 +22,7 @@ pub mod merge;
 pub(crate) mod plain;
 pub mod publish;
 pub mod run;
+pub mod scores;
 pub mod shards;
 pub mod storage;
 #[cfg(test)]

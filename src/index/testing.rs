@@ -4,11 +4,12 @@
 #![forbid(unsafe_code)]
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
-use crate::index::format::VERSION;
+use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::ListEncoder;
 use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
-use crate::index::publish::IndexLock;
+use crate::index::publish::{IndexLock, current};
 use crate::index::run::RunWriter;
+use crate::index::scores::write_scores;
 use crate::index::storage::{Durability, FileEntry};
 use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -182,5 +183,20 @@ pub(crate) fn write_generation(
         ..Manifest::default()
     };
     manifest.write(generation).unwrap();
+    manifest
+}
+
+/// Gives the documents of all runs of the live generation PageRanks, by docid. Returns its manifest.
+pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
+    let folder = current(index).unwrap().unwrap();
+    let mut manifest = Manifest::read(&folder).unwrap();
+    for run in &manifest.runs {
+        let of_run = &ranks[run.first_docid as usize..][..run.documents as usize];
+        let lasting = Durability::Lasting;
+        manifest.files.push(write_scores(&folder, &run.name, of_run, None, lasting).unwrap());
+    }
+    manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
+    std::fs::remove_file(folder.join(MANIFEST)).unwrap();
+    manifest.write(&folder).unwrap();
     manifest
 }

@@ -36,10 +36,10 @@ pub fn search(
     if terms.iter().any(|term| term.list.is_none()) {
         return Ok(());
     }
-    let run =
-        Conjunction { terms, first_docid, documents, norms: norms.documents, level: scratch.level };
+    let run = Conjunction { terms, first_docid, documents, norms, level: scratch.level };
     match terms {
         [] => Ok(()),
+        [term] if !norms.statics.is_empty() => run.offer_all(term, top, scratch),
         [term] => {
             let run = windows::WindowScan {
                 terms,
@@ -59,7 +59,7 @@ struct Conjunction<'a> {
     terms: &'a [RunTerm<'a>],
     first_docid: u32,
     documents: u32,
-    norms: &'a [f32],
+    norms: Norms<'a>,
     level: Level,
 }
 
@@ -91,6 +91,28 @@ impl Conjunction<'_> {
             if !more {
                 break;
             }
+        }
+        Ok(())
+    }
+
+    /// Offers all documents of the only list, whose scores do not begin with 0.
+    fn offer_all(
+        &self,
+        term: &RunTerm<'_>,
+        top: &mut TopK,
+        scratch: &mut Scratch,
+    ) -> Result<(), ListError> {
+        let Some(list) = term.list else { return Ok(()) };
+        scratch.reset_cursors(1);
+        let cursor = &mut scratch.cursors[0];
+        while cursor.load_next(&list, self.documents)? {
+            cursor.score(&list, term.weight, self.norms.documents, self.level)?;
+            let postings = cursor.docids.iter().zip(&mut cursor.scores);
+            for (&docid, score) in postings.take(cursor.len).skip(cursor.at) {
+                *score += self.norms.static_of(docid);
+            }
+            let postings = (&cursor.docids, &cursor.scores);
+            offer_block(self.level, postings, cursor.at..cursor.len, self.first_docid, top);
         }
         Ok(())
     }
@@ -175,10 +197,15 @@ impl Conjunction<'_> {
         let again = cursors[0].again.score();
         for _ in 0..=again {
             for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
-                *norm = self.norms[docid as usize];
+                *norm = self.norms.documents[docid as usize];
             }
         }
         sums[..count].fill(0.0);
+        if !self.norms.statics.is_empty() {
+            for (sum, &docid) in sums.iter_mut().zip(&docids[..count]) {
+                *sum = self.norms.static_of(docid);
+            }
+        }
         for (term, cursor) in self.terms.iter().zip(cursors) {
             let Some(list) = term.list else { continue };
             cursor.tfs_of_positions(&list, &mut tfs[..count])?;

@@ -32,6 +32,17 @@ pub struct Norms<'a> {
     pub documents: &'a [f32],
     /// What bounds are worth with the same parameters.
     pub bounds: &'a BoundNorms,
+    /// What the score of each document begins with; empty if with 0. Algorithms that go by bounds take
+    /// none.
+    pub statics: &'a [f32],
+}
+
+impl Norms<'_> {
+    /// What the score of a document begins with.
+    #[inline]
+    pub(super) fn static_of(&self, docid: u32) -> f32 {
+        self.statics.get(docid as usize).copied().unwrap_or(0.0)
+    }
 }
 
 /// The memory of a worker's queries. It grows to what the largest query took and is used again, so
@@ -62,6 +73,8 @@ pub struct Scratch {
     pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
+    /// Of each document of a run, the sum of its scores and how many terms it has.
+    pub(super) sums: Vec<(f32, u32)>,
 }
 
 /// The accumulators of a window.
@@ -141,6 +154,7 @@ impl Scratch {
             ranges: Ranges::default(),
             best: Vec::new(),
             ahead: TopK::new(),
+            sums: Vec::new(),
         }
     }
 
@@ -158,6 +172,8 @@ impl Scratch {
 
 /// Checks what a search was called with; it is the caller's mistake if this is not so.
 pub(super) fn check_run(first_docid: u32, documents: u32, norms: Norms<'_>) {
+    let statics = norms.statics.len();
+    assert!(statics == 0 || statics >= documents as usize, "{statics} of {documents} documents");
     let norms = norms.documents.len();
     assert!(norms >= documents as usize, "{norms} norms of {documents} documents");
     assert!(first_docid.checked_add(documents).is_some(), "{documents} from {first_docid} on");

@@ -17,11 +17,13 @@ pub mod output;
 pub mod plan;
 pub mod pool;
 mod ranges;
+mod scored;
 pub mod searcher;
 pub mod shard;
 pub mod share;
 pub mod small_adaptive;
 pub mod snapshot;
+pub mod term_statistics;
 #[cfg(test)]
 mod tests;
 pub mod top_k;

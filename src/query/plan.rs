@@ -7,6 +7,7 @@ use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::score::bm25::idf;
+use crate::score::named::Score;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
 
@@ -108,13 +109,11 @@ impl Plan {
     /// Takes other numbers of documents for the terms, and weighs these anew: where the generation is
     /// a shard, its own dfs are not those of the collection. Terms without a number have df 0.
     pub fn weigh(&mut self, dfs: impl IntoIterator<Item = u32>) {
-        let Scoring { bm25, idf: kind } = self.snapshot.scoring();
-        let documents = self.snapshot.whole().documents;
         let dfs = dfs.into_iter().chain(std::iter::repeat(0));
         for (term, df) in self.terms.iter_mut().zip(dfs) {
             term.df = df;
-            term.weight = bm25.weight(idf(documents, df, kind), term.times);
         }
+        weigh(&self.snapshot, &mut self.terms);
     }
 
     /// Finds the distinct terms of a text, by first appearance.
@@ -208,11 +207,27 @@ impl Planner {
                 term.df = term.df.saturating_add(df).min(most);
             }
         }
-        let Scoring { bm25, idf: kind } = snapshot.scoring();
-        let documents = snapshot.whole().documents;
-        for term in terms {
-            term.weight = bm25.weight(idf(documents, term.df, kind), term.times);
-        }
+        weigh(snapshot, terms);
         Ok(())
+    }
+}
+
+/// Sets the weights of terms by their dfs.
+fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
+    let Scoring { bm25, idf: kind, score } = snapshot.scoring();
+    let documents = snapshot.whole().documents;
+    match score {
+        Score::Bm25 => {
+            for term in terms {
+                term.weight = bm25.weight(idf(documents, term.df, kind), term.times);
+            }
+        }
+        Score::Wang(wang) => {
+            let part = |term: &PlanTerm| f64::from(term.times) * idf(documents, term.df, kind);
+            let sum = terms.iter().map(part).sum();
+            for term in terms {
+                term.weight = wang.weight(part(term), sum);
+            }
+        }
     }
 }

@@ -14,7 +14,7 @@ use super::share::{DocumentShare, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
-use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
@@ -231,9 +231,16 @@ impl Searcher {
         let norms = Norms {
             documents: &plan.snapshot().norms()[first as usize..][..documents as usize],
             bounds: plan.snapshot().bounds(),
+            statics: match plan.snapshot().statics() {
+                [] => &[],
+                all => &all[first as usize..][..documents as usize],
+            },
         };
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
+            // No bound knows what scores begin with.
+            (Stage::Any, _) if !norms.statics.is_empty() => scored::search_any,
+            (Stage::All, Algorithm::Exhaustive) if !norms.statics.is_empty() => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
             (Stage::All, _) => and::search,
             (_, Algorithm::Exhaustive) => exhaustive::search,

@@ -62,7 +62,7 @@ pub fn search(
                 None => return Ok(()),
             }
         }
-        let mut sum = 0.0;
+        let mut sum = norms.static_of(docid);
         for (term, cursor) in cursors.iter_mut().enumerate() {
             sum += run.score(cursor, term, docid)?;
         }

@@ -9,8 +9,11 @@ use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
+use crate::index::scores::ranks_of;
 use crate::score::bm25::{Bm25, IdfKind};
 use crate::score::bounds::BoundNorms;
+use crate::score::named::Score;
+use crate::score::wang::Wang;
 use crate::text::analysis::Analysis;
 use std::ops::Range;
 use std::path::Path;
@@ -23,6 +26,8 @@ pub struct Scoring {
     pub bm25: Bm25,
     /// Its weight of rare terms.
     pub idf: IdfKind,
+    /// What is made of both.
+    pub score: Score,
 }
 
 /// The collection that scores are about; a generation may be a shard of it.
@@ -53,6 +58,10 @@ pub struct Snapshot {
     norms: Vec<f32>,
     /// What bounds are worth.
     bounds: BoundNorms,
+    /// What the score of every document begins with; empty if with 0.
+    statics: Vec<f32>,
+    /// Whether the runs have PageRanks; not known if the score does not ask for them.
+    has_ranks: bool,
 }
 
 impl Snapshot {
@@ -83,10 +92,11 @@ impl Snapshot {
     /// in the generation are not among `docids` are left out of all answers, though scores are those
     /// of the whole collection.
     ///
-    /// Memory: 4 bytes a document.
+    /// Memory: 4 bytes a document; 8 with a score that has static parts.
     ///
     /// # Errors
-    /// When its recorded analysis is not known to this program.
+    /// When its recorded analysis is not known to this program; `Lacks` if the score needs PageRanks and
+    /// only some runs have them, or this is a shard; `Damaged`.
     pub fn of_shard(
         generation: Generation,
         scoring: Scoring,
@@ -105,8 +115,20 @@ impl Snapshot {
             norms[docid as usize] = f32::INFINITY;
         }
         let bounds = BoundNorms::new(&scoring.bm25, mean);
+        let (statics, has_ranks) = match scoring.score {
+            Score::Bm25 => (Vec::new(), false),
+            Score::Wang(wang) if whole.documents == generation.live_documents() => {
+                static_parts(&generation, &wang)?
+            }
+            Score::Wang(_) => {
+                let reason = "the score wang needs an index that is whole: this one has shards";
+                return Err(IndexError::lacks(generation.path(), reason));
+            }
+        };
         let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
-        Ok(Arc::new(Self { generation, whole, analysis, scoring, share, norms, bounds }))
+        let snapshot =
+            Self { generation, whole, analysis, scoring, share, norms, bounds, statics, has_ranks };
+        Ok(Arc::new(snapshot))
     }
 
     /// Opens the live generation of the index in the folder `index`; see [`Generation::open`].
@@ -147,11 +169,22 @@ impl Snapshot {
         &self.bounds
     }
 
-    /// Begins a search for the best k. Documents with score 0 are deleted ones, and are left out.
+    /// What the score of every document begins with, by docid; empty if with 0.
+    pub fn statics(&self) -> &[f32] {
+        &self.statics
+    }
+
+    /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.
+    pub fn has_ranks(&self) -> bool {
+        self.has_ranks
+    }
+
+    /// Begins a search for the best k. Deleted documents are left out: their scores are 0, or minus
+    /// infinity if those of others begin with a static part.
     pub(super) fn begin(&self, top: &mut TopK, k: usize) {
         top.reset(k);
         if self.generation.has_deletions() {
-            top.raise(LEAST_SCORE);
+            top.raise(if self.statics.is_empty() { LEAST_SCORE } else { f32::MIN });
         }
     }
 
@@ -169,4 +202,21 @@ impl Snapshot {
         let share = DocumentShare::range(end - start, number, shares);
         start + share.start..start + share.end
     }
+}
+
+/// What the scores of all documents begin with, those of deleted ones with minus infinity; and whether
+/// the index has PageRanks.
+fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool), IndexError> {
+    let ranks = ranks_of(generation.path(), generation.manifest())?;
+    let has_ranks = ranks.is_some();
+    let mut parts = ranks.unwrap_or_else(|| vec![1.0; generation.documents().len() as usize]);
+    for docid in generation.deleted() {
+        parts[docid as usize] = f32::NEG_INFINITY;
+    }
+    // Scores are those of an index without deleted documents.
+    let greatest = parts.iter().copied().fold(0.0, f32::max);
+    for part in parts.iter_mut().filter(|part| part.is_finite()) {
+        *part = wang.static_part(*part, greatest);
+    }
+    Ok((parts, has_ranks))
 }

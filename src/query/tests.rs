@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, auto, exhaustive, max_score, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand};
 use crate::cpu::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::score::bm25::{Bm25, score};
@@ -40,6 +40,8 @@ struct Case {
     first_docid: u32,
     bm25: Bm25,
     norms: Vec<f32>,
+    /// Empty, or of all documents.
+    statics: Vec<f32>,
     terms: Vec<(f32, Option<Postings>)>,
 }
 
@@ -53,9 +55,11 @@ enum Algorithm {
     MaxScore,
     Wand,
     Bmw,
+    ScoredAny,
+    ScoredAll,
 }
 
-const ALGORITHMS: [Algorithm; 7] = [
+const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::And,
     Algorithm::SmallAdaptive,
     Algorithm::Auto,
@@ -63,11 +67,18 @@ const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::MaxScore,
     Algorithm::Wand,
     Algorithm::Bmw,
+    Algorithm::ScoredAny,
+    Algorithm::ScoredAll,
 ];
 
 impl Algorithm {
     fn is_and(self) -> bool {
-        matches!(self, Algorithm::And | Algorithm::SmallAdaptive)
+        matches!(self, Algorithm::And | Algorithm::SmallAdaptive | Algorithm::ScoredAll)
+    }
+
+    /// Whether scores may begin with something else than 0.
+    fn takes_statics(self) -> bool {
+        self.is_and() || self == Algorithm::ScoredAny
     }
 }
 
@@ -83,7 +94,8 @@ fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
     let mut found: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
     for (weight, list) in &case.terms {
         for &(docid, tf) in list.iter().flatten() {
-            let (terms, sum) = found.entry(docid).or_insert((0, 0.0));
+            let begin = case.statics.get(docid as usize).copied().unwrap_or(0.0);
+            let (terms, sum) = found.entry(docid).or_insert((0, begin));
             *terms += 1;
             *sum += score(*weight, tf, case.norms[docid as usize]);
         }
@@ -131,9 +143,11 @@ fn search(
         Algorithm::SmallAdaptive => small_adaptive::search,
         Algorithm::Wand => wand::search,
         Algorithm::Bmw => wand::search_block_max,
+        Algorithm::ScoredAny => scored::search_any,
+        Algorithm::ScoredAll => scored::search_all,
     };
     let bounds = BoundNorms::new(&case.bm25, MEAN);
-    let norms = Norms { documents: &case.norms, bounds: &bounds };
+    let norms = Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics };
     search(&terms, case.first_docid, case.documents, norms, &mut top, scratch)?;
     top.take(&mut hits);
     Ok(hits)
@@ -168,8 +182,9 @@ fn cases() -> impl Strategy<Value = Case> {
     let b = prop::sample::select(vec![0.0, 0.4, 0.75, 1.0]);
     let form =
         prop_oneof![Just(Form::default()), prop::sample::select(Form::all().collect::<Vec<_>>()),];
-    (form, documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b).prop_flat_map(
-        |(form, documents, terms, ties, first, k1, b)| {
+    let statics = prop::bool::weighted(0.25);
+    (form, documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b, statics).prop_flat_map(
+        |(form, documents, terms, ties, first, k1, b, with_statics)| {
             let weight = if ties {
                 prop::sample::select(vec![0.0f32, 1.0]).boxed()
             } else {
@@ -185,7 +200,12 @@ fn cases() -> impl Strategy<Value = Case> {
                 }
                 let bm25 = Bm25::new(k1, if ties { 0.0 } else { b }).unwrap();
                 let norms = norms(&bm25, documents);
-                Case { form, documents, first_docid: first * 1_000_000, bm25, norms, terms }
+                let statics = match with_statics {
+                    false => Vec::new(),
+                    true => (0..documents).map(|docid| (docid % 13) as f32 / 4.0).collect(),
+                };
+                let first_docid = first * 1_000_000;
+                Case { form, documents, first_docid, bm25, norms, statics, terms }
             })
         },
     )
@@ -198,9 +218,16 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
         .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
         .collect();
     for algorithm in ALGORITHMS {
-        for k in [1, 10, 1000, u32::MAX as usize] {
+        if !case.statics.is_empty() && !algorithm.takes_statics() {
+            continue;
+        }
+        // What reads every posting one by one has nothing that depends on k or on the machine.
+        let is_plain = matches!(algorithm, Algorithm::ScoredAny | Algorithm::ScoredAll);
+        let ks = [10, 1, 1000, u32::MAX as usize];
+        for &k in &ks[..if is_plain { 1 } else { ks.len() }] {
             let expected = oracle(case, algorithm.is_and(), k);
-            for scratch in scratches.iter_mut() {
+            let levels = if is_plain { 1 } else { scratches.len() };
+            for scratch in &mut scratches[..levels] {
                 let found = search(case, &lists, algorithm, k, scratch);
                 let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
                     hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
@@ -223,7 +250,8 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
 fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>) -> Case {
     let bm25 = Bm25::default();
     let form = Form::default();
-    Case { form, documents, first_docid, bm25, norms: norms(&bm25, documents), terms }
+    let (norms, statics) = (norms(&bm25, documents), Vec::new());
+    Case { form, documents, first_docid, bm25, norms, statics, terms }
 }
 
 fn scratches() -> Vec<Scratch> {

@@ -2,4 +2,6 @@
 
 pub mod bm25;
 pub mod bounds;
+pub mod named;
 pub mod pagerank;
+pub mod wang;

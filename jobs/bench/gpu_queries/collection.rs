@@ -1,10 +1,10 @@
 //! The index on a device, and the queries as its engine takes them.
 
-use crate::query_gpus::usable;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
-use millrace::gpu::query::bring::{Bringer, Brought};
+use millrace::gpu::modules::Toolchain;
+use millrace::gpu::query::bring::{Asked, Bringer, Brought};
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
@@ -67,7 +67,7 @@ pub(super) fn open(
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
-    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
     let planned = plan(&snapshot, queries, (least, most))?;
@@ -169,22 +169,35 @@ impl OnDevice {
         let worker = || -> anyhow::Result<Vec<(Key, u64, Placed, u64)>> {
             let documents = opened.query.windows().documents;
             let mut bringer = Bringer::new(&opened.query, &opened.snapshot, &(0..documents))?;
-            let mut made = Vec::new();
+            let mut made: Vec<(Key, u64, Placed, u64)> = Vec::new();
             loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((key, term)) = lists.get(at) else { return Ok(made) };
-                let mut len = 0;
-                let came = bringer.bring(&term.entries, |bytes| {
-                    len = bytes;
+                // Few at a time, so that all threads have some.
+                let from = next.fetch_add(16, Ordering::Relaxed);
+                let Some(some) = lists.get(from..lists.len().min(from + 16)) else {
+                    return Ok(made);
+                };
+                let mut lens = [0; 16];
+                let asked =
+                    (0..).zip(some).map(|(id, (_, term))| Asked { id, entries: &term.entries });
+                let room = |id: usize, bytes| {
+                    lens[id] = bytes;
                     ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(bytes)
-                });
-                match came {
-                    Brought::Here(place, placed) => made.push((key.clone(), place, placed, len)),
-                    Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
-                    Brought::Damaged(_) => {
-                        bail!("the index is damaged; `millrace check` says where")
+                };
+                let mut came = Vec::new();
+                bringer.bring(asked, room, |id, brought| came.push((id, brought)));
+                for (id, brought) in came {
+                    match brought {
+                        Brought::Here(place, placed) => {
+                            made.push((some[id].0.clone(), place, placed, lens[id]));
+                        }
+                        Brought::NoRoom => {
+                            bail!("the lists of the queries do not fit --gpu-memory")
+                        }
+                        Brought::Damaged(_) => {
+                            bail!("the index is damaged; `millrace check` says where")
+                        }
+                        Brought::Lost(_) => bail!("the device took no copy of a list"),
                     }
-                    Brought::Lost(_) => bail!("the device took no copy of a list"),
                 }
             }
         };
@@ -198,20 +211,19 @@ impl OnDevice {
         Ok(Self { lists: places.len(), places, postings, bytes, seconds })
     }
 
-    /// Decodes the longest list of `bp128` again and again on the device: its postings and the seconds of one
-    /// time; `None` if the index has another codec, or the list is short.
+    /// Decodes lists of `bp128` again and again on the device, the longest first, as far as a parcel of 256 MiB has
+    /// room: their postings and the seconds of one time.
     pub(super) fn decode(
         &self,
         opened: &Opened,
         planned: &[Planned],
-    ) -> anyhow::Result<Option<(u64, f64)>> {
-        let terms = planned.iter().flat_map(|query| &query.terms);
-        let Some(longest) = terms.max_by_key(|term| term.df) else { return Ok(None) };
+    ) -> anyhow::Result<(u64, f64)> {
         let documents = opened.query.windows().documents;
         let (query, snapshot) = (&opened.query, &opened.snapshot);
-        let mut bringer = Bringer::with_portions(query, snapshot, &(0..documents), 256 << 20)?;
-        let (place, _) = self.places[&key(longest)];
-        bringer.measure(&longest.entries, place, 20).context("decode a list again")
+        let mut bringer = Bringer::<()>::with_parcels(query, snapshot, &(0..documents), 256 << 20)?;
+        let lists = distinct(planned);
+        let placed = lists.iter().map(|(key, term)| (&term.entries[..], self.places[key].0));
+        bringer.measure(placed, 10).context("decode lists again")
     }
 
     /// Where the list of a term is.

@@ -18,7 +18,7 @@ mod table_3;
 
 use super::collection::{Planned, expected, plan};
 use super::{Args, cpu_rate, print, threads};
-use crate::query_gpus::{HUANG_BATCH, check_huang_form, usable};
+use crate::query_gpus::{HUANG_BATCH, check_huang_form};
 use anyhow::bail;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
@@ -101,7 +101,7 @@ impl Source<'_> {
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     check_huang_form(&snapshot)?;
-    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let source = Source { args, devices, toolchain, snapshot };
     let planned = plan(&source.snapshot, queries, args.terms)?;
     if planned.is_empty() {

@@ -51,7 +51,7 @@ impl DingTurn {
             let (id, place) = self.lists.ask(&self.key[..]);
             lists.push(id);
             if let Place::Away = place {
-                self.lists.fetch(id);
+                self.lists.fetch(id, 0);
                 wanted.push(Wanted { id, entries: of_runs.collect() });
             }
         }

@@ -51,14 +51,19 @@ pub struct Worth<'a> {
     pub bounds: &'a BoundNorms,
 }
 
+/// An index has lists that the kernels do not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("huang reads lists of newpfd with blocks of {BLOCK}, and the index has some of {0}")]
+pub struct OtherForm(pub Form);
+
 /// Makes sure that a device can read all lists of a generation.
 ///
 /// # Errors
 /// The form that it cannot read.
-pub fn check_form(generation: &Generation) -> Result<(), Form> {
+pub fn check_form(generation: &Generation) -> Result<(), OtherForm> {
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let is_read = |form: &Form| form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK;
-    forms.find(|form| !is_read(form)).map_or(Ok(()), Err)
+    forms.find(|form| !is_read(form)).map_or(Ok(()), |form| Err(OtherForm(form)))
 }
 
 /// Lays out lists one after the other, in room that is used again.

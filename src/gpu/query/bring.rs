@@ -1,11 +1,12 @@
 //! How do lists come to the device while batches run? A [`Bringer`] has a stream of its own and a little memory on
-//! both sides: long lists of `bp128` are copied as they lie on disk, some blocks at a time, and decoded there
-//! (`query_unpack`), so that a copy has the bytes of the index and not four times as many, and the host hardly touches
-//! them. All other lists are made on the host.
+//! both sides. Long lists of `bp128` are copied as they lie on disk and decoded there (`query_unpack`), so that a copy
+//! has the bytes of the index and not twice as many, and the host hardly touches them; all others are made on the host.
+//! As many lists travel together as fit a [`Parcel`].
 
 use super::device::QueryDevice;
 use super::list::{ListMaker, Placed, Windows};
 use super::load::{lists_to_unpack, make_list};
+use super::parcel::{Parcel, Tables};
 use super::slab::{Slab, Staging};
 use super::unpack::{Outline, Portion};
 use crate::gpu::device::Device;
@@ -17,10 +18,13 @@ use cudarc::driver::{CudaFunction, CudaStream, DriverError, LaunchConfig, PushKe
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes of a portion: enough to hide what a copy and a launch cost, and little enough for many threads.
-const PORTION_BYTES: usize = 2 << 20;
+/// Bytes of a parcel: enough to hide what a copy and two launches cost, and little enough for many threads.
+const PARCEL_BYTES: usize = 2 << 20;
 
-/// Threads of a block, which are warps of their own.
+/// Bytes of a parcel before its data: a fault, which kernels write in the memory of the host.
+const FAULT_BYTES: usize = 16;
+
+/// Threads of a block.
 const THREADS: u32 = 256;
 
 /// What came of a list.
@@ -36,33 +40,38 @@ pub enum Brought {
     Lost(u64),
 }
 
-/// Brings lists to a device, one at a time.
+/// A list that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a, I> {
+    /// Who asks.
+    pub id: I,
+    /// The term in each run.
+    pub entries: &'a [Option<TermEntry>],
+}
+
+/// Brings lists to a device.
 #[derive(Debug)]
-pub struct Bringer {
+pub struct Bringer<I> {
     snapshot: Arc<Snapshot>,
     share: Range<u32>,
     stream: Arc<CudaStream>,
-    kernel: CudaFunction,
+    put: CudaFunction,
+    unpack: CudaFunction,
     windows: Windows,
-    portion_bytes: usize,
     arena: Arc<Slab>,
     norms: Arc<Slab>,
-    /// Portions on the host, and on the device: a fault, the first postings of windows, and a portion.
+    parcel: Parcel,
+    /// The parcel on the host, behind a fault, and on the device.
     staging: Staging,
     memory: Slab,
+    /// Lists that the parcel has the last bytes of.
+    travelling: Vec<(I, u64, Placed)>,
     maker: ListMaker,
     bytes: Vec<u8>,
     most_blocks: u32,
 }
 
-/// Bytes before the first postings of windows.
-const FAULT_BYTES: usize = 16;
-
-fn firsts_bytes(windows: Windows) -> usize {
-    (4 * (windows.len() + 1)).next_multiple_of(16)
-}
-
-impl Bringer {
+impl<I: Copy> Bringer<I> {
     /// Opens what one thread needs to bring lists of a share of the documents, which the device has the norms of.
     ///
     /// # Errors
@@ -72,185 +81,284 @@ impl Bringer {
         snapshot: &Arc<Snapshot>,
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
-        Self::with_portions(query, snapshot, share, PORTION_BYTES)
+        Self::with_parcels(query, snapshot, share, PARCEL_BYTES)
     }
 
-    /// As [`new`](Self::new), with portions of so many bytes.
+    /// As [`new`](Self::new), with parcels of so many bytes.
     ///
     /// # Errors
     /// As there.
-    pub fn with_portions(
+    pub fn with_parcels(
         query: &QueryDevice,
         snapshot: &Arc<Snapshot>,
         share: &Range<u32>,
-        portion_bytes: usize,
+        parcel_bytes: usize,
     ) -> Result<Self, GpuError> {
         let (device, windows): (&Device, _) = (query.device(), query.windows());
         let stream = device.context().new_stream().map_err(|e| device.call("make a stream", e))?;
-        let bytes = FAULT_BYTES + firsts_bytes(windows) + portion_bytes;
+        // A portion of a list goes with the numbers of its windows.
+        let bytes = parcel_bytes + 16 * windows.len();
         Ok(Self {
             snapshot: snapshot.clone(),
             share: share.clone(),
             stream,
-            kernel: query.function("query_unpack").clone(),
+            put: query.function("query_put").clone(),
+            unpack: query.function("query_unpack").clone(),
             windows,
-            portion_bytes,
             arena: query.arena().clone(),
             norms: query.norms().clone(),
-            staging: Staging::new(device, "lists on their way", bytes)?,
+            parcel: Parcel::default(),
+            staging: Staging::new(device, "lists on their way", FAULT_BYTES + bytes)?,
             memory: Slab::new(device, "lists on their way", bytes as u64)?,
+            travelling: Vec::new(),
             maker: ListMaker::default(),
             bytes: Vec::new(),
             most_blocks: 8 * device.info().multiprocessors,
         })
     }
 
-    /// Brings the list of a term, whose entries in all runs are given, to where `room` says that so many bytes
-    /// of the arena are free.
+    /// Bytes of postings on disk that fill a parcel, about.
+    pub fn parcel_bytes(&self) -> u64 {
+        self.memory.bytes()
+    }
+
+    /// Brings lists to where `room` says that so many bytes of the arena are free for each, and tells what came of
+    /// each, in any order.
     ///
     /// # Panics
-    /// If there are not as many entries as runs.
-    pub fn bring(
+    /// If a list has not as many entries as there are runs.
+    pub fn bring<'a>(
         &mut self,
-        entries: &[Option<TermEntry>],
-        room: impl FnOnce(u64) -> Option<u64>,
-    ) -> Brought {
+        asked: impl IntoIterator<Item = Asked<'a, I>>,
+        mut room: impl FnMut(I, u64) -> Option<u64>,
+        mut tell: impl FnMut(I, Brought),
+    ) where
+        I: 'a,
+    {
         let snapshot = self.snapshot.clone();
-        let lists = lists_to_unpack(snapshot.generation(), entries);
-        let outline = match lists {
-            Err(_) => return Brought::Damaged(None),
-            Ok(None) => return self.make(entries, room),
-            Ok(Some(lists)) => Outline::new(&lists, self.windows, &self.share),
-        };
-        let Ok(outline) = outline else { return Brought::Damaged(None) };
-        let Some(at) = room(outline.bytes()) else { return Brought::NoRoom };
-        match self.unpack(&outline, at) {
-            Ok(true) => Brought::Here(at, outline.placed()),
-            Ok(false) => Brought::Damaged(Some(at)),
-            Err(_) => Brought::Lost(at),
+        for Asked { id, entries } in asked {
+            let outline = lists_to_unpack(snapshot.generation(), entries).map(|lists| {
+                lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
+            });
+            match outline {
+                Err(_) | Ok(Err(_)) => tell(id, Brought::Damaged(None)),
+                Ok(Ok(None)) => self.make(id, entries, &mut room, &mut tell),
+                Ok(Ok(Some(outline))) => match room(id, outline.bytes()) {
+                    Some(at) => self.pack(id, &outline, at, &mut tell),
+                    None => tell(id, Brought::NoRoom),
+                },
+            }
         }
+        self.send(&mut tell);
     }
 
     /// Makes a list on the host.
     fn make(
         &mut self,
+        id: I,
         entries: &[Option<TermEntry>],
-        room: impl FnOnce(u64) -> Option<u64>,
-    ) -> Brought {
-        self.bytes.clear();
+        room: &mut impl FnMut(I, u64) -> Option<u64>,
+        tell: &mut impl FnMut(I, Brought),
+    ) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
         let norms = &self.snapshot.norms()[self.share.start as usize..self.share.end as usize];
         let of = (self.windows, &self.share);
         let generation = self.snapshot.generation();
-        let made = make_list(generation, entries, of, norms, &mut self.maker, &mut self.bytes);
-        let Ok(placed) = made else { return Brought::Damaged(None) };
-        let Some(at) = room(self.bytes.len() as u64) else { return Brought::NoRoom };
-        match self.arena.write(at, &self.bytes) {
-            Ok(()) => Brought::Here(at, placed),
-            Err(_) => Brought::Lost(at),
+        let made = make_list(generation, entries, of, norms, &mut self.maker, &mut bytes);
+        match made.map(|placed| (placed, room(id, bytes.len() as u64))) {
+            Err(_) => tell(id, Brought::Damaged(None)),
+            Ok((_, None)) => tell(id, Brought::NoRoom),
+            Ok((placed, Some(at))) => {
+                if self.put(at, &bytes, tell) {
+                    self.travelling.push((id, at, placed));
+                } else {
+                    tell(id, Brought::Lost(at));
+                }
+            }
         }
+        self.bytes = bytes;
     }
 
-    /// Has the device make the list of an outline at a place of the arena. False if the list is damaged.
-    fn unpack(&mut self, outline: &Outline<'_>, at: u64) -> Result<bool, DriverError> {
-        self.stream.context().bind_to_thread()?;
+    /// Sends the parcel if it has not room for so many bytes and lines more. False if it has not then either.
+    fn make_way(&mut self, data: usize, lines: usize, tell: &mut impl FnMut(I, Brought)) -> bool {
+        let fits = |parcel: &Parcel, memory: &Slab| {
+            parcel.bytes_with(data, lines) as u64 <= memory.bytes()
+        };
+        if !fits(&self.parcel, &self.memory) {
+            self.send(tell);
+        }
+        fits(&self.parcel, &self.memory)
+    }
+
+    /// Puts bytes into the parcel, or, if they are too many for any, where they belong. False if the device is lost.
+    fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, Brought)) -> bool {
+        if !self.make_way(bytes.len(), 0, tell) {
+            return self.arena.write(at, bytes).is_ok();
+        }
+        // SAFETY: no copy is under way: `send` waits.
+        let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
+        self.parcel.put(out, at, bytes);
+        true
+    }
+
+    /// Puts a list that the device decodes into one parcel or several.
+    fn pack(&mut self, id: I, outline: &Outline<'_>, at: u64, tell: &mut impl FnMut(I, Brought)) {
         let placed = outline.placed();
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         outline.head(&mut bytes);
-        self.arena.write(at, &bytes)?;
-        let postings_at = bytes.len() as u64;
+        let end_at = at + bytes.len() as u64 + 4 * u64::from(placed.postings);
+        let mut is_well = self.put(at, &bytes, tell);
         bytes.clear();
         outline.end(&mut bytes);
-        self.arena.write(at + postings_at + 4 * u64::from(placed.postings), &bytes)?;
+        is_well &= self.put(end_at, &bytes, tell);
         self.bytes = bytes;
-        // What every portion needs goes with the first.
-        let mut sent = 0..FAULT_BYTES + firsts_bytes(self.windows);
-        // SAFETY: no copy is under way: each is waited for below.
-        let head = unsafe { &mut self.staging.bytes_mut()[sent.clone()] };
-        head.fill(0);
-        let firsts: &[u8] = bytemuck::cast_slice(&outline.firsts);
-        head[FAULT_BYTES..FAULT_BYTES + firsts.len()].copy_from_slice(firsts);
-        let begin = sent.end;
-        for portion in outline.portions(self.portion_bytes) {
-            sent.end = begin + portion.bytes();
-            // SAFETY: as above.
-            portion.write(unsafe { &mut self.staging.bytes_mut()[begin..sent.end] });
-            let to = self.memory.part(sent.start as u64, sent.len() as u64);
-            // SAFETY: both parts live as long as this, and nobody writes them before the stream is waited for.
-            unsafe { self.staging.copy_up(sent.clone(), to, &self.stream) }?;
-            self.launch(&portion, at, placed.postings)?;
-            self.stream.synchronize()?;
-            sent.start = begin;
+        let firsts_bytes = size_of_val(&outline.firsts[..]);
+        // With its firsts any portion fits an empty parcel.
+        let most = self.memory.bytes() as usize - 2 * firsts_bytes - 256;
+        let mut firsts = None;
+        for portion in outline.portions(most) {
+            let data = firsts_bytes + 16 + portion.payload_bytes();
+            if self.parcel.bytes_with(data, portion.blocks()) as u64 > self.memory.bytes() {
+                is_well &= self.send(tell);
+                firsts = None;
+            }
+            // SAFETY: as in `put`.
+            let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
+            let firsts = *firsts.get_or_insert_with(|| self.parcel.firsts(out, &outline.firsts));
+            self.parcel.portion(out, &portion, (at, placed.postings), firsts);
         }
-        // SAFETY: the fault is the first word of both, and nobody looks at it before the stream is waited for.
-        unsafe { self.staging.copy_down(self.memory.part(0, 4), 0, 4, &self.stream) }?;
-        self.stream.synchronize()?;
-        // SAFETY: no copy is under way.
-        Ok(unsafe { self.staging.bytes() }[..4] == [0; 4])
+        if is_well {
+            self.travelling.push((id, at, placed));
+        } else {
+            // What was sent did not arrive whole; nothing reads the rest.
+            tell(id, Brought::Damaged(Some(at)));
+        }
     }
 
-    /// Has the device decode the first portion of a list that is in the arena again, so many times; returns
-    /// its postings and the seconds of one time, or `None` if the device does not decode such lists. For measurements.
+    /// Sends the parcel and tells of the lists that are whole then; false if anything in it was damaged.
+    fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
+        if self.parcel.is_empty() {
+            return true;
+        }
+        let sent = self.copy_and_launch();
+        self.parcel.clear();
+        for (id, at, placed) in self.travelling.drain(..) {
+            tell(
+                id,
+                match sent {
+                    Ok(true) => Brought::Here(at, placed),
+                    Ok(false) => Brought::Damaged(Some(at)),
+                    Err(_) => Brought::Lost(at),
+                },
+            );
+        }
+        sent == Ok(true)
+    }
+
+    fn copy_and_launch(&mut self) -> Result<bool, DriverError> {
+        self.stream.context().bind_to_thread()?;
+        // SAFETY: no copy is under way: each is waited for below.
+        let staging = unsafe { self.staging.bytes_mut() };
+        staging[..FAULT_BYTES].fill(0);
+        let tables = self.parcel.seal(&mut staging[FAULT_BYTES..]);
+        let to = self.memory.part(0, tables.bytes as u64);
+        let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
+        // SAFETY: both live as long as this, and nobody writes them before the stream is waited for.
+        unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
+        self.launch(&tables, true)?;
+        self.stream.synchronize()?;
+        // SAFETY: no kernel runs that could write it.
+        Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
+    }
+
+    fn launch(&self, tables: &Tables, whole: bool) -> Result<(), DriverError> {
+        let parcel = self.memory.address();
+        let at = |place: usize| parcel + place as u64;
+        let (arena, norms, fault) =
+            (self.arena.address(), self.norms.address(), self.staging.address());
+        let config = |blocks: u32| LaunchConfig {
+            grid_dim: (blocks.clamp(1, self.most_blocks), 1, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        };
+        let (pieces, pieces_len) = (at(tables.pieces.0), tables.pieces.1);
+        if whole && pieces_len > 0 {
+            let mut arguments = self.stream.launch_builder(&self.put);
+            arguments.arg(&pieces).arg(&pieces_len).arg(&parcel).arg(&arena);
+            // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; pieces lie in
+            // the parcel and go to lists that have room in the arena.
+            unsafe { arguments.launch(config(pieces_len)) }?;
+        }
+        let (lines, lines_len) = (at(tables.lines.0), tables.lines.1);
+        if lines_len > 0 {
+            let (owners, portions) = (at(tables.owners), at(tables.portions));
+            let (windows, documents) = (self.windows.len() as u32, self.windows.documents);
+            let mut arguments = self.stream.launch_builder(&self.unpack);
+            arguments.arg(&lines).arg(&lines_len).arg(&owners).arg(&portions).arg(&parcel);
+            arguments.arg(&tables.words).arg(&windows).arg(&documents).arg(&norms).arg(&arena);
+            arguments.arg(&fault);
+            // SAFETY: as above; all arrays live until the stream is waited for, and the kernel compares what the
+            // lines say with their lengths.
+            unsafe { arguments.launch(config(lines_len.div_ceil(THREADS / 32))) }?;
+        }
+        Ok(())
+    }
+
+    /// Has the device decode again what of some lists fits one parcel; returns its postings and the seconds of one
+    /// time. Each list is in its place in the arena. For measurements.
     ///
     /// # Errors
     /// The driver refuses.
     ///
     /// # Panics
-    /// If the list cannot be read.
-    pub fn measure(
+    /// If a list cannot be read.
+    pub fn measure<'a>(
         &mut self,
-        entries: &[Option<TermEntry>],
-        at: u64,
+        lists: impl IntoIterator<Item = (&'a [Option<TermEntry>], u64)>,
         times: u32,
-    ) -> Result<Option<(u64, f64)>, DriverError> {
-        let snapshot = self.snapshot.clone();
-        let lists = lists_to_unpack(snapshot.generation(), entries).expect("the list was read");
-        let Some(lists) = lists else { return Ok(None) };
-        let outline = Outline::new(&lists, self.windows, &self.share).expect("the list was read");
-        self.unpack(&outline, at)?;
-        let portion = outline.portions(self.portion_bytes).next().expect("a list has postings");
-        let begin = FAULT_BYTES + firsts_bytes(self.windows);
-        // SAFETY: `unpack` has waited for all copies.
-        portion.write(unsafe { &mut self.staging.bytes_mut()[begin..begin + portion.bytes()] });
-        let to = self.memory.part(begin as u64, portion.bytes() as u64);
-        // SAFETY: as in `unpack`.
-        unsafe { self.staging.copy_up(begin..begin + portion.bytes(), to, &self.stream) }?;
+    ) -> Result<(u64, f64), DriverError> {
+        let (snapshot, room) = (self.snapshot.clone(), self.memory.bytes());
+        let mut postings = 0;
+        for (entries, at) in lists {
+            let lists = lists_to_unpack(snapshot.generation(), entries).expect("the list was read");
+            let Some(lists) = lists else { continue };
+            let outline =
+                Outline::new(&lists, self.windows, &self.share).expect("the list was read");
+            let firsts_bytes = size_of_val(&outline.firsts[..]);
+            let data = |portion: &Portion<'_>| firsts_bytes + 16 + portion.payload_bytes();
+            let (bytes, blocks) =
+                outline.portions(usize::MAX).fold((0, 0), |(bytes, blocks), portion| {
+                    (bytes + data(&portion), blocks + portion.blocks())
+                });
+            if self.parcel.bytes_with(bytes, blocks) as u64 > room {
+                continue;
+            }
+            // SAFETY: no copy is under way.
+            let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
+            let firsts = self.parcel.firsts(out, &outline.firsts);
+            for portion in outline.portions(usize::MAX) {
+                postings += portion.lines(0).map(|line| u64::from(line.widths >> 16)).sum::<u64>();
+                self.parcel.portion(out, &portion, (at, outline.placed().postings), firsts);
+            }
+        }
+        self.copy_and_launch()?;
+        // SAFETY: as above.
+        let tables = self.parcel.seal(unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] });
+        self.parcel.clear();
         let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
         let began = self.stream.record_event(flags)?;
         for _ in 0..times {
-            self.launch(&portion, at, outline.placed().postings)?;
+            self.launch(&tables, false)?;
         }
         let ended = self.stream.record_event(flags)?;
         ended.synchronize()?;
-        let seconds = f64::from(began.elapsed_ms(&ended)?) / 1e3 / f64::from(times);
-        Ok(Some((u64::from(portion.lines() * portion.block_len), seconds)))
-    }
-
-    fn launch(&self, portion: &Portion<'_>, at: u64, postings: u32) -> Result<(), DriverError> {
-        let firsts = self.memory.part(FAULT_BYTES as u64, 0);
-        let lines = firsts + firsts_bytes(self.windows) as u64;
-        let payload = lines + portion.lines_bytes() as u64;
-        let (fault, norms) = (self.memory.address(), self.norms.address());
-        let list = self.arena.part(at, 4 * u64::from(postings));
-        let (count, payload_words) = (portion.lines(), portion.payload_words());
-        let (windows, documents) = (self.windows.len() as u32, self.windows.documents);
-        let mut arguments = self.stream.launch_builder(&self.kernel);
-        arguments.arg(&lines).arg(&count).arg(&portion.block_len).arg(&portion.first);
-        arguments.arg(&payload).arg(&payload_words).arg(&firsts).arg(&windows).arg(&documents);
-        arguments.arg(&norms).arg(&list).arg(&postings).arg(&fault);
-        let blocks = count.div_ceil(THREADS / 32).clamp(1, self.most_blocks);
-        let config = LaunchConfig {
-            grid_dim: (blocks, 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
-        // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; all arrays live
-        // until the stream is waited for, and the kernel compares what it is told with their lengths.
-        unsafe { arguments.launch(config) }.map(drop)
+        Ok((postings, f64::from(began.elapsed_ms(&ended)?) / 1e3 / f64::from(times)))
     }
 }
 
-impl Drop for Bringer {
+impl<I> Drop for Bringer<I> {
     fn drop(&mut self) {
         // Memory goes once nothing uses it; an error of the device is told by whoever uses it next.
         _ = self.stream.synchronize();

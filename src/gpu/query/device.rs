@@ -27,7 +27,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 13] = [
+pub const KERNELS: [&str; 14] = [
+    "query_put",
     "query_unpack",
     "query_begin",
     "query_sample",

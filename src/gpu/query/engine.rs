@@ -340,6 +340,7 @@ impl GpuEngine {
         let weights: Vec<f32> = known.map(|term| term.weight).collect();
         (1..=MOST_HITS).contains(&plan.wanted().k)
             && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+            && self.snapshot.statics().is_empty()
             && Scale::new(weights.iter().copied()).is_some()
     }
 }

@@ -1,15 +1,16 @@
 //! Who brings lists to the device while batches run? Threads beside the workers make them, or have the device make
 //! them, and say when a list is there, or that it cannot come.
 
-use super::bring::{Bringer, Brought};
+use super::bring::{Asked, Bringer, Brought};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
+use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// A list by where it lies in each run of the index: bytes before it, or [`NO_LIST`].
@@ -36,9 +37,43 @@ pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f
     &snapshot.norms()[share.start as usize..share.end as usize]
 }
 
+/// Lists that wait for a thread.
+#[derive(Default)]
+struct Queue {
+    wanted: VecDeque<Wanted>,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    more: Condvar,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave; none at the end.
+    fn take(&self, most_bytes: u64, taken: &mut Vec<Wanted>) {
+        let mut queue = self.lock();
+        while queue.wanted.is_empty() && !queue.closed {
+            queue = self.more.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        let mut bytes = 0;
+        while bytes < most_bytes
+            && let Some(wanted) = queue.wanted.pop_front()
+        {
+            bytes += wanted.entries.iter().flatten().map(|entry| entry.bytes).sum::<u64>();
+            taken.push(wanted);
+        }
+    }
+}
+
 /// Threads that fetch lists.
 pub(super) struct Fetchers {
-    wanted: Option<Sender<Wanted>>,
+    waiting: Arc<Waiting>,
     /// What came of each. Whoever reads it tells the residency, and then those who wait: a list that could come and
     /// go in between would be missing to them.
     pub(super) fetched: Receiver<(ListId, Brought)>,
@@ -57,24 +92,25 @@ impl Fetchers {
         share: &Range<u32>,
         lists: &Lists,
     ) -> Result<Self, GpuError> {
-        let (wanted, receiver) = channel::<Wanted>();
-        let receiver = Arc::new(Mutex::new(receiver));
+        let waiting = Arc::new(Waiting::default());
         let (sender, fetched) = channel();
         let start = |number: usize| {
-            let (receiver, sender) = (receiver.clone(), sender.clone());
+            let (waiting, sender) = (waiting.clone(), sender.clone());
             let mut bringer = Bringer::new(device, snapshot, share)?;
             let lists = lists.clone();
             let run = move || {
+                let mut taken = Vec::new();
                 loop {
-                    let next =
-                        receiver.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
-                    let Ok(wanted) = next else { return };
-                    let Wanted { id, entries } = wanted;
-                    let room = |bytes| lock(&lists).make_room(id, bytes);
-                    let came = bringer.bring(&entries, room);
-                    if sender.send((id, came)).is_err() {
+                    waiting.take(bringer.parcel_bytes(), &mut taken);
+                    if taken.is_empty() {
                         return;
                     }
+                    let asked =
+                        taken.iter().map(|Wanted { id, entries }| Asked { id: *id, entries });
+                    let room = |id, bytes| lock(&lists).make_room(id, bytes);
+                    // Nobody reads any more when the device's thread has ended.
+                    bringer.bring(asked, room, |id, came| _ = sender.send((id, came)));
+                    taken.clear();
                 }
             };
             let name = format!("lists-{number}");
@@ -83,21 +119,22 @@ impl Fetchers {
             started.map_err(|source| GpuError::Thread { device: device(), source })
         };
         let threads = (0..threads.max(1)).map(start).collect::<Result<_, _>>()?;
-        Ok(Self { wanted: Some(wanted), fetched, threads })
+        Ok(Self { waiting, fetched, threads })
     }
 
     /// Asks for a list.
     pub(super) fn want(&self, wanted: Wanted) {
-        if let Some(sender) = &self.wanted {
-            // The threads live as long as this does.
-            _ = sender.send(wanted);
-        }
+        self.waiting.lock().wanted.push_back(wanted);
+        self.waiting.more.notify_one();
     }
 }
 
 impl Drop for Fetchers {
     fn drop(&mut self) {
-        self.wanted = None;
+        let mut queue = self.waiting.lock();
+        (queue.closed, queue.wanted) = (true, VecDeque::new());
+        drop(queue);
+        self.waiting.more.notify_all();
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so.
             _ = thread.join();

@@ -48,6 +48,12 @@ impl Windows {
         (4 * (self.len() + 1)).next_multiple_of(ALIGNMENT) + self.len().next_multiple_of(ALIGNMENT)
     }
 
+    /// So many bytes are needed for a list of `df` postings, if hardly any has a great term frequency.
+    pub fn about_bytes(self, df: u64) -> u64 {
+        let padding = (GROUP as u64 - 1) * (self.len() as u64).min(df) / 2;
+        self.table_bytes() as u64 + 4 * (df + padding)
+    }
+
     /// At most so many bytes are needed for a list of `df` postings.
     pub fn most_bytes(self, df: u32) -> u64 {
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(u64::from(df)) + 15;

@@ -1,9 +1,10 @@
 //! Which lists are in the memory of a device, where, and which have to go?
 //!
-//! The arena is one piece of memory; lists are ranges of it. A list that is asked for comes in if there is
-//! room, or if it is asked for more often than those that would have to go: what keeping a list saves is
+//! The arena is one piece of memory; lists are ranges of it. A list that is asked for comes in, and those that were
+//! asked for least often go: what keeping a list saves is
 //! its bytes as often as it is asked for, and what it costs is its bytes, so the number of times decides.
-//! Old times fade. A list that a batch is reading stays.
+//! Old times fade. A list that a query waits for or a batch is reading stays; whoever asks keeps an eye on how
+//! much that is.
 
 use super::list::Placed;
 use std::borrow::Borrow;
@@ -82,6 +83,7 @@ pub type ListId = u32;
 #[derive(Debug)]
 struct Entry<P> {
     place: Place<P>,
+    /// What it takes, or about what it will; 0 if it is away.
     bytes: u64,
     /// Batches that read it, and queries that wait for it.
     pins: u32,
@@ -99,6 +101,8 @@ pub struct Residency<K, P = Placed> {
     unused: Vec<ListId>,
     /// Times of all entries since they were last halved.
     asked: u64,
+    /// Bytes of lists with pins.
+    pinned: u64,
     /// Bytes that came in.
     pub loaded_bytes: u64,
     /// Lists that had to go.
@@ -113,7 +117,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     pub fn new(bytes: u64) -> Self {
         let ranges = Ranges::new(bytes);
         let (ids, entries, unused) = Default::default();
-        Self { ranges, ids, entries, unused, asked: 0, loaded_bytes: 0, evicted: 0 }
+        Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
 
     /// Asks for a list, pins it and says where it is.
@@ -126,6 +130,9 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         if let Some(&id) = self.ids.get(key) {
             let entry = &mut self.entries[id as usize];
             entry.times = entry.times.saturating_add(1);
+            if entry.pins == 0 {
+                self.pinned += entry.bytes;
+            }
             entry.pins += 1;
             return (id, entry.place);
         }
@@ -152,21 +159,38 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// Takes a pin away.
     pub fn unpin(&mut self, id: ListId) {
         let entry = &mut self.entries[id as usize];
+        if entry.pins == 1 {
+            self.pinned -= entry.bytes;
+        }
         entry.pins = entry.pins.saturating_sub(1);
     }
 
-    /// Says that somebody fetches a list.
-    pub fn fetch(&mut self, id: ListId) {
+    /// Bytes of lists that are pinned, those on their way among them.
+    pub fn pinned(&self) -> u64 {
+        self.pinned
+    }
+
+    fn set_bytes(&mut self, id: ListId, bytes: u64) {
+        let entry = &mut self.entries[id as usize];
+        if entry.pins > 0 {
+            self.pinned = self.pinned - entry.bytes + bytes;
+        }
+        entry.bytes = bytes;
+    }
+
+    /// Says that somebody fetches a list, which will take about so many bytes.
+    pub fn fetch(&mut self, id: ListId, bytes: u64) {
         self.entries[id as usize].place = Place::Coming;
+        self.set_bytes(id, bytes);
     }
 
     /// Makes room for a list that comes; `None` if there is none. It is still coming afterwards, until
     /// [`arrived`](Self::arrived) or [`failed`](Self::failed): whoever asks meanwhile waits too, and it cannot go
     /// before those who wait know that it is there.
     pub fn make_room(&mut self, id: ListId, bytes: u64) -> Option<u64> {
-        let at = self.ranges.take(bytes).or_else(|| self.evict_for(id, bytes));
+        let at = self.ranges.take(bytes).or_else(|| self.evict_for(bytes));
         if at.is_some() {
-            self.entries[id as usize].bytes = bytes;
+            self.set_bytes(id, bytes);
         }
         at
     }
@@ -185,14 +209,12 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         if let Some(at) = at {
             self.ranges.give(at, entry.bytes);
         }
+        self.set_bytes(id, 0);
     }
 
-    /// Lists that nobody reads and that are asked for less often go until there is room.
-    fn evict_for(&mut self, id: ListId, bytes: u64) -> Option<u64> {
-        let times = self.entries[id as usize].times;
-        let can_go = |entry: &Entry<P>| {
-            matches!(entry.place, Place::Here(..)) && entry.pins == 0 && entry.times <= times
-        };
+    /// Lists that nobody reads go until there is room, first those that were asked for least often.
+    fn evict_for(&mut self, bytes: u64) -> Option<u64> {
+        let can_go = |entry: &Entry<P>| matches!(entry.place, Place::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
             .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
@@ -215,7 +237,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             if let Place::Here(at, _) = entry.place {
                 self.ranges.give(at, entry.bytes);
                 freed += entry.bytes;
-                entry.place = Place::Away;
+                (entry.place, entry.bytes) = (Place::Away, 0);
                 self.evicted += 1;
             }
             if found.is_none() {
@@ -256,7 +278,7 @@ mod tests {
             lists.unpin(id);
             return true;
         }
-        lists.fetch(id);
+        lists.fetch(id, bytes);
         let at = lists.make_room(id, bytes);
         match at {
             Some(at) => lists.arrived(id, at, Placed::default()),
@@ -277,13 +299,11 @@ mod tests {
             assert!(bring(&mut lists, 1, 2560));
         }
         assert!(bring(&mut lists, 2, 1536));
-        // No list of its size was asked for as rarely; the second time there is one.
-        assert!(!bring(&mut lists, 3, 2560));
-        assert!(bring(&mut lists, 4, 1536), "as often as list 2");
+        assert!(bring(&mut lists, 3, 1536), "list 2 goes");
         assert_eq!(place(&lists, 2), Place::Away);
-        assert!(!bring(&mut lists, 3, 2560));
-        assert!(bring(&mut lists, 3, 2560), "as often as list 1 now");
-        assert_eq!(place(&lists, 1), Place::Away);
+        assert_eq!(place(&lists, 1), Place::Here(0, Placed::default()));
+        assert!(bring(&mut lists, 4, 2560), "list 3 is not enough");
+        assert_eq!((place(&lists, 3), place(&lists, 1)), (Place::Away, Place::Away));
         assert!(!bring(&mut lists, 5, 4097), "more than there is");
     }
 
@@ -299,7 +319,7 @@ mod tests {
         lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
         let (three, _) = lists.ask(&3);
-        lists.fetch(three);
+        lists.fetch(three, 64);
         lists.failed(three, None);
         assert_eq!(lists.place(three), Place::Away);
     }
@@ -311,7 +331,7 @@ mod tests {
         let mut lists = Residency::new(1024);
         let (one, place) = lists.ask(&1);
         assert_eq!(place, Place::Away);
-        lists.fetch(one);
+        lists.fetch(one, 1000);
         let at = lists.make_room(one, 1024).expect("all is free");
         lists.unpin(one);
         for _ in 0..9 {
@@ -338,6 +358,25 @@ mod tests {
         let (new, _) = lists.ask(&9);
         assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
         assert!(new != kept && place(&lists, 0) == Place::Here(0, Placed::default()));
+    }
+
+    #[test]
+    fn what_is_pinned_is_counted() {
+        let mut lists = Residency::<u32>::new(4096);
+        let (one, _) = lists.ask(&1);
+        lists.fetch(one, 1000);
+        assert_eq!(lists.pinned(), 1000);
+        let at = lists.make_room(one, 1200).unwrap();
+        lists.ask(&1);
+        lists.unpin(one);
+        assert_eq!(lists.pinned(), 1200);
+        lists.arrived(one, at, Placed::default());
+        lists.unpin(one);
+        assert_eq!(lists.pinned(), 0);
+        let (two, _) = lists.ask(&2);
+        lists.fetch(two, 500);
+        lists.failed(two, None);
+        assert_eq!(lists.pinned(), 0);
     }
 
     proptest! {

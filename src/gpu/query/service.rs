@@ -13,6 +13,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
+use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,10 +57,16 @@ impl Counts {
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// Queries that the CPU answered.
+    pub fn by_cpu(&self) -> u64 {
+        let back = [&self.without_lists, &self.unsuited, &self.lost];
+        back.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// What all devices did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Counts {
     /// Queries that devices answered.
     pub answered: AtomicU64,
@@ -116,6 +123,8 @@ pub(super) struct Driver {
     ordered: (Slot, Batch, Option<Open>),
     /// Queries for the ordered kernels.
     overflown: VecDeque<Open>,
+    /// Queries whose lists nobody has asked for yet, since those of others leave no room.
+    held: VecDeque<Job>,
     waiting: HashMap<u64, Open>,
     /// Who waits for a list, by the number under which it waits.
     waits_for: HashMap<ListId, Vec<u64>>,
@@ -158,6 +167,7 @@ impl Driver {
             slots,
             ordered,
             overflown: VecDeque::new(),
+            held: VecDeque::new(),
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
             next_wait: 0,
@@ -197,18 +207,19 @@ impl Driver {
     }
 
     fn is_idle(&self) -> bool {
-        let busy = self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy();
-        !busy && self.ready.is_empty() && self.waiting.is_empty() && self.overflown.is_empty()
+        let busy = self.is_busy();
+        let waits = !self.held.is_empty() || !self.waiting.is_empty();
+        !busy && !waits && self.ready.is_empty() && self.overflown.is_empty()
     }
 
     /// Nothing can be done now: waits for what comes next.
     fn pause(&mut self, jobs: &Receiver<Job>, open: &mut bool) {
         if self.is_idle() {
             match jobs.recv() {
-                Ok(job) => self.take(job),
+                Ok(job) => self.held.push_back(job),
                 Err(_) => *open = false,
             }
-        } else if self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy() {
+        } else if self.is_busy() {
             // A batch takes from tens of microseconds to some milliseconds.
             std::hint::spin_loop();
             std::thread::yield_now();
@@ -224,7 +235,7 @@ impl Driver {
         let mut any = false;
         for _ in 0..2 * self.pace.batch {
             match jobs.try_recv() {
-                Ok(job) => self.take(job),
+                Ok(job) => self.held.push_back(job),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
                     *open = false;
@@ -245,9 +256,27 @@ impl Driver {
             any = true;
         }
         any |= self.collect()?;
+        while self.admits()
+            && let Some(job) = self.held.pop_front()
+        {
+            self.take(job);
+            any = true;
+        }
         any |= self.launch()?;
         self.send_replies();
         Ok(any)
+    }
+
+    /// Whether lists for one more query can be asked for: those that others wait for or use take a part of the
+    /// memory only, so that a list that comes finds others that can go.
+    fn admits(&self) -> bool {
+        let most = self.device.arena().bytes() / 4 * 3;
+        let nothing_else = self.waiting.is_empty() && self.ready.is_empty();
+        lock(&self.lists).pinned() <= most || (nothing_else && !self.is_busy())
+    }
+
+    fn is_busy(&self) -> bool {
+        self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy()
     }
 
     /// Takes a query: finds out where its lists are.
@@ -270,7 +299,9 @@ impl Driver {
                 Place::Here(..) => {}
                 Place::Coming => missing.push((id, None)),
                 Place::Away => {
-                    residency.fetch(id);
+                    let df = (0..runs).filter_map(|run| entries[run * terms + t]);
+                    let df = df.map(|entry| u64::from(entry.df)).sum();
+                    residency.fetch(id, self.device.windows().about_bytes(df));
                     missing.push((id, Some(t)));
                 }
             }
@@ -498,8 +529,10 @@ impl Driver {
         all.extend(self.overflown.drain(..));
         all.extend(self.ready.drain(..));
         all.extend(self.waiting.drain().map(|(_, open)| open));
-        for open in all {
-            self.back(&open.job, Why::Lost);
+        for job in
+            std::mem::take(&mut self.held).into_iter().chain(all.into_iter().map(|open| open.job))
+        {
+            self.back(&job, Why::Lost);
         }
         self.send_replies();
     }

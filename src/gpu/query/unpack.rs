@@ -17,14 +17,14 @@ pub const LEAST_UNPACKED: u32 = 4096;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct BlockLine {
-    /// Where it begins in the payload, in words of four bytes.
+    /// Where it begins, in words of four bytes.
     pub place: u32,
     /// The docid before it, from the first of the share on; it wraps.
     pub previous: u32,
-    /// Bits of a gap, and from bit 8 on of a term frequency.
+    /// Bits of a gap, from bit 8 on of a term frequency, from bit 16 on its postings.
     pub widths: u32,
-    /// Its postings.
-    pub count: u32,
+    /// The number in the list of its first posting.
+    pub number: u32,
 }
 
 /// Blocks of a list that follow each other in one run, and their bytes.
@@ -36,8 +36,6 @@ struct Stretch<'a> {
     /// The tail as a block of full width.
     tail: Vec<u32>,
     block_len: u32,
-    /// The number in the list of the first posting.
-    first: u32,
 }
 
 /// What the host finds out.
@@ -116,8 +114,8 @@ impl<'a> Outline<'a> {
         let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
         let mut columns = Columns::default();
         let mut lines = Vec::with_capacity(list.full_blocks() + 1);
-        // The first block that is sent, and whether all that is left lies behind the share.
-        let (mut sent, mut is_behind) = (list.full_blocks(), false);
+        // Whether all that is left lies behind the share.
+        let mut is_behind = false;
         let (mut payload, mut words): (&[u8], u32) = (&[], 0);
         for block in 0..list.full_blocks() {
             let line = list.block(block)?;
@@ -133,15 +131,14 @@ impl<'a> Outline<'a> {
                 break;
             }
             if lines.is_empty() {
-                sent = block;
                 payload = list.bytes_of(&line);
             }
             let [gap_bits, tf_bits] = line.widths().map(u32::from);
             lines.push(BlockLine {
                 place: words,
                 previous: line.previous.wrapping_add(first_docid).wrapping_sub(share.start),
-                widths: gap_bits | tf_bits << 8,
-                count: block_len as u32,
+                widths: gap_bits | tf_bits << 8 | (block_len as u32) << 16,
+                number,
             });
             words += (line.bytes() / 4) as u32;
             let window = (high.saturating_sub(share.start) >> windows.bits) as usize;
@@ -169,8 +166,8 @@ impl<'a> Outline<'a> {
             lines.push(BlockLine {
                 place: words,
                 previous: previous.wrapping_add(first_docid).wrapping_sub(share.start),
-                widths: 32 | 32 << 8,
-                count: len as u32,
+                widths: 32 | 32 << 8 | (len as u32) << 16,
+                number: tail_first,
             });
         }
         self.stretches.push(Stretch {
@@ -178,7 +175,6 @@ impl<'a> Outline<'a> {
             payload: &payload[..4 * words as usize],
             tail,
             block_len: block_len as u32,
-            first: first + (sent * block_len) as u32,
         });
         Ok(())
     }
@@ -247,7 +243,7 @@ impl<'a> Outline<'a> {
         head as u64 + 4 * u64::from(placed.postings) + end
     }
 
-    /// The list in portions whose lines and payload together have at most so many bytes.
+    /// The list in portions, each with its lines of at most so many bytes.
     pub fn portions(&self, most: usize) -> impl Iterator<Item = Portion<'_>> {
         self.stretches.iter().flat_map(move |stretch| Portions { stretch, most, next: 0 })
     }
@@ -264,57 +260,43 @@ fn tail_block(mut previous: u32, docids: &[u32], tfs: &[u32], block_len: usize) 
     words
 }
 
-/// Blocks for one launch.
+/// Blocks that follow each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Portion<'a> {
-    /// Their lines, whose places count from the portion's first.
     lines: &'a [BlockLine],
     /// Their bytes, and the words of the tail.
     payload: &'a [u8],
     tail: &'a [u32],
     /// Postings of a block.
     pub block_len: u32,
-    /// The number of the first posting.
-    pub first: u32,
 }
 
 impl Portion<'_> {
-    /// Blocks.
-    pub fn lines(&self) -> u32 {
-        self.lines.len() as u32
+    /// How many they are.
+    pub fn blocks(&self) -> usize {
+        self.lines.len()
     }
 
-    /// Bytes of the lines, behind which the payload lies.
-    pub fn lines_bytes(&self) -> usize {
-        size_of_val(self.lines)
+    /// Their lines, if their bytes begin with a word.
+    pub fn lines(&self, word: u32) -> impl Iterator<Item = BlockLine> {
+        let from = self.lines.first().map_or(0, |line| line.place);
+        self.lines.iter().map(move |line| BlockLine { place: line.place - from + word, ..*line })
     }
 
-    /// Words of the payload.
-    pub fn payload_words(&self) -> u32 {
-        (self.payload.len() / 4 + self.tail.len()) as u32
+    /// Bytes that [`write`](Self::write) writes.
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.len() + size_of_val(self.tail)
     }
 
-    /// Bytes that [`write`](Self::write) writes, with a word behind that may be read.
-    pub fn bytes(&self) -> usize {
-        self.lines_bytes() + 4 * (self.payload_words() as usize + 1)
-    }
-
-    /// Writes lines and payload.
+    /// Writes their bytes.
     ///
     /// # Panics
     /// If there is no room for them.
     pub fn write(&self, out: &mut [u8]) {
-        let (lines, payload) = out.split_at_mut(self.lines_bytes());
-        let from = self.lines.first().map_or(0, |line| line.place);
-        for (line, bytes) in self.lines.iter().zip(lines.chunks_exact_mut(size_of::<BlockLine>())) {
-            let line = BlockLine { place: line.place - from, ..*line };
-            bytes.copy_from_slice(bytemuck::bytes_of(&line));
-        }
-        payload[..self.payload.len()].copy_from_slice(self.payload);
-        let tail = self.payload.len();
+        let (payload, tail) = out.split_at_mut(self.payload.len());
+        payload.copy_from_slice(self.payload);
         let words: &[u8] = bytemuck::cast_slice(self.tail);
-        payload[tail..tail + words.len()].copy_from_slice(words);
-        payload[tail + words.len()..][..4].fill(0);
+        tail[..words.len()].copy_from_slice(words);
     }
 }
 
@@ -328,26 +310,24 @@ impl<'a> Iterator for Portions<'a> {
     type Item = Portion<'a>;
 
     fn next(&mut self) -> Option<Portion<'a>> {
-        let Stretch { lines, payload, tail, block_len, first } = self.stretch;
+        let Stretch { lines, payload, tail, block_len } = self.stretch;
         let from = self.next;
         let begin = 4 * lines.get(from)?.place as usize;
-        let all = payload.len() + 4 * tail.len();
+        let all = payload.len() + size_of_val(&tail[..]);
         let end_of = |line: usize| lines.get(line + 1).map_or(all, |next| 4 * next.place as usize);
-        let fits = |&line: &usize| {
-            size_of::<BlockLine>() * (line + 1 - from) + end_of(line) - begin + 4 <= self.most
-        };
+        let line_bytes = size_of::<BlockLine>() + 4;
+        let fits =
+            |&line: &usize| line_bytes * (line + 1 - from) + end_of(line) - begin <= self.most;
         // One at least: no block has more bytes than any portion.
         let count = (from..lines.len()).take_while(fits).count().max(1);
         self.next = from + count;
         let is_last = self.next == lines.len();
-        let has_tail = is_last && !tail.is_empty();
         let end = if is_last { payload.len() } else { end_of(self.next - 1) };
         Some(Portion {
             lines: &lines[from..self.next],
             payload: &payload[begin..end],
-            tail: if has_tail { tail } else { &[] },
+            tail: if is_last { tail } else { &[] },
             block_len: *block_len,
-            first: first + from as u32 * block_len,
         })
     }
 }

@@ -28,7 +28,7 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
         }
         file.pad().unwrap();
     }
-    let values = [run.documents.into(), BLOCK as u64, 0, 0, 0];
+    let values = [run.documents.into(), BLOCK as u64, 1, 0, 0];
     file.finish(Header { kind: Kind::Scores, values, last: 0 }).unwrap()
 }
 

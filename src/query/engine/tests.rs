@@ -3,11 +3,13 @@
 
 use super::*;
 use crate::index::generation::Generation;
-use crate::index::testing::{build, collection, term};
+use crate::index::testing::{build, collection, rank, term};
 use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Scoring;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
+use crate::score::named::Score;
+use crate::score::wang::Wang;
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -44,8 +46,14 @@ fn snapshot(folder: &std::path::Path, seed: u64, documents: u32, ends: &[usize])
         }
     }
     build(folder, &collection, ends);
+    let mut scoring = Scoring::default();
+    if seed.is_multiple_of(4) {
+        let ranks: Vec<f32> = (0..documents).map(|docid| (docid % 17) as f32).collect();
+        rank(folder, &ranks);
+        scoring.score = Score::Wang(Wang::default());
+    }
     let generation = Generation::open(folder, false).unwrap();
-    Snapshot::new(generation, Scoring::default()).unwrap()
+    Snapshot::new(generation, scoring).unwrap()
 }
 
 type Query = (String, Wanted);

@@ -1,0 +1,151 @@
+//! How do several lists travel to a device in one copy? A [`Parcel`] is filled with what the host has made whole, and
+//! with blocks that the device decodes; two kernels put all of it where it belongs. Most lists are short: a copy, two
+//! launches and one wait for a few hundred of them take less time than for each.
+
+use super::unpack::{BlockLine, Portion};
+use bytemuck::{Pod, Zeroable, cast_slice};
+
+/// Bytes that go to a place in the arena as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Piece {
+    /// Where they go.
+    to: u64,
+    /// Where they lie in the parcel, and how many they are, in units of 16 bytes.
+    from: u32,
+    units: u32,
+}
+
+/// The list of a portion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct ListRecord {
+    /// Its place in the arena.
+    place: u64,
+    /// Where the numbers of the first postings of its windows lie in the parcel, in words of four bytes.
+    firsts: u32,
+    /// Postings with padding.
+    postings: u32,
+    /// Postings of a block.
+    block_len: u32,
+    spare: [u32; 3],
+}
+
+/// Where the tables of a parcel lie in it, and what they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tables {
+    /// Bytes of the whole parcel.
+    pub bytes: usize,
+    /// Pieces: first byte and number.
+    pub pieces: (usize, u32),
+    /// Lines of blocks: first byte and number.
+    pub lines: (usize, u32),
+    /// A u32 for each line: the number of its portion.
+    pub owners: usize,
+    /// A record for each portion.
+    pub portions: usize,
+    /// Words before the tables.
+    pub words: u32,
+}
+
+/// What travels. Its bytes are the caller's: the same for all calls, from the first that follows [`clear`](Self::clear).
+#[derive(Debug, Default)]
+pub struct Parcel {
+    /// Bytes of data so far, a multiple of 16.
+    used: usize,
+    pieces: Vec<Piece>,
+    portions: Vec<ListRecord>,
+    lines: Vec<BlockLine>,
+    owners: Vec<u32>,
+}
+
+fn whole(bytes: usize) -> usize {
+    bytes.next_multiple_of(16)
+}
+
+impl Parcel {
+    /// Nothing is in it any more.
+    pub fn clear(&mut self) {
+        self.used = 0;
+        self.pieces.clear();
+        self.portions.clear();
+        self.lines.clear();
+        self.owners.clear();
+    }
+
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
+    /// Bytes of all with so many more of data and so many lines.
+    pub fn bytes_with(&self, data: usize, lines: usize) -> usize {
+        // A piece and a portion more, and what each array takes at most to end at a multiple of 16.
+        let pieces = size_of::<Piece>() * (self.pieces.len() + 2);
+        let portions = size_of::<ListRecord>() * (self.portions.len() + 1);
+        let lines = (size_of::<BlockLine>() + 4) * (self.lines.len() + lines);
+        self.used + whole(data) + 64 + pieces + portions + lines
+    }
+
+    /// Puts bytes into it that go to a place of the arena: a multiple of 16.
+    pub fn put(&mut self, out: &mut [u8], to: u64, bytes: &[u8]) {
+        debug_assert!(bytes.len().is_multiple_of(16) && to.is_multiple_of(16));
+        if bytes.is_empty() {
+            return;
+        }
+        let (from, units) = ((self.used / 16) as u32, (bytes.len() / 16) as u32);
+        self.write(out, bytes);
+        self.pieces.push(Piece { to, from, units });
+    }
+
+    /// Puts the numbers of the first postings of windows into it; [`portion`](Self::portion) needs the result.
+    pub fn firsts(&mut self, out: &mut [u8], firsts: &[u32]) -> u32 {
+        let at = (self.used / 4) as u32;
+        self.write(out, cast_slice(firsts));
+        at
+    }
+
+    fn write(&mut self, out: &mut [u8], bytes: &[u8]) {
+        out[self.used..self.used + bytes.len()].copy_from_slice(bytes);
+        self.used += whole(bytes.len());
+    }
+
+    /// Puts blocks of a list into it that lies at a place of the arena and has so many postings there.
+    pub fn portion(
+        &mut self,
+        out: &mut [u8],
+        portion: &Portion<'_>,
+        (place, postings): (u64, u32),
+        firsts: u32,
+    ) {
+        let owner = self.portions.len() as u32;
+        let spare = [0; 3];
+        let block_len = portion.block_len;
+        self.portions.push(ListRecord { place, firsts, postings, block_len, spare });
+        let from = (self.used / 4) as u32;
+        self.lines.extend(portion.lines(from));
+        self.owners.resize(self.lines.len(), owner);
+        portion.write(&mut out[self.used..]);
+        self.used += whole(portion.payload_bytes());
+    }
+
+    /// Writes the tables behind the data.
+    ///
+    /// # Panics
+    /// If there is no room for them.
+    pub fn seal(&self, out: &mut [u8]) -> Tables {
+        let mut at = self.used;
+        let mut table = |bytes: &[u8]| {
+            let here = at;
+            out[here..here + bytes.len()].copy_from_slice(bytes);
+            at += whole(bytes.len());
+            here
+        };
+        let pieces = (table(cast_slice(&self.pieces)), self.pieces.len() as u32);
+        let portions = table(cast_slice(&self.portions));
+        let lines = (table(cast_slice(&self.lines)), self.lines.len() as u32);
+        let owners = table(cast_slice(&self.owners));
+        let words = (self.used / 4) as u32;
+        Tables { bytes: at, pieces, lines, owners, portions, words }
+    }
+}
