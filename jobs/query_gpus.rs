@@ -50,6 +50,10 @@ pub(crate) struct Where {
     /// How huang's threads find documents with any term: exhaustive, wand, bmw (bmw if left out).
     #[arg(long, value_name = "NAME", value_parser = parse_traversal)]
     traversal: Option<Traversal>,
+    /// What huang's threads pass over documents by: own, each by the best that it has found, as in the paper; shared, by
+    /// the best of those of all threads of the query.
+    #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
+    threshold: Option<String>,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -100,6 +104,7 @@ impl Where {
             ("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
             ("query-threads", self.query_threads.is_some(), Chosen::Huang),
             ("traversal", self.traversal.is_some(), Chosen::Huang),
+            ("threshold", self.threshold.is_some(), Chosen::Huang),
         ] {
             if given && algorithm != with {
                 let text = format!("--{name} goes with --algorithm {}", with.name());
@@ -141,7 +146,9 @@ impl Where {
             Chosen::Huang => {
                 let threads = self.query_threads.unwrap_or(huang::DEFAULT_THREADS);
                 let traversal = self.traversal.unwrap_or_default();
-                options.method = Method::Huang(Tuning { threads, traversal });
+                let usual = Tuning::default().shared_threshold;
+                let shared_threshold = self.threshold.as_ref().map_or(usual, |of| of == "shared");
+                options.method = Method::Huang(Tuning { threads, traversal, shared_threshold });
                 options.batch = HUANG_BATCH;
             }
         }
@@ -228,7 +235,9 @@ pub(crate) fn check_form(snapshot: &Snapshot) -> anyhow::Result<()> {
 pub(crate) fn check_huang_form(snapshot: &Snapshot) -> anyhow::Result<()> {
     match huang::list::check_form(snapshot.generation()) {
         Ok(()) => Ok(()),
-        Err(error) => bail!("{error}: build it with --codec newpfd --block-size 64, or merge it so"),
+        Err(error) => {
+            bail!("{error}: build it with --codec newpfd --block-size 64, or merge it so")
+        }
     }
 }
 

@@ -10,7 +10,8 @@
 // Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that came with the batch;
 // terms and records; norms [documents]; words, the memory of the batch; answers [queries]: how many hits; stages
 // [queries * 3]: cycles of the steps; hits. A launch is for blockDim.x = P threads and gridDim.x queries from `first`
-// on. Shared memory: a cursor for each thread and term. Nothing depends on the order in which threads run.
+// on. Shared memory: a cursor for each thread and term, and a word. What is found does not depend on the order in which
+// threads run.
 
 // A query.
 struct Record {
@@ -33,6 +34,7 @@ struct Run {
     const Term* terms;
     const float* norms;
     u32* room;
+    u32* bar;          // the greatest threshold of all threads, or NULL if each has its own alone
     u32 count;         // of terms
     u32 end;           // behind its documents
 };
@@ -135,6 +137,18 @@ __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32&
     return __fmul_rn(run.terms[t].per_bound, __uint_as_float(list.records[block].w));
 }
 
+// What the score of a document has to exceed to be among the best: that of the k-th of this thread, or of any one of
+// the block. A document with just that score may have a smaller docid than those of another thread; `slack` lets it pass.
+__device__ __forceinline__ float threshold(const Run& run, const Heap& heap) {
+    u32 own = (u32)(heap.least >> 32);
+    if (run.bar != nullptr) {
+        u32 all = *(volatile u32*)run.bar;
+        if (own > all) atomicMax(run.bar, own);
+        else own = all;
+    }
+    return __uint_as_float(own);
+}
+
 // The best documents with any term, by bounds of lists (WAND; Broder and others, 2003) or of their blocks too (BMW;
 // Ding and Suel, 2011, algorithm 1).
 template <bool BLOCK_MAX>
@@ -142,7 +156,7 @@ __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& hea
     u64 order = 0xfedcba9876543210ull;
     for (;;) {
         order = sorted(run, order);
-        float bar = __fmul_rn(__uint_as_float((u32)(heap.least >> 32)), slack), sum = 0.0f;
+        float bar = __fmul_rn(threshold(run, heap), slack), sum = 0.0f;
         u32 pivot = 0, docid = NONE;
         for (; pivot < run.count; pivot++) {
             u32 t = number_at(order, pivot);
@@ -171,11 +185,11 @@ __device__ __forceinline__ void find_best(const Run& run, float slack, Heap& hea
 
 enum Way { ALL_TERMS, ANY_TERM, BY_LISTS, BY_BLOCKS };
 
-// Steps 1 to 3. With `timed`, all threads wait for each other behind step 1 too.
+// Steps 1 to 3. With `timed`, all threads wait for each other behind step 1 too; with `shares`, they have one threshold.
 template <Way WAY>
 __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, const Term* terms, const Record* records,
-                                       u32 first, const float* norms, u32 documents, u32 timed, u32* words, u32* answers,
-                                       u64* stages, u64* hits) {
+                                       u32 first, const float* norms, u32 documents, u32 timed, u32 shares,
+                                       u32* words, u32* answers, u64* stages, u64* hits) {
     DYNAMIC_SHARED(u32, room);
     u32 query = first + blockIdx.x, threads = blockDim.x;
     const Record& record = records[query];
@@ -184,7 +198,9 @@ __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, c
     u64 share = documents / threads + (documents % threads != 0), begins = threadIdx.x * share, ends = begins + share;
     u32 to = record.to < documents ? record.to : documents;
     u32 start = begins > record.from ? (u32)begins : record.from;
-    Run run = {cached, travelling, terms + record.first_term, norms, room, record.terms, ends < to ? (u32)ends : to};
+    u32* bar = shares ? room + record.terms * CURSOR_WORDS * threads : nullptr;
+    Run run = {cached, travelling, terms + record.first_term, norms, room, bar, record.terms, ends < to ? (u32)ends : to};
+    if (shares && threadIdx.x == 0) *bar = 0;
     for (u32 t = 0; t < run.count; t++) {
         Cursor cursor = {};
         if (start < run.end) begin_at(list_of(run, t), cursor, start, run.end);
@@ -192,7 +208,7 @@ __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, c
         store_cursor(room, t, cursor);
         words_of(room, t)[SHALLOW * threads] = cursor.block;
     }
-    if (timed) __syncthreads();
+    if (timed || shares) __syncthreads();
     times[1] = clock64();
     Heap heap = {(u64*)(words + record.heaps) + threadIdx.x, 0, record.capacity, 0};
     if (WAY == ALL_TERMS) find_all(run, record.by_length, heap);
@@ -212,8 +228,9 @@ __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, c
     extern "C" __global__ void __launch_bounds__(512)                                                                 \
     name(const u8* __restrict__ cached, const u8* __restrict__ travelling, const Term* __restrict__ terms,            \
          const Record* __restrict__ records, u32 first, const float* __restrict__ norms, u32 documents, u32 timed,    \
-         u32* words, u32* answers, u64* stages, u64* hits) {                                                          \
-        answer<way>(cached, travelling, terms, records, first, norms, documents, timed, words, answers, stages, hits); \
+         u32 shares, u32* words, u32* answers, u64* stages, u64* hits) {                                              \
+        answer<way>(cached, travelling, terms, records, first, norms, documents, timed, shares, words, answers,       \
+                    stages, hits);                                                                                    \
     }
 
 ANSWER(huang_and, ALL_TERMS)

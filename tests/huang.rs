@@ -4,7 +4,7 @@ use crate::ding09::{Postings, choose, postings};
 use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::queries::Fixture;
-use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, Room, Stages};
+use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, How, Room, Stages};
 use millrace::gpu::huang::list::{BLOCK, Laid, ListLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{KERNELS, THREADS, source};
@@ -181,7 +181,8 @@ fn run(
         (Array::Output, emulator.alloc(output).unwrap()),
     ]
     .into();
-    for step in batch.steps(kernel, seed % 2 == 1) {
+    let how = How { timed: seed % 2 == 1, shared_threshold: seed % 3 > 0 };
+    for step in batch.steps(kernel, how) {
         let arguments: Vec<Arg> = step
             .arguments
             .iter()
@@ -253,7 +254,7 @@ fn a_batch_takes_what_it_has_room_for() {
         Room { words: used + 2 * 10 * 64 - 1, ..ROOM },
         Room { hits: 39, ..ROOM },
         Room { terms: 7, ..ROOM },
-        Room { shared_bytes: 32 * 64 * 2 - 1, ..ROOM },
+        Room { shared_bytes: 32 * 64 * 2 + 15, ..ROOM },
     ];
     for room in rooms {
         assert!(!query.add(&collection, &mut batch, &room), "{room:?}");
@@ -266,10 +267,11 @@ fn a_batch_takes_what_it_has_room_for() {
 #[test]
 fn huang_is_for_devices() {
     let fixture = Fixture::new(76, 30);
-    let refused: [(&[&str], &str); 6] = [
+    let refused: [(&[&str], &str); 7] = [
         (&["--algorithm", "huang"], "goes with --device gpu"),
         (&["--query-threads", "64"], "goes with --algorithm huang"),
         (&["--traversal", "bmw", "--algorithm", "ding09"], "goes with --algorithm huang"),
+        (&["--threshold", "own"], "goes with --algorithm huang"),
         (&["--algorithm", "huang", "--device", "gpu", "--query-threads", "96"], "32, 64, 128"),
         (&["--algorithm", "huang", "--device", "gpu", "--traversal", "maxscore"], "wand, bmw"),
         (&["--algorithm", "huang", "--device", "gpu", "--gpu-partition"], "goes without"),

@@ -11,7 +11,8 @@
 //!
 //! The paper does not say what the average time of a query is. `us` is the time of all batches, from the copy of the
 //! queries, and the lists that travel, to the hits in host memory, over the number of queries; `latency_ms` is
-//! the mean time of the batch that a query is in; `prepare_us` is what the host takes to make the batches.
+//! the mean time of the batch that a query is in; `prepare_us` is what the host takes to make the batches. Ways with
+//! `shared` have one threshold for all threads of a query, which the paper has not.
 
 mod figures;
 mod table_3;
@@ -23,7 +24,7 @@ use anyhow::bail;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::discover::DeviceInfo;
-use millrace::gpu::huang::batch::{Batch, shared_bytes};
+use millrace::gpu::huang::batch::{Batch, How, shared_bytes};
 use millrace::gpu::huang::device::{HuangDevice, QueryTerm};
 use millrace::gpu::huang::{DEFAULT_THREADS, THREADS, Traversal};
 use millrace::gpu::modules::Toolchain;
@@ -44,6 +45,7 @@ struct Way {
     kernel: &'static str,
     mode: Mode,
     algorithm: Algorithm,
+    how: How,
 }
 
 /// The paper's four.
@@ -53,14 +55,24 @@ fn ways() -> [Way; 4] {
         kernel: traversal.kernel(),
         mode: Mode::Or,
         algorithm: traversal.on_cpu(),
+        how: How::default(),
     };
-    let (kernel, algorithm) = ("huang_and", Algorithm::Auto);
+    let (kernel, algorithm, how) = ("huang_and", Algorithm::Auto, How::default());
     [
-        Way { name: "and", kernel, mode: Mode::And, algorithm },
+        Way { name: "and", kernel, mode: Mode::And, algorithm, how },
         any("or", Traversal::Exhaustive),
         any("wand", Traversal::Wand),
         any("bmw", Traversal::Bmw),
     ]
+}
+
+/// Those two of them for which a threshold matters, with one for all threads of a query.
+fn shared_ways() -> [(Way, usize); 2] {
+    let [_, _, wand, bmw] = ways();
+    let how = How { shared_threshold: true, ..How::default() };
+    let (wand, bmw) =
+        (Way { name: "wand, shared", how, ..wand }, Way { name: "bmw, shared", how, ..bmw });
+    [(wand, 2), (bmw, 3)]
 }
 
 /// The paper's table 1 in milliseconds: AND, OR, WAND and BMW for the best 1, 10 and 20, by threads as [`THREADS`].
@@ -222,10 +234,10 @@ impl<'a> Bench<'a> {
             let (all, any) = (of_mode(Mode::And)?, of_mode(Mode::Or)?);
             for (threads, _) in self.threads().filter(|&(n, _)| k == 10 || n == DEFAULT_THREADS) {
                 let batches = self.batches(&sample, (k, threads))?;
-                for way in ways() {
+                for way in ways().into_iter().chain(shared_ways().map(|(way, _)| way)) {
                     let mut found = Vec::with_capacity(sample.len());
                     for batch in &batches {
-                        found.extend(self.device.answer(batch, way.kernel)?);
+                        found.extend(self.device.answer(batch, way.kernel, way.how)?);
                     }
                     let expected = if way.mode == Mode::And { &all } else { &any };
                     self.compare((way.name, k, threads), &sample, (&found, expected))?;
@@ -266,7 +278,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The time of batches by a kernel: a pass that does not count, and passes for a part of --seconds.
-    fn time(&mut self, batches: &[Batch], kernel: &'static str) -> anyhow::Result<Took> {
+    fn time(&mut self, batches: &[Batch], way: Way) -> anyhow::Result<Took> {
         let (mut queries, mut latency, mut on_device) = (0.0, 0.0, 0.0);
         let mut start = Instant::now();
         let mut pass = 0;
@@ -276,7 +288,7 @@ impl<'a> Bench<'a> {
             }
             for batch in batches {
                 let (begins, count) = (Instant::now(), batch.len() as f64);
-                std::hint::black_box(self.device.answer(batch, kernel)?);
+                std::hint::black_box(self.device.answer(batch, way.kernel, way.how)?);
                 queries += count;
                 latency += count * begins.elapsed().as_secs_f64();
                 on_device += f64::from(self.device.took_ms()?);
@@ -310,8 +322,9 @@ impl<'a> Bench<'a> {
                 let start = Instant::now();
                 let batches = self.batches(&all, (k, threads))?;
                 let prepare_us = 1e6 * start.elapsed().as_secs_f64() / all.len() as f64;
-                for (way, paper) in ways().into_iter().zip(paper) {
-                    let took = self.time(&batches, way.kernel)?;
+                let as_printed = ways().into_iter().zip(0..);
+                for (way, row) in as_printed.chain(shared_ways()) {
+                    let (took, paper) = (self.time(&batches, way)?, paper[row]);
                     print(json!({
                         "row": "huang-table1", "way": way.name, "k": k, "threads": threads,
                         "queries": all.len(), "batch": all.len() / batches.len(),

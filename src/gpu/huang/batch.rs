@@ -17,9 +17,9 @@ pub const MOST_TERMS: usize = 16;
 /// Shared memory of a thread for each term.
 const CURSOR_BYTES: u32 = 4 * 8;
 
-/// Shared memory of a block for a query of so many terms.
+/// Shared memory of a block for a query of so many terms: cursors, and a threshold.
 pub fn shared_bytes(threads: u32, terms: usize) -> u32 {
-    CURSOR_BYTES * threads * terms as u32
+    CURSOR_BYTES * threads * terms as u32 + 16
 }
 
 /// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as much shared memory.
@@ -111,6 +111,16 @@ impl Room {
     pub fn output_bytes(&self) -> usize {
         (4 + size_of::<Stages>()) * self.terms + 8 * self.hits as usize + 32
     }
+}
+
+/// How kernels go through a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// Whether stages of a query do not overlap, for [`Batch::stages`].
+    pub timed: bool,
+    /// Whether the threads of a query pass over documents by the greatest threshold of all of them; else each by its own,
+    /// as in the paper.
+    pub shared_threshold: bool,
 }
 
 /// Cycles of a multiprocessor that a query took.
@@ -245,8 +255,8 @@ impl Batch {
         self.records = self.order.iter().map(|&q| self.records[q]).collect();
     }
 
-    /// The launches that answer the batch, which is finished, by a kernel. With `timed`, stages do not overlap.
-    pub fn steps(&self, kernel: &'static str, timed: bool) -> Vec<Step<Array>> {
+    /// The launches that answer the batch, which is finished, by a kernel.
+    pub fn steps(&self, kernel: &'static str, how: How) -> Vec<Step<Array>> {
         use Argument::{Array as In, Number};
         let (input, output) = (self.input(), self.output());
         let mut steps = Vec::new();
@@ -267,7 +277,8 @@ impl Batch {
                 Number(first as u32),
                 In(Array::Norms, 0),
                 Number(self.documents),
-                Number(timed.into()),
+                Number(how.timed.into()),
+                Number(how.shared_threshold.into()),
                 In(Array::Words, 0),
                 In(Array::Output, 0),
                 In(Array::Output, output.stages as u64),

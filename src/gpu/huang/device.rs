@@ -1,7 +1,7 @@
 //! How does a device take batches and give results? It has the kernels, the norms, the lists that stay, and memory
 //! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, Batch, MOST_TERMS, Room};
+use super::batch::{Array, AskedTerm, Batch, How, MOST_TERMS, Room};
 use super::cache::{Cache, write_key};
 use super::list::{ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
@@ -31,11 +31,14 @@ pub struct Tuning {
     pub threads: u32,
     /// How these go through lists.
     pub traversal: Traversal,
+    /// Whether the threads of a query have one threshold: see [`How`].
+    pub shared_threshold: bool,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { threads: super::DEFAULT_THREADS, traversal: Traversal::default() }
+        let (threads, traversal) = (super::DEFAULT_THREADS, Traversal::default());
+        Self { threads, traversal, shared_threshold: false }
     }
 }
 
@@ -305,8 +308,9 @@ impl HuangDevice {
         &mut self,
         batch: &Batch,
         kernel: &'static str,
+        how: How,
     ) -> Result<Vec<Vec<Hit>>, GpuError> {
-        self.launch(batch, &batch.steps(kernel, false))?;
+        self.launch(batch, &batch.steps(kernel, how))?;
         self.wait()?;
         Ok(batch.answers(self.output()))
     }

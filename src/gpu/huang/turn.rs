@@ -1,7 +1,7 @@
 //! How do planned queries become batches of the device? Nothing is brought before: lists are there for good, or travel
 //! with the batch.
 
-use super::batch::Batch;
+use super::batch::{Batch, How};
 use super::device::{HuangDevice, QueryTerm, Tuning};
 use crate::gpu::error::GpuError;
 use crate::gpu::query::service::Why;
@@ -67,7 +67,8 @@ impl Turn for HuangTurn {
 
     fn answer(&mut self, (mut batch, kernel): Self::Batch) -> Result<Vec<Vec<Hit>>, GpuError> {
         batch.finish();
-        self.device.answer(&batch, kernel)
+        let how = How { shared_threshold: self.tuning.shared_threshold, ..How::default() };
+        self.device.answer(&batch, kernel, how)
     }
 
     fn list_bytes(&self) -> u64 {

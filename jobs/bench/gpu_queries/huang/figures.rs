@@ -2,6 +2,7 @@
 
 use super::{Bench, Planned, print, ways};
 use millrace::gpu::huang::DEFAULT_THREADS;
+use millrace::gpu::huang::batch::How;
 use millrace::gpu::huang::list::BLOCK;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -35,7 +36,7 @@ impl<'a> Bench<'a> {
             }
             let batches = self.batches(&queries, (10, DEFAULT_THREADS))?;
             for way in ways() {
-                let took = self.time(&batches, way.kernel)?;
+                let took = self.time(&batches, way)?;
                 let cpu_us = self.cpu_us(&queries, way, 10, 1)?;
                 print(json!({
                     "row": "huang-figure3", "way": way.name, "k": 10, "threads": DEFAULT_THREADS,
@@ -69,12 +70,13 @@ impl<'a> Bench<'a> {
     pub(super) fn figure_5(&mut self) -> anyhow::Result<()> {
         let step = (self.planned.len() / 1000).max(1);
         let queries: Vec<&Planned> = self.planned.iter().step_by(step).take(1000).collect();
+        let timed = How { timed: true, ..How::default() };
         for threads in [32, 64, 128, 256] {
             let batches = self.batches(&queries, (10, threads))?;
             for way in ways() {
                 let mut sums = [0.0; 3];
                 for batch in &batches {
-                    self.device.launch(batch, &batch.steps(way.kernel, true))?;
+                    self.device.launch(batch, &batch.steps(way.kernel, timed))?;
                     self.device.wait()?;
                     for stages in batch.stages(self.device.output()) {
                         let of = [stages.initialization, stages.scoring, stages.merging];

@@ -1,6 +1,6 @@
 //! Table 3: batches are dealt to one device, and to all that there are.
 
-use super::{Bench, batches, print, ways};
+use super::{Bench, Way, batches, print, ways};
 use crate::query_gpus::HUANG_BATCH;
 use millrace::gpu::huang::batch::Batch;
 use millrace::gpu::huang::device::HuangDevice;
@@ -23,17 +23,13 @@ const PASSES: usize = 3;
 
 /// Seconds of a pass, in which devices take the next batch when they have ended one. Each has all batches, since lists
 /// lie elsewhere on each.
-fn pass(
-    devices: &mut [&mut HuangDevice],
-    batches: &[Vec<Batch>],
-    kernel: &'static str,
-) -> anyhow::Result<f64> {
+fn pass(devices: &mut [&mut HuangDevice], batches: &[Vec<Batch>], way: Way) -> anyhow::Result<f64> {
     let (next, start) = (AtomicUsize::new(0), Instant::now());
     let next = &next;
     std::thread::scope(|scope| {
         let work = |device: &mut HuangDevice, batches: &[Batch]| -> anyhow::Result<()> {
             while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                std::hint::black_box(device.answer(batch, kernel)?);
+                std::hint::black_box(device.answer(batch, way.kernel, way.how)?);
             }
             Ok(())
         };
@@ -65,10 +61,10 @@ impl Bench<'_> {
                 let made = devices.iter_mut().map(|on| batches(on, &all, (10, threads), size));
                 let batches = made.collect::<anyhow::Result<Vec<_>>>()?;
                 for (n, way) in ways().into_iter().enumerate() {
-                    pass(&mut devices, &batches, way.kernel)?;
+                    pass(&mut devices, &batches, way)?;
                     let mut seconds = 0.0;
                     for _ in 0..PASSES {
-                        seconds += pass(&mut devices, &batches, way.kernel)?;
+                        seconds += pass(&mut devices, &batches, way)?;
                     }
                     let us = 1e6 * seconds / (PASSES * all.len()) as f64;
                     if count == 1 {
