@@ -82,6 +82,9 @@ struct Open<L> {
     stage: Stage,
 }
 
+/// A batch, and its queries.
+type Filled<T> = (<T as Turn>::Batch, Vec<Open<<T as Turn>::Lists>>);
+
 /// The state of the thread of a device.
 pub(in crate::gpu) struct Turns<T: Turn> {
     device: T,
@@ -175,7 +178,7 @@ impl<T: Turn> Turns<T> {
     }
 
     /// A batch of queries that are ready.
-    fn fill(&mut self, all_terms: bool) -> Option<(T::Batch, Vec<Open<T::Lists>>)> {
+    fn fill(&mut self, all_terms: bool) -> Option<Filled<T>> {
         let mut batch = self.device.batch(all_terms);
         let (mut taken, ready) = (Vec::new(), usize::from(!all_terms));
         while taken.len() < self.batch {

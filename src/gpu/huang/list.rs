@@ -130,8 +130,7 @@ impl ListLayer {
         self.columns.close();
         let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
         let mut before = first_docid.wrapping_add(BEFORE_FIRST);
-        let bounds = list.bounds();
-        for block in 0..list.full_blocks() {
+        for (block, bound) in list.bounds().iter().enumerate().take(list.full_blocks()) {
             let line = list.block(block)?;
             list.docids_of(&line, &mut self.columns, documents, &mut docids)?;
             list.tfs_of(&line, &mut self.columns, &mut tfs)?;
@@ -146,7 +145,7 @@ impl ListLayer {
             let [gaps, tfs] = line.widths();
             let head = u32::from(gaps) | u32::from(tfs) << 8 | (line.gap_bytes() as u32) << 16;
             let last = first_docid + list.last_docid(block);
-            let worth = worth.bounds.most(1.0, &bounds[block]);
+            let worth = worth.bounds.most(1.0, bound);
             self.block(last, [before, place as u32 / 4, head], worth, BLOCK as u32);
             self.bytes.extend_from_slice(&list.bytes_of(&line)[..line.bytes()]);
             before = last;
