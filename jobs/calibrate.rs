@@ -1,7 +1,7 @@
 //! `millrace calibrate`.
 
 use crate::bench::all_queries;
-use crate::query::{Chosen, Ranking};
+use crate::query::Ranking;
 use crate::query_gpus::Where;
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::hybrid::Models;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { ranking, place, .. } = args;
-    let devices = place.chosen(ranking.k, ranking.algorithm == Chosen::Ding09)?;
+    let devices = place.chosen(ranking.k, ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
     let queries = all_queries(args.queries.as_deref())?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);

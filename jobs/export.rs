@@ -30,8 +30,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let settings = &generation.manifest().settings;
     let description = format!(
-        "millrace {}, stemmer {}, stop words {}",
+        "millrace {}, tokenizer {}, stemmer {}, stop words {}",
         env!("CARGO_PKG_VERSION"),
+        settings.tokenizer.as_deref().unwrap_or("words"),
         settings.stemmer,
         settings.stop_words.name
     );

@@ -57,6 +57,7 @@ fn readable(c: &Contents) -> anyhow::Result<String> {
     for (reason, n) in &c.skipped {
         row("skipped", format!("{} {reason}", show_count(*n)))?;
     }
+    row("tokenizer", c.settings.tokenizer.clone().unwrap_or_else(|| "words".into()))?;
     row("stemmer", c.settings.stemmer.clone())?;
     let words = &c.settings.stop_words;
     row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;

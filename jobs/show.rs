@@ -7,7 +7,6 @@ use millrace::input::record::fetch;
 use millrace::input::splits::{MEMORY, STDIN};
 use millrace::query::term_statistics::{PostingRow, TermStatistics};
 use millrace::score::bm25::Bm25;
-use millrace::text::tokenizer::for_each_token;
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Makes control characters visible: a name comes from the input, and must not steer a terminal.
-fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -146,7 +145,7 @@ fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let analysis = generation.manifest().analysis(generation.path())?;
     let mut rows = Vec::new();
-    for_each_token(text.as_bytes(), |token| {
+    analysis.tokenizer.for_each_token(text.as_bytes(), |token| {
         let term = analysis.analyze_token(token).map(std::borrow::Cow::into_owned);
         rows.push((token.to_string(), term));
     });

@@ -171,7 +171,8 @@ impl Rebuild<'_> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
         let stop_words = StopWords::from_option(&keys.stopwords)?;
-        options.analysis = Analysis { stemmer: keys.stemmer, stop_words };
+        options.analysis =
+            Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
         options.form = keys.form;
         options.indexer = keys.indexer.parse().expect("the job file's reader knows the indexers");
         options.memory = keys.memory;
