@@ -26,6 +26,7 @@ mod explain;
 mod export;
 mod follow;
 mod fuse;
+mod import;
 mod info;
 mod merge;
 mod progress;
@@ -78,6 +79,8 @@ enum Job {
     Dump(dump::Args),
     /// Write an index in a form that other search engines read.
     Export(export::Args),
+    /// Make an index of one that another search engine has written.
+    Import(import::Args),
     /// Tell which GPUs can be used, or why none.
     Devices(devices::Args),
     /// Measure.
@@ -115,6 +118,7 @@ fn main() -> ExitCode {
         Job::Show(args) => show::run(&args),
         Job::Explain(args) => explain::run(&args),
         Job::Export(args) => export::run(&args),
+        Job::Import(args) => import::run(&args),
         Job::Dump(args) => dump::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),
