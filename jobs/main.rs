@@ -40,6 +40,7 @@ mod report;
 mod rollback;
 mod show;
 mod signals;
+mod tune;
 
 /// Builds inverted indexes from very large text collections and answers batches of ranked queries.
 #[derive(Parser)]
@@ -59,6 +60,8 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
+    /// Find the k1 and b that rank best, by judgements, with cross-validation.
+    Tune(tune::Args),
     /// Make one run of several.
     Fuse(fuse::Args),
     /// Keep an index up to date with its sources: on a schedule, or once.
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),
+        Job::Tune(args) => tune::run(&args),
         Job::Fuse(args) => fuse::run(&args),
         Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
