@@ -134,11 +134,12 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
     if topics.is_empty() {
         bail!("{}: none of {all} queries has judgements", args.qrels.display());
     }
-    if !args.common.quiet && (topics.len() < qrels.len() || !texts.is_empty()) {
-        let (judged, without) = (qrels.len() - topics.len(), texts.len());
-        say!(
-            "{judged} judged queries are not asked and {without} queries have no judgements: both do not count"
-        );
+    let (not_asked, not_judged) = (qrels.len() - topics.len(), texts.len());
+    if !args.common.quiet && not_asked > 0 {
+        say!("{not_asked} of {} judged queries are not asked and do not count", qrels.len());
+    }
+    if !args.common.quiet && not_judged > 0 {
+        say!("{not_judged} of {all} queries have no judgements and do not count");
     }
     Ok(topics)
 }

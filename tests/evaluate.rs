@@ -205,6 +205,6 @@ fn tune_finds_what_evaluate_finds() {
         job.fails(2).says(says);
     };
     wrong(&["--folds", "1"], "--folds is 2 to the number of judged queries, which is 52");
-    wrong(&["--k1", "-1"], "k1");
+    wrong(&["--k1=-1"], "k1");
     wrong(&["--b", "1.5"], "b");
 }

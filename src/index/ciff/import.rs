@@ -10,7 +10,7 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::draft::{Description, Draft};
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
-use crate::index::list::{Form, ListEncoder};
+use crate::index::list::ListEncoder;
 use crate::index::manifest::{InputEntry, Manifest, Settings};
 use crate::index::publish::IndexLock;
 use crate::index::run::RunWriter;

@@ -100,7 +100,7 @@ fn what_does_not_go_together_is_refused_with_its_place() {
     let documents = [(0, "a", 3), (1, "b", 2)];
     let mill = || message("mill", [2, 4], &[(0, 3), (1, 1)]);
     let folder = tempfile::tempdir().unwrap();
-    let mut fails = |bytes: &[u8], said: &str| {
+    let fails = |bytes: &[u8], said: &str| {
         let (index, made) = imported(folder.path(), bytes);
         let error = made.expect_err(said).to_string();
         assert!(error.contains("x.ciff: byte ") && error.contains(said), "{said}: {error}");
