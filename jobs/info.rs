@@ -51,6 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "deleted_documents": deleted,
         "generation": m.generation,
         "settings": m.settings,
+        "order": m.order,
         "empty_documents": s.empty_documents,
         "duplicate_names": s.duplicate_names,
         "skipped": s.skipped,
@@ -79,6 +80,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let words = &m.settings.stop_words;
         row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
         row("codec", format!("{}, blocks of {}", m.settings.codec, m.settings.block_size))?;
+        if let Some(order) = &m.order {
+            row("order", order.to_string())?;
+        }
         row("runs", show_count(m.runs.len() as u64))?;
         row("generation", m.generation.to_string())?;
         row("made", format!("{} s after 1970 by `{}`", m.created, m.command))?;

@@ -28,6 +28,7 @@ mod follow;
 mod fuse;
 mod info;
 mod merge;
+mod order_args;
 mod progress;
 mod query;
 mod query_gpus;

@@ -25,6 +25,7 @@ mod inspect;
 mod layers;
 mod library;
 mod memory;
+mod orders;
 mod parallel;
 mod queries;
 mod query_lines;
