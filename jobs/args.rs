@@ -5,6 +5,7 @@ use millrace::build::Peers;
 use millrace::cluster::hosts::Hosts;
 use millrace::cluster::seal::Secret;
 use millrace::index::list::{Form, ListCodec};
+use millrace::text::tokenizer::Tokenizer;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -98,6 +99,11 @@ impl Workers {
             None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         })
     }
+}
+
+/// Reads the name of a tokenizer.
+pub(crate) fn tokenizer(name: &str) -> Result<Tokenizer, String> {
+    Tokenizer::named(name).ok_or_else(|| "it is words or cjk-bigram".to_string())
 }
 
 /// Reads the name of a codec that an index may have.

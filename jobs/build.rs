@@ -23,6 +23,7 @@ use millrace::schedule::roles::RolesError;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
+use millrace::text::tokenizer::Tokenizer;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -93,6 +94,9 @@ pub(crate) struct How {
     /// url, headings, text, body, passage, contents).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
+    /// words, or cjk-bigram: Chinese, Japanese and Korean letters in pairs.
+    #[arg(long, default_value = "words", value_parser = crate::args::tokenizer, value_name = "NAME")]
+    tokenizer: Tokenizer,
     /// english, porter, none, or another language by name.
     #[arg(long, default_value = "english")]
     stemmer: Stemmer,
@@ -150,7 +154,8 @@ impl How {
             .ok_or_else(|| Usage(IndexError::NoForm { codec, block_len }.to_string()))?;
         let stop_words =
             StopWords::from_option(&self.stopwords).context("reading the stop words")?;
-        options.analysis = Analysis { stemmer: self.stemmer, stop_words };
+        options.analysis =
+            Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words };
         options.format = self.format.0;
         let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
         options.fields = Fields { names, texts };

@@ -1,14 +1,13 @@
 //! `millrace dump`.
 
 use crate::args::Common;
-use anyhow::bail;
 use millrace::index::IndexError;
 use millrace::index::browse::for_each_term;
+use millrace::index::find::{DocumentRow, open_plain};
 use millrace::index::generation::Generation;
-use millrace::index::shards::ShardedManifest;
 use serde_json::json;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -27,29 +26,10 @@ pub(crate) struct Args {
     what: String,
 }
 
-/// Opens an index that is not spread over several processes and has no deleted documents.
-pub(crate) fn open_whole(index: &Path) -> anyhow::Result<Generation> {
-    if let Some(manifest) = ShardedManifest::live(index)? {
-        bail!(
-            "{}: this index has {} shards; this job works on an index of one",
-            index.display(),
-            manifest.shards.len()
-        );
-    }
-    let generation = Generation::open(index, false)?;
-    if generation.has_deletions() {
-        bail!(
-            "{}: this index has deleted documents, which this job does not know",
-            index.display()
-        );
-    }
-    Ok(generation)
-}
-
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
-    let generation = open_whole(&args.index)?;
+    let generation = open_plain(&args.index)?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let tsv = args.format == "tsv";
     let rows = match &*args.what {
@@ -135,22 +115,16 @@ fn terms(
 }
 
 fn documents(generation: &Generation, tsv: bool, out: &mut impl Write) -> anyhow::Result<u64> {
-    let documents = generation.documents();
-    for docid in 0..documents.len() {
-        let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
-        let tokens = documents.length(docid).unwrap_or_default();
-        let place = documents.location(docid).unwrap_or_default();
-        let input = generation.manifest().inputs.get(place.input as usize);
-        let input = input.map_or("", |input| &*input.path);
-        let (offset, bytes) = (place.offset, place.bytes);
+    let documents = generation.documents().len();
+    for docid in 0..documents {
+        let row = DocumentRow::of(generation, docid)?;
         if tsv {
+            let DocumentRow { docid, name, tokens, input, offset, bytes } = row;
             let name = name.replace(['\t', '\n', '\r'], " ");
             writeln!(out, "{docid}\t{name}\t{tokens}\t{input}\t{offset}\t{bytes}")?;
         } else {
-            let row = json!({"docid": docid, "name": name, "tokens": tokens, "input": input,
-                             "offset": offset, "bytes": bytes});
-            writeln!(out, "{row}")?;
+            writeln!(out, "{}", serde_json::to_string(&row)?)?;
         }
     }
-    Ok(documents.len().into())
+    Ok(documents.into())
 }

@@ -2,8 +2,7 @@
 
 use crate::Usage;
 use crate::args::Common;
-use crate::dump::open_whole;
-use anyhow::{Context, bail};
+use millrace::index::find::{DocumentKey, find_in, open_plain};
 use millrace::query::explain::{Explanation, explain};
 use millrace::score::bm25::{Bm25, IdfKind};
 use std::fmt::Write as _;
@@ -45,30 +44,18 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let bm25 = Bm25::new(args.k1, args.b).map_err(|e| Usage(e.to_string()))?;
     let idf = if args.idf == "robertson" { IdfKind::Robertson } else { IdfKind::Lucene };
-    let (name, query) = match (&args.words[..], args.docid) {
-        ([query], Some(_)) => (None, query),
-        ([name, query], None) => (Some(name), query),
+    let (key, query) = match (&args.words[..], args.docid) {
+        ([query], Some(docid)) => (DocumentKey::Docid(docid), query),
+        ([name, query], None) => (DocumentKey::Name(name), query),
         _ => {
             let wrong = "give --docid N and the query, or the document's name and the query";
             return Err(Usage(wrong.into()).into());
         }
     };
-    let index = args.index.display();
-    let generation = open_whole(&args.index)?;
-    let documents = generation.documents();
-    let docid = match (name, args.docid) {
-        (Some(name), _) => documents
-            .find_name(name.as_bytes())
-            .with_context(|| format!("{index}: no document is named `{name}`"))?,
-        (None, Some(docid)) if docid < documents.len() => docid,
-        (None, docid) => bail!(
-            "{index}: there are {} documents, no docid {}",
-            documents.len(),
-            docid.unwrap_or_default()
-        ),
-    };
+    let generation = open_plain(&args.index)?;
+    let docid = find_in(&generation, &args.index, key)?;
     let found = explain(&generation, (&bm25, idf), query, docid, args.k)?;
-    let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
+    let name = String::from_utf8_lossy(generation.documents().name(docid).unwrap_or_default());
     let text = if args.json {
         let mut object = serde_json::to_value(&found)?;
         object["name"] = name.into();
@@ -85,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    writeln!(text, "document  {name} (docid {})", found.docid)?;
+    writeln!(text, "document  {} (docid {})", crate::show::visible(name), found.docid)?;
     let (length, mean, norm) = (found.length, found.mean_length, found.norm);
     writeln!(text, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
     writeln!(text, "score     {}", found.score)?;

@@ -1,9 +1,9 @@
 //! `millrace export`.
 
 use crate::args::{Common, show_count};
-use crate::dump::open_whole;
 use anyhow::Context;
 use millrace::index::ciff;
+use millrace::index::find::open_plain;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -27,11 +27,12 @@ pub(crate) struct Args {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let generation = open_whole(&args.index)?;
+    let generation = open_plain(&args.index)?;
     let settings = &generation.manifest().settings;
     let description = format!(
-        "millrace {}, stemmer {}, stop words {}",
+        "millrace {}, tokenizer {}, stemmer {}, stop words {}",
         env!("CARGO_PKG_VERSION"),
+        settings.tokenizer.as_deref().unwrap_or("words"),
         settings.stemmer,
         settings.stop_words.name
     );

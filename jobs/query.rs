@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where, Work};
+use crate::query_gpus::{Devices, Where};
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
 use crate::query_score::Scored;
@@ -11,6 +11,7 @@ use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::engine::{Engines, Model, Wakers};
@@ -428,7 +429,7 @@ impl Args {
         let file = self.input.path().and_then(|path| path.metadata().ok());
         let bytes = file.filter(|file| file.is_file())?.len();
         let documents = snapshot.whole().documents;
-        self.place.for_work(k, &Work { bytes, documents, mode, workers })
+        self.place.for_work(k, &CpuWork { bytes, documents, mode, workers })
     }
 
     fn options(
@@ -515,7 +516,7 @@ fn totals(
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
-        "gpu": gpu.map(query_gpus::report),
+        "gpu": gpu,
         "measures": measures,
     });
     let path = args.workers.common.report.as_deref();

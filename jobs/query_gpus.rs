@@ -1,25 +1,23 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use millrace::build::chain;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::ding09::list::form_of;
 use millrace::gpu::ding09::{MERGE_LEVELS, MOST_MERGE_LEVELS};
-use millrace::gpu::discover::{DeviceInfo, Discovery};
+use millrace::gpu::discover::DeviceInfo;
 use millrace::gpu::error::GpuError;
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::engine::{GpuEngines, GpuOptions, Method};
 use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::worth::CpuWork;
 use millrace::query::engine::Wakers;
 use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::Mode;
-use serde_json::{Value, json};
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
@@ -56,23 +54,6 @@ pub(crate) struct Devices {
     devices: Vec<DeviceInfo>,
     toolchain: Toolchain,
     options: GpuOptions,
-}
-
-/// The devices of this machine that can be used, and what their kernels are made with.
-///
-/// # Errors
-/// There is none, and why.
-pub(crate) fn usable(cache: ModuleCache) -> anyhow::Result<(Vec<DeviceInfo>, Toolchain)> {
-    let discovery = Discovery::of_machine();
-    let devices: Vec<DeviceInfo> = discovery.usable();
-    match (discovery.compiler.clone(), discovery.driver) {
-        (Some(compiler), Some(driver)) if !devices.is_empty() => {
-            Ok((devices, Toolchain { driver, compiler, cache }))
-        }
-        _ => {
-            anyhow::bail!("no GPU can be used: {}", discovery.reasons().join("; "))
-        }
-    }
 }
 
 impl Where {
@@ -131,8 +112,8 @@ impl Where {
 
     /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
     /// to this program. Devices that cannot be used are not.
-    pub(crate) fn for_work(&self, k: usize, work: &Work) -> Option<Devices> {
-        let worth = self.device == "auto" && work.cpu_seconds() >= WORTH_SECONDS;
+    pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
+        let worth = self.device == "auto" && work.is_worth_devices();
         if worth { self.usable(k).ok() } else { None }
     }
 
@@ -141,7 +122,7 @@ impl Where {
             Some(folder) => ModuleCache::in_folder(folder),
             None => ModuleCache::of_user(),
         };
-        let (mut devices, toolchain) = usable(cache)?;
+        let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
         if let Some(n) = self.gpus.map(NonZeroUsize::get) {
             anyhow::ensure!(n <= devices.len(), "--gpus {n}: {} can be used", devices.len());
             devices.truncate(n);
@@ -156,34 +137,6 @@ impl Where {
             ..GpuOptions::default()
         };
         Ok(Devices { devices, toolchain, options })
-    }
-}
-
-/// Devices are taken by themselves for what the CPU takes at least so many seconds for: twice what a
-/// device took for so much, start and loading of lists included.
-const WORTH_SECONDS: f64 = 20.0;
-
-/// What a file of queries asks of the CPU, as far as it is known before it is read.
-pub(crate) struct Work {
-    /// Bytes of the file.
-    pub(crate) bytes: u64,
-    /// Documents of the index.
-    pub(crate) documents: u32,
-    /// What queries ask for.
-    pub(crate) mode: Mode,
-    /// Worker threads.
-    pub(crate) workers: usize,
-}
-
-impl Work {
-    /// About how long the CPU takes. By docs/measurements/2026-11-22-gpu-queries.md: a query of 3 to 5 terms has a
-    /// posting for each nine documents, a core adds up 550 million postings a second with the engine that is
-    /// fastest, and AND takes a fifth of that time.
-    fn cpu_seconds(&self) -> f64 {
-        const QUERY_BYTES: f64 = 36.0;
-        let postings = self.bytes as f64 / QUERY_BYTES * f64::from(self.documents) / 9.0;
-        let share = if self.mode == Mode::And { 0.2 } else { 1.0 };
-        postings * share / (550e6 * self.workers as f64)
     }
 }
 
@@ -222,51 +175,14 @@ impl Devices {
 /// # Errors
 /// They are not.
 pub(crate) fn check_form(snapshot: &Snapshot) -> anyhow::Result<()> {
-    form_of(snapshot.generation()).map(drop).map_err(|form| {
-        let text = "ding09 reads lists of rice and pfor, all with blocks of one size, and the index has some of";
-        anyhow::anyhow!("{text} {form}: build it with --codec pfor, or merge it so")
-    })
-}
-
-/// What the devices did, for the report.
-pub(crate) fn report(counts: &Counts) -> Value {
-    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    json!({
-        "answered": of(&counts.answered),
-        "without_lists": of(&counts.without_lists),
-        "unsuited": of(&counts.unsuited),
-        "lost": of(&counts.lost),
-        "repeated": of(&counts.repeated),
-        "overflown": of(&counts.overflown),
-        "batches": of(&counts.batches),
-        "list_bytes": of(&counts.list_bytes),
-    })
+    match form_of(snapshot.generation()) {
+        Ok(_) => Ok(()),
+        Err(error) => bail!("{error}: build it with --codec pfor, or merge it so"),
+    }
 }
 
 /// What is said of queries that the CPU answered; nothing if there were none.
 pub(crate) fn note(counts: &Counts) -> Option<String> {
-    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let back = of(&counts.without_lists) + of(&counts.unsuited) + of(&counts.lost);
+    let back = counts.by_cpu();
     (back > 0).then(|| format!("{} of the queries by the CPU", crate::args::show_count(back)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_measured_is_about_what_is_expected() {
-        let work = |queries: u64, mode| Work {
-            bytes: 36 * queries,
-            documents: 25_000_000,
-            mode,
-            workers: 16,
-        };
-        for (queries, mode, measured) in
-            [(200_000, Mode::Or, 63.2), (200_000, Mode::And, 16.5), (20_000, Mode::AndOr, 5.2)]
-        {
-            let expected = work(queries, mode).cpu_seconds();
-            assert!((0.5..2.0).contains(&(expected / measured)), "{expected} {measured}");
-        }
-    }
 }

@@ -25,8 +25,12 @@ const BUILT_RUNS: usize = 6;
 /// Kills of each of the five kinds of jobs, at least: 1,000 in all.
 const LEAST_KILLS: u64 = 200;
 /// What each storage call meets, and what the job then says.
-const FAULTS: [(&str, &str); 3] =
-    [("crash", ""), ("fail", "No space left on device"), ("eio", "Input/output error")];
+const FAULTS: [(&str, &str); 4] = [
+    ("crash", ""),
+    ("fail", "No space left on device"),
+    ("short", "No space left on device"),
+    ("eio", "Input/output error"),
+];
 
 /// Every so many-th fault is tried.
 fn part() -> usize {
@@ -268,7 +272,7 @@ fn at_every_call(name: &str, make: impl Fn() -> Subject + Sync) {
     let published: u64 = done.iter().map(|done| done.2).sum();
     let kills = faults / FAULTS.len() as u64;
     println!(
-        "{name}: {calls} storage calls; {kills} kills, {kills} times ENOSPC, {kills} times EIO; {published} of {faults} jobs had published"
+        "{name}: {calls} storage calls; {kills} kills, as many times ENOSPC, half a write and EIO each; {published} of {faults} jobs had published"
     );
     assert!(published > 0 || part() > 1, "the last calls follow the renaming");
     assert!(kills >= LEAST_KILLS || part() > 1);

@@ -81,6 +81,7 @@ fn wrong_usage_ends_with_2() {
         (&["--max-document", "5Q"], "5Q"),
         (&["--format", "xml"], "xml"),
         (&["--stemmer", "klingon"], "klingon"),
+        (&["--tokenizer", "trigram"], "words or cjk-bigram"),
         (&["--codec", "zip"], "zip"),
         (&["--block-size", "100"], "100"),
         (&["--indexer", "slow"], "slow"),
@@ -222,8 +223,10 @@ fn info_tells_what_the_contract_says() {
 fn settings_change_what_is_indexed() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
-    let input =
-        scratch.write("c.jsonl", "{\"id\": 1, \"contents\": \"The generalizations of Häuser\"}\n");
+    let input = scratch.write(
+        "c.jsonl",
+        "{\"id\": 1, \"contents\": \"The generalizations of Häuser 北京大学\"}\n",
+    );
     let words = scratch.write("words", "# words\nhäuser\nThe\n");
     for (more, hit, miss) in [
         (args!["--stemmer", "english"], "general", "the"),
@@ -232,6 +235,9 @@ fn settings_change_what_is_indexed() {
         (args!["--stopwords", "none"], "the", "generous"),
         (args!["--stopwords", words], "of", "häuser"),
         (args!["--stemmer", "german"], "haus", "general"),
+        (args!["--tokenizer", "words"], "北京大学", "京大"),
+        (args!["--tokenizer", "cjk-bigram"], "京大", "北"),
+        (args!["--tokenizer=cjk-bigram", "--indexer=wei11"], "大学 generalization", "学"),
     ] {
         build(&index, more.into_iter().chain(args![input]));
         let hits = |text: &str| {

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// An index of some runs, and queries with many equal scores among their answers.
 struct Fixture {
-    _scratch: Scratch,
+    scratch: Scratch,
     index: PathBuf,
+    texts: Vec<String>,
     queries: PathBuf,
 }
 
@@ -31,27 +32,46 @@ impl Fixture {
             job.ok();
         }
         let mut random = Random::new(seed);
-        let lines: String = (0..120)
+        let texts: Vec<String> = (0..80)
             .map(|number| {
                 let count = 1 + random.below(5);
                 let phrase = collection.words.phrase(&mut random, count);
                 match number % 10 {
-                    0 => format!("{phrase} {phrase}\n"),
-                    1 => format!("{phrase} zzzunheardof\n"),
-                    2 => "zzzunheardof\n".to_string(),
-                    3 => "?!\n".to_string(),
-                    _ => phrase + "\n",
+                    0 => format!("{phrase} {phrase}"),
+                    1 => format!("{phrase} zzzunheardof"),
+                    2 => "zzzunheardof".to_string(),
+                    3 => "?!".to_string(),
+                    _ => phrase,
                 }
             })
             .collect();
-        let queries = scratch.write("queries", lines);
-        Self { _scratch: scratch, index, queries }
+        let queries = scratch.write("queries", texts.join("\n"));
+        Self { scratch, index, texts, queries }
+    }
+
+    /// A file of all queries in each of these modes, with each k, by each algorithm. A name tells the query, its mode and
+    /// its k.
+    fn asked(&self, ks: &[usize], algorithms: &[&str]) -> PathBuf {
+        let mut lines = String::new();
+        for (&algorithm, mode) in algorithms.iter().flat_map(|a| MODES.map(|mode| (a, mode))) {
+            for (k, (number, query)) in
+                ks.iter().flat_map(|k| self.texts.iter().enumerate().map(move |text| (k, text)))
+            {
+                let qid = format!("{number}-{mode}-{k}");
+                let line = serde_json::json!({"qid": qid, "query": query, "k": k, "mode": mode,
+                                              "algorithm": algorithm});
+                lines += &format!("{line}\n");
+            }
+        }
+        self.scratch.write(format!("{}.jsonl", algorithms.join("-")), lines)
     }
 
     fn answers(&self, more: &[&str]) -> String {
         answers(&self.index, &self.queries, more)
     }
 }
+
+const MODES: [&str; 3] = ["or", "and", "and-or"];
 
 fn answers(index: &Path, queries: &Path, more: &[&str]) -> String {
     let job = millrace(args!["query", "--quiet", "--format", "tsv", "--index", index, queries]);
@@ -73,32 +93,25 @@ const MODELS: [&[&str]; 10] = [
 ];
 
 fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
-    for mode in ["or", "and", "and-or"] {
-        for k in ["1", "10", "1000"] {
-            let setting = ["--mode", mode, "-k", k];
-            let expected = fixture.answers(&[&setting[..], &["-w", "1"]].concat());
-            assert!(!expected.is_empty());
-            for model in MODELS {
-                for workers in ["2", "5"] {
-                    let more = [&setting[..], model, &["-w", workers]].concat();
-                    assert!(fixture.answers(&more) == expected, "{more:?}");
-                }
-            }
-            // One k is enough for the models of each algorithm.
-            let algorithms = if k == "10" { algorithms } else { &[] };
-            for algorithm in algorithms {
-                for model in &MODELS[1..8] {
-                    let more =
-                        [&setting[..], model, &["-w", "3", "--algorithm", algorithm]].concat();
-                    assert!(fixture.answers(&more) == expected, "{more:?}");
-                }
-            }
+    let queries = fixture.asked(&[1, 10, 1000], &["auto"]);
+    let expected = answers(&fixture.index, &queries, &["-w", "1"]);
+    for mode in MODES {
+        assert!(expected.contains(&format!("-{mode}-1000\t900\t")), "{mode} finds few");
+    }
+    for model in MODELS {
+        // One worker is a case of its own for the models that hand queries on.
+        for workers in ["1", "2", "5"] {
+            let more = [model, &["-w", workers]].concat();
+            assert!(answers(&fixture.index, &queries, &more) == expected, "{more:?}");
         }
     }
-    // One worker is a case of its own for the models that hand queries on.
-    for model in MODELS {
-        let expected = fixture.answers(&["-w", "1"]);
-        assert!(fixture.answers(&[model, &["-w", "1"]].concat()) == expected, "{model:?}");
+    // One k is enough for the models of each algorithm.
+    let queries = fixture.asked(&[10], algorithms);
+    let expected = answers(&fixture.index, &fixture.asked(&[10], &["auto"]), &["-w", "1"]);
+    let expected = expected.repeat(algorithms.len());
+    for model in &MODELS[1..8] {
+        let more = [model, &["-w", "3"][..]].concat();
+        assert!(answers(&fixture.index, &queries, &more) == expected, "{more:?}");
     }
 }
 

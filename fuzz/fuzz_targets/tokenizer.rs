@@ -8,8 +8,7 @@ use millrace::dictionary::tally::Tally;
 use millrace::text::analysis::{Analysis, MAX_TERM_BYTES};
 use millrace::text::scan::{KEY_BYTES, Key, Scanner, Stretches, key_bytes, key_of};
 use millrace::text::stemmer::Stemmer;
-use millrace::text::stop_words::StopWords;
-use millrace::text::tokenizer::for_each_token;
+use millrace::text::tokenizer::{Tokenizer, for_each_token};
 use millrace::text::trie_collection::{implied_prefix, trie_collection};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,11 +20,12 @@ thread_local! {
 
 fn tallies() -> Vec<(Analysis, Tally)> {
     let owners = Arc::new(Owners::in_turn(2));
-    let tally = |stemmer| {
-        let analysis = Analysis { stemmer, stop_words: StopWords::english() };
+    let tally = |analysis: Analysis| {
         (analysis.clone(), Tally::new(analysis, owners.clone(), 1 << 16))
     };
-    Stemmer::all().map(tally).collect()
+    let stemmers = Stemmer::all().map(|stemmer| Analysis { stemmer, ..Analysis::default() });
+    let bigrams = Analysis { tokenizer: Tokenizer::CjkBigram, ..Analysis::default() };
+    stemmers.chain([bigrams]).map(tally).collect()
 }
 
 #[derive(Default)]

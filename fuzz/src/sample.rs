@@ -31,7 +31,7 @@ const WORDS: [&str; 24] = [
 
 /// How the terms of the sample were made.
 pub fn analysis() -> Analysis {
-    Analysis { stemmer: Stemmer::ENGLISH, stop_words: StopWords::english() }
+    Analysis::default()
 }
 
 /// The text of document `docid`. Word i is in about one of i + 1 documents; every document has a
@@ -119,7 +119,7 @@ pub fn build(
         start = end;
     }
     let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-    let Analysis { stemmer, stop_words } = analysis();
+    let Analysis { stemmer, stop_words, .. } = analysis();
     let manifest = Manifest {
         format: VERSION,
         generation: number,

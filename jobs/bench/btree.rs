@@ -14,7 +14,6 @@ use millrace::gpu::btree::Tuning;
 use millrace::gpu::btree::block::Block;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
-use millrace::gpu::discover::Discovery;
 use millrace::gpu::modules::Toolchain;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -173,15 +172,8 @@ fn on_device(
     mut expected: Option<(u64, u64)>,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let found = Discovery::of_machine();
-    let usable = found.usable();
-    let (Some(info), Some(driver)) = (usable.first(), found.driver) else {
-        anyhow::bail!("no device: {}", found.reasons().join("; "));
-    };
-    let Some(compiler) = found.compiler.clone() else {
-        anyhow::bail!("no compiler: {}", found.reasons().join("; "));
-    };
-    let toolchain = Toolchain { driver, compiler, cache: ModuleCache::of_user() };
+    let (usable, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
+    let info = &usable[0];
     let device = Device::open(info, 1)?;
     let mut bench = Bench::new(&device, &toolchain, blocks, args.arenas)?;
     let default = Tuning::default();

@@ -74,10 +74,7 @@ impl Finding {
         if devices.is_empty() {
             options.note(&Note::NoGpu { reasons: reasons.clone() });
         }
-        let toolchain = discovery.driver.zip(discovery.compiler).map(|(driver, compiler)| {
-            let cache = ModuleCache::of_user();
-            Toolchain { driver, compiler, cache }
-        });
+        let toolchain = Toolchain::of(&discovery, ModuleCache::of_user());
         Ok(Chosen { devices, toolchain, reasons })
     }
 }

@@ -7,7 +7,7 @@ use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
-use crate::text::tokenizer::for_each_token;
+use crate::text::tokenizer::Tokenizer;
 
 /// Tokens that are looked up together: the cache misses of one overlap those of the others.
 pub(super) const TOGETHER: usize = 32;
@@ -55,6 +55,7 @@ struct Found<C: Counting> {
     /// Tokens that are not looked up yet; their lines of the memo are on the way to the cache.
     keys: [Key; TOGETHER],
     waiting: usize,
+    tokenizer: Tokenizer,
     memo: Memo<C::State>,
     counting: C,
     now: Now,
@@ -109,7 +110,7 @@ impl<C: Counting> Stretches for Found<C> {
 
     fn mixed(&mut self, bytes: &[u8]) {
         self.count_waiting();
-        for_each_token(bytes, |token| {
+        self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(&[term]);
         });
@@ -122,6 +123,7 @@ impl<C: Counting> Counter<C> {
         let found = Found {
             keys: [Key::default(); TOGETHER],
             waiting: 0,
+            tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             counting: C::default(),
             now: Now::default(),

@@ -334,6 +334,7 @@ const OWN: &str = "a tally reads the postings that it wrote";
 mod tests {
     use super::*;
     use crate::score::bounds::code_below;
+    use crate::text::tokenizer::Tokenizer;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -408,12 +409,12 @@ mod tests {
     proptest! {
         #[test]
         fn oracle_counts_like_a_map(
-            pieces in prop::collection::vec(prop::collection::vec("[a-cTH0-9 \u{e9}]{0,80}", 0..20), 1..4),
-            workers in 1usize..5, memo_bytes in 0usize..300_000,
+            pieces in prop::collection::vec(prop::collection::vec("[a-cTH0-9 \u{e9}\u{5317}\u{4eac}]{0,80}", 0..20), 1..4),
+            workers in 1usize..5, memo_bytes in 0usize..300_000, tokenizer in prop::sample::select(&Tokenizer::ALL[..]),
         ) {
             let owners = Arc::new(Owners::in_turn(workers));
-            let mut tally = Tally::new(Analysis::default(), owners.clone(), memo_bytes);
-            let analysis = Analysis::default();
+            let analysis = Analysis { tokenizer, ..Analysis::default() };
+            let mut tally = Tally::new(analysis.clone(), owners.clone(), memo_bytes);
             for texts in pieces {
                 let (mut expected, mut lengths) = (Lists::new(), Vec::new());
                 for (document, text) in (0u32..).zip(&texts) {

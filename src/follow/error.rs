@@ -68,9 +68,21 @@ pub enum FollowError {
     /// A dataflow failed, or the rebuild was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// The history cannot be written.
+    /// The history cannot be read or written.
     #[error(transparent)]
     History(#[from] HistoryError),
+    /// A file that shows how the index stands cannot be replaced.
+    #[error("cannot replace the file")]
+    Shown(#[source] io::Error),
+    /// The job file has no schedule to follow.
+    #[error("{}: no [schedule]", path.display())]
+    NoSchedule {
+        /// The job file.
+        path: PathBuf,
+    },
+    /// No time of the schedule is left.
+    #[error("the schedule has no more times")]
+    NoMoreTimes,
 }
 
 impl FollowError {

@@ -18,6 +18,7 @@ use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -129,7 +130,10 @@ impl Rebuild<'_> {
     fn other_settings(&self, live: &Manifest) -> Result<Option<&'static str>, FollowError> {
         let (options, was) = (self.options()?, &live.settings);
         let words = options.analysis.stop_words.words();
-        Ok(if was.stemmer != options.analysis.stemmer.name() {
+        let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
+        Ok(if tokenizer != options.analysis.tokenizer.name() {
+            Some("the tokenizer is another one")
+        } else if was.stemmer != options.analysis.stemmer.name() {
             Some("the stemmer is another one")
         } else if !words.eq(was.stop_words.words.iter().map(String::as_str)) {
             Some("the stop words are others")

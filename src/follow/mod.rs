@@ -10,8 +10,11 @@
 //! ([`dataflow::changes`](crate::dataflow::changes)). Only documents that are new or have changed are indexed;
 //! the runs of the live generation are linked, without those that are gone. Where there is no index, or its
 //! settings are others, everything is built. Whatever fails, the live generation stays.
+//!
+//! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
 mod add;
+pub mod daemon;
 mod error;
 mod look;
 mod rank;
@@ -168,7 +171,8 @@ impl Rebuild<'_> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
         let stop_words = StopWords::from_option(&keys.stopwords)?;
-        options.analysis = Analysis { stemmer: keys.stemmer, stop_words };
+        options.analysis =
+            Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
         options.form = keys.form;
         options.indexer = keys.indexer.parse().expect("the job file's reader knows the indexers");
         options.memory = keys.memory;

@@ -311,6 +311,14 @@ pub struct NotEnough {
     pub reasons: Vec<String>,
 }
 
+/// No device can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no GPU can be used: {}", .reasons.join("; "))]
+pub struct NoneUsable {
+    /// Why.
+    pub reasons: Vec<String>,
+}
+
 fn list(reasons: &[String]) -> String {
     if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) }
 }

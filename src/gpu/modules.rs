@@ -5,6 +5,7 @@
 
 use super::cache::{ModuleCache, Origin};
 use super::device::{Device, Kernel};
+use super::discover::{DeviceInfo, Discovery, NoneUsable};
 use super::error::{Cuda, GpuError};
 use super::nvrtc::{Compiler, Source};
 use super::version::Version;
@@ -33,6 +34,26 @@ pub struct Module {
 }
 
 impl Toolchain {
+    /// The driver and the compiler that were found; none if one of them is missing.
+    pub fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
+        let (driver, compiler) = (discovery.driver?, discovery.compiler.clone()?);
+        Some(Self { driver, compiler, cache })
+    }
+
+    /// Looks at this machine: the devices that can be used, at least one, and what their kernels are made
+    /// with.
+    ///
+    /// # Errors
+    /// There is none, and why.
+    pub fn of_machine(cache: ModuleCache) -> Result<(Vec<DeviceInfo>, Self), NoneUsable> {
+        let discovery = Discovery::of_machine();
+        let devices = discovery.usable();
+        match Self::of(&discovery, cache) {
+            Some(toolchain) if !devices.is_empty() => Ok((devices, toolchain)),
+            _ => Err(NoneUsable { reasons: discovery.reasons() }),
+        }
+    }
+
     /// Loads `source` on `device`.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
+//! | [`worth`] | whether devices are worth the time until they answer |
 //! | [`batch`] | how queries become a batch, and results answers |
 //! | [`bring`] | how lists come to the device while it works |
 //! | [`device`] | how a device takes batches and gives results |
@@ -34,6 +35,7 @@ pub mod slab;
 pub mod steps;
 pub mod twin;
 pub mod unpack;
+pub mod worth;
 
 use super::nvrtc::Source;
 

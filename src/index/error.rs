@@ -118,6 +118,48 @@ pub enum IndexError {
         /// Those that are kept.
         kept: Vec<u32>,
     },
+    /// The index has shards, and what was asked is of one that has none.
+    #[error("{}: this index has {shards} shards; this works on an index of one", .path.display())]
+    HasShards {
+        /// The folder of the index.
+        path: PathBuf,
+        /// Its shards.
+        shards: usize,
+    },
+    /// The index has deleted documents, and what was asked is of one that has none.
+    #[error("{}: this index has deleted documents, which this does not know", .path.display())]
+    HasDeletions {
+        /// The folder of the index.
+        path: PathBuf,
+    },
+    /// There is no such docid.
+    #[error("{}: there are {documents} documents, no docid {docid}", .path.display())]
+    NoDocid {
+        /// The folder of the index.
+        path: PathBuf,
+        /// What was asked for.
+        docid: u32,
+        /// All documents.
+        documents: u64,
+    },
+    /// The document is deleted.
+    #[error("{}: document {docid} is deleted", .path.display())]
+    Deleted {
+        /// The folder of the index.
+        path: PathBuf,
+        /// The document.
+        docid: u32,
+    },
+    /// No document has this name.
+    #[error("{}: no document is named `{name}`{}", .path.display(), not_here(.elsewhere))]
+    NoName {
+        /// The folder of the index.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// Shards that are not on this disk and may have it.
+        elsewhere: Vec<String>,
+    },
     /// A codec has no blocks of the size that was asked for.
     #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
     NoForm {
@@ -161,6 +203,13 @@ fn numbers(kept: &[u32]) -> String {
         return "none".to_string();
     }
     kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn not_here(elsewhere: &[String]) -> String {
+    match elsewhere {
+        [] => String::new(),
+        names => format!(" in the shards on this disk; not here: {}", names.join(", ")),
+    }
 }
 
 fn shards_in_words(shards: usize) -> String {

@@ -17,6 +17,7 @@ use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::index::storage::{FileEntry, write_pieces};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
+use crate::text::tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -59,6 +60,9 @@ pub struct Manifest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
+    /// Name of the tokenizer, if it is not `words`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<String>,
     /// Name of the stemmer.
     pub stemmer: String,
     /// Words that are not indexed.
@@ -182,8 +186,12 @@ impl Manifest {
     pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
         let path = generation.join(MANIFEST);
         let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
-        let Settings { stemmer, stop_words, .. } = &self.settings;
+        let Settings { tokenizer, stemmer, stop_words, .. } = &self.settings;
+        let tokenizer = tokenizer.as_ref().map(|name| {
+            Tokenizer::named(name).ok_or_else(|| unknown("a tokenizer", format!("`{name}`")))
+        });
         Ok(Analysis {
+            tokenizer: tokenizer.transpose()?.unwrap_or_default(),
             stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
             stop_words: StopWords::from_words(&stop_words.words)
                 .map_err(|e| unknown("stop words", e.to_string()))?,

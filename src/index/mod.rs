@@ -4,10 +4,12 @@
 pub mod browse;
 pub mod check;
 pub mod ciff;
+pub mod contents;
 pub mod deletions;
 pub mod documents;
 pub mod draft;
 pub mod error;
+pub mod find;
 pub mod format;
 pub mod generation;
 pub(crate) mod in_use;

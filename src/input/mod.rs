@@ -34,6 +34,7 @@ pub mod piece;
 mod pipe;
 pub mod plain;
 pub mod plaintext;
+pub mod record;
 pub mod sample;
 mod scan;
 #[cfg(target_arch = "x86_64")]

@@ -23,6 +23,7 @@ pub mod shard;
 pub mod share;
 pub mod small_adaptive;
 pub mod snapshot;
+pub mod term_statistics;
 #[cfg(test)]
 mod tests;
 pub mod top_k;

@@ -16,6 +16,7 @@ use crate::gpu::discover::Gpus;
 use crate::index::list::{Form, ListCodec};
 use crate::input::Format;
 use crate::text::stemmer::Stemmer;
+use crate::text::tokenizer::Tokenizer;
 use error::Place;
 use keys::Keys;
 use std::path::{Path, PathBuf};
@@ -84,6 +85,8 @@ pub struct Pattern {
 pub struct BuildKeys {
     /// Who finds terms and postings: `fast` or `wei11`.
     pub indexer: String,
+    /// The tokenizer.
+    pub tokenizer: Tokenizer,
     /// The stemmer.
     pub stemmer: Stemmer,
     /// A name, or a file with a word a line.
@@ -364,6 +367,10 @@ impl Place<'_> {
             indexer: self.or(&keys.indexer, "fast".into(), |name| match name {
                 "fast" | "wei11" => Ok(name.to_string()),
                 other => Err(format!("`{other}` is not `fast` or `wei11`")),
+            })?,
+            tokenizer: self.or(&keys.tokenizer, Tokenizer::default(), |name| {
+                Tokenizer::named(name)
+                    .ok_or_else(|| format!("`{name}` is not `words` or `cjk-bigram`"))
             })?,
             stemmer: self.or(&keys.stemmer, Stemmer::default(), |name| {
                 name.parse().map_err(|error| format!("{error}"))

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::stemmer::Stemmer;
 use super::stop_words::StopWords;
-use super::tokenizer::for_each_token;
+use super::tokenizer::Tokenizer;
 
 /// The longest term in bytes; a longer stem is cut at the last border of a character before.
 pub const MAX_TERM_BYTES: usize = 255;
@@ -14,6 +14,8 @@ pub const MAX_TERM_BYTES: usize = 255;
 /// How a text becomes terms. The default is English: its stemmer and its stop words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
+    /// What cuts a text into tokens.
+    pub tokenizer: Tokenizer,
     /// What makes a term of a token.
     pub stemmer: Stemmer,
     /// The tokens that make no term.
@@ -49,7 +51,7 @@ impl Analysis {
     /// assert_eq!(terms, ["mill", "god"]);
     /// ```
     pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
-        for_each_token(text, |token| {
+        self.tokenizer.for_each_token(text, |token| {
             if let Some(term) = self.analyze_token(token) {
                 f(&term);
             }
@@ -73,7 +75,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn analysis(stemmer: &str, stop_words: StopWords) -> Analysis {
-        Analysis { stemmer: stemmer.parse().unwrap(), stop_words }
+        Analysis { stemmer: stemmer.parse().unwrap(), stop_words, ..Analysis::default() }
     }
 
     fn terms(analysis: &Analysis, text: &[u8]) -> Vec<String> {
@@ -96,6 +98,14 @@ mod tests {
         assert_eq!(terms(&porter, text), ["the", "happi", "gener"]);
         let none = analysis("none", StopWords::none());
         assert_eq!(terms(&none, text), ["the", "happy", "generalizations"]);
+    }
+
+    #[test]
+    fn bigrams_are_terms_of_documents_and_queries() {
+        let bigrams = Analysis { tokenizer: Tokenizer::CjkBigram, ..Analysis::default() };
+        let text = "The Mills of 北京大学".as_bytes();
+        assert_eq!(terms(&bigrams, text), ["mill", "北京", "京大", "大学"]);
+        assert_eq!(terms(&Analysis::default(), text), ["mill", "北京大学"]);
     }
 
     #[test]
@@ -147,7 +157,7 @@ mod tests {
         ) {
             let token = parts.concat();
             for stemmer in Stemmer::all() {
-                let analysis = Analysis { stemmer, stop_words: StopWords::none() };
+                let analysis = Analysis { stemmer, stop_words: StopWords::none(), ..Analysis::default() };
                 if let Some(term) = analysis.analyze_token(&token) {
                     prop_assert!((1..=MAX_TERM_BYTES).contains(&term.len()));
                     prop_assert!(stemmer.stem(&token).starts_with(&*term));

@@ -2,6 +2,7 @@
 //! *Text*: tokens, stop words, stemming, cutting, trie collection, in this order.
 
 pub mod analysis;
+mod cjk;
 pub mod english;
 pub mod html;
 pub mod porter;

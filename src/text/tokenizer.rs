@@ -7,6 +7,54 @@
 //! U+0307, a combining dot, which stays in the token. Whole tokens are lower-cased because the form
 //! of a letter can depend on its neighbours: `Σ` becomes `ς` at the end of a word.
 
+use super::cjk;
+
+/// How a text is cut into tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tokenizer {
+    /// A token is a maximal run of letters and digits: [`for_each_token`].
+    #[default]
+    Words,
+    /// The same, but Chinese, Japanese and Korean letters become overlapping bigrams, as by Lucene's
+    /// `CJKAnalyzer`.
+    CjkBigram,
+}
+
+impl Tokenizer {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Words, Self::CjkBigram];
+
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::CjkBigram => "cjk-bigram",
+        }
+    }
+
+    /// The tokenizer of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
+    }
+
+    /// Calls `f` with each token of `text`, lower-cased, from first to last. A text of ASCII has the
+    /// same tokens whatever the tokenizer.
+    ///
+    /// ```
+    /// use millrace::text::tokenizer::Tokenizer;
+    ///
+    /// let mut tokens = Vec::new();
+    /// Tokenizer::CjkBigram.for_each_token("Die 北京大学".as_bytes(), |token| tokens.push(token.to_string()));
+    /// assert_eq!(tokens, ["die", "北京", "京大", "大学"]);
+    /// ```
+    pub fn for_each_token(self, text: &[u8], mut f: impl FnMut(&str)) {
+        match self {
+            Self::Words => for_each_token(text, f),
+            Self::CjkBigram => for_each_token(text, |token| cjk::for_each_part(token, &mut f)),
+        }
+    }
+}
+
 /// Calls `f` with each token of `text`, lower-cased, from first to last.
 ///
 /// Takes time linear in `text`. A token of ASCII characters costs no allocation, since all share

@@ -1,9 +1,9 @@
 //! The index on a device, and the queries as its engine takes them.
 
-use crate::query_gpus::usable;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
+use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::bring::{Asked, Bringer, Brought};
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::Placed;
@@ -67,7 +67,7 @@ pub(super) fn open(
     (least, most): (usize, usize),
     arena_bytes: Option<u64>,
 ) -> anyhow::Result<(Opened, Vec<Planned>)> {
-    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let query = QueryDevice::open(device, &toolchain, snapshot.norms(), arena_bytes)?;
     let planned = plan(&snapshot, queries, (least, most))?;

@@ -21,7 +21,7 @@ mod merging;
 use super::collection::{Key, Planned, distinct, expected, key, on_all_threads, plan};
 use super::{Args, print};
 use crate::bench::quantile;
-use crate::query_gpus::{check_form, usable};
+use crate::query_gpus::check_form;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
@@ -29,6 +29,7 @@ use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
 use millrace::gpu::ding09::device::{DingDevice, Memory};
 use millrace::gpu::ding09::list::{Laid, ListLayer};
 use millrace::gpu::ding09::steps;
+use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::residency::Ranges;
 use millrace::index::generation::Generation;
 use millrace::query::lines::Query;
@@ -52,7 +53,7 @@ const TABLE_2: [(Mode, f64, f64); 3] =
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
     check_form(&snapshot)?;
-    let (devices, toolchain) = usable(ModuleCache::of_user())?;
+    let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let memory = Memory { lists: args.gpu_memory, batch: None, queries: args.batch.get(), k: 1000 };
     let device = DingDevice::open(device, &toolchain, snapshot.norms(), memory)?;

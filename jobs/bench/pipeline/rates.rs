@@ -74,7 +74,8 @@ impl Bench<'_> {
         let report = self.build_once(way, |index| {
             let mut options = BuildOptions::of_documents(index, one_tree_documents());
             let stop_words = StopWords::none();
-            options.analysis = Analysis { stemmer: Stemmer::NONE, stop_words };
+            options.analysis =
+                Analysis { stemmer: Stemmer::NONE, stop_words, ..Analysis::default() };
             options
         })?;
         let tokens = of_side(&report, 1, true, |_, took| took.tokens as f64).0;

@@ -69,16 +69,23 @@ pub struct Laid {
     pub opened_words: u64,
 }
 
+/// An index has lists that the kernels do not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "ding09 reads lists of rice and pfor, all with blocks of one size, and the index has some of {0}"
+)]
+pub struct OtherForm(pub Form);
+
 /// The form of all lists of a generation, if a device can read them.
 ///
 /// # Errors
 /// The form that it cannot read.
-pub fn form_of(generation: &Generation) -> Result<Option<Form>, Form> {
+pub fn form_of(generation: &Generation) -> Result<Option<Form>, OtherForm> {
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let Some(first) = forms.next() else { return Ok(None) };
     let is_read = |form: &Form| form.has_segments() && form.block_len() == first.block_len();
     match std::iter::once(first).chain(forms).find(|form| !is_read(form)) {
-        Some(form) => Err(form),
+        Some(form) => Err(OtherForm(form)),
         None => Ok(Some(first)),
     }
 }

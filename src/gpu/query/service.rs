@@ -13,6 +13,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
+use serde::Serialize;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,10 +57,16 @@ impl Counts {
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
+
+    /// Queries that the CPU answered.
+    pub fn by_cpu(&self) -> u64 {
+        let back = [&self.without_lists, &self.unsuited, &self.lost];
+        back.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    }
 }
 
 /// What all devices did.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct Counts {
     /// Queries that devices answered.
     pub answered: AtomicU64,

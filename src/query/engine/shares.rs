@@ -24,6 +24,11 @@ use std::time::{Duration, Instant};
 /// Queries that are under way at most, without a barrier.
 const MOST_OPEN: usize = 64;
 
+/// A worker without a task looks for one again and again for this long while all queries that may be under way are:
+/// it begins the next one sooner than if it had to be woken. Then it sleeps, for where workers are more
+/// than free cores those that look keep those away that work.
+const PATIENCE: Duration = Duration::from_micros(200);
+
 /// A worker begins no further query after this time.
 const SLICE: Duration = Duration::from_millis(1);
 
@@ -103,6 +108,7 @@ impl Engines for Crew {
             searcher: Searcher::new(),
             copied: None,
             snapshot: None,
+            idle: None,
             answers: Vec::new(),
         };
         engine.prepare(snapshot)?;
@@ -118,10 +124,27 @@ struct ShareEngine {
     copied: Option<Copied>,
     /// The snapshot of which the searcher has its share.
     snapshot: Option<Arc<Snapshot>>,
+    /// Since when the worker has had no task, with no room for another query.
+    idle: Option<Instant>,
     answers: Vec<Answer>,
 }
 
 impl ShareEngine {
+    /// What a worker does that has no task. One that finds no room is not needed: whoever ends a query takes the next,
+    /// and wakes all.
+    fn rest(&mut self) -> Pace {
+        if self.room() > 0 {
+            self.idle = None;
+            return Pace::Idle;
+        }
+        if self.idle.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            self.idle = None;
+            return Pace::Full;
+        }
+        std::thread::yield_now();
+        Pace::Soon
+    }
+
     /// Takes the worker's share of a snapshot; of copies that takes a while.
     fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), EngineError> {
         if self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) {
@@ -172,7 +195,8 @@ impl QueryEngine for ShareEngine {
                 desk.asleep = round.is_none();
                 round
             };
-            let Some(round) = round else { return Ok(Pace::Idle) };
+            let Some(round) = round else { return Ok(self.rest()) };
+            self.idle = None;
             self.work(&round)?;
             // Who has an answer hands it out, and takes the next query where there is a barrier.
             if !self.answers.is_empty() || start.elapsed() > SLICE {

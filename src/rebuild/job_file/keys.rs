@@ -44,6 +44,7 @@ pub(super) struct InputKeys {
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct BuildKeys {
     pub(super) indexer: Text,
+    pub(super) tokenizer: Text,
     pub(super) stemmer: Text,
     pub(super) stopwords: Text,
     pub(super) codec: Text,

@@ -1,0 +1,359 @@
+//! How is an index kept up to date for as long as a program runs? Rebuilds when they are due, again if they
+//! fail, and whoever the job file names is told of each: a command, a file of metrics, a page.
+
+use super::{FollowError, Rebuild, is_running};
+use crate::build::Notes;
+use crate::dataflow::control::{Control, JobError};
+use crate::index::manifest::Manifest;
+use crate::index::publish::current;
+use crate::rebuild::history::{self, Outcome, Record};
+use crate::rebuild::job_file::JobFile;
+use crate::rebuild::page::page;
+use crate::rebuild::schedule::{Due, Turn};
+use crate::rebuild::status::{Status, replace};
+use jiff::Timestamp;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a waiting daemon looks whether it is to end, and at the clock, which may have been set.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What a daemon tells.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It waits for the next rebuild, which is due at this time of the schedule.
+    Due(String),
+    /// A rebuild of the index has ended well.
+    Done {
+        /// Folder of the index.
+        index: &'a Path,
+        /// What became of it.
+        record: &'a Record,
+    },
+    /// A rebuild on the schedule has failed; the live generation stays.
+    Failed(&'a FollowError),
+    /// The rebuild that has failed is tried again.
+    Again {
+        /// The number of the attempt that follows, from 1.
+        attempt: u32,
+        /// How long until then.
+        wait: Duration,
+    },
+    /// The command that is told of rebuilds has not ended well. The rebuild counts all the same.
+    Command {
+        /// The program.
+        program: &'a str,
+        /// How it ended, or why it did not start.
+        ended: io::Result<ExitStatus>,
+    },
+    /// The file of metrics, or the page, cannot be replaced. The rebuild counts all the same.
+    NotShown {
+        /// The file.
+        path: &'a Path,
+        /// Why.
+        error: FollowError,
+    },
+}
+
+impl Event<'_> {
+    /// Whether something has gone wrong.
+    pub fn is_trouble(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Command { .. } | Self::NotShown { .. })
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due(time) => write!(f, "the next rebuild is due {time}"),
+            Self::Done { index, record } => {
+                let (index, generation) = (index.display(), record.generation.unwrap_or(0));
+                let (live, inputs, seconds) =
+                    (record.documents.live, record.inputs, record.seconds);
+                if record.outcome == Outcome::Unchanged {
+                    return write!(
+                        f,
+                        "{index}: the sources have not changed; generation {generation}, {live} documents, in {seconds:.2} s"
+                    );
+                }
+                write!(
+                    f,
+                    "{index}: generation {generation}, {live} documents; files: {} new, {} changed, {} gone, {} as they were; in {seconds:.2} s",
+                    inputs.added, inputs.changed, inputs.removed, inputs.unchanged
+                )
+            }
+            Self::Failed(error) => f.write_str(&error.chain()),
+            Self::Again { attempt, wait } => {
+                write!(f, "attempt {attempt} follows in {} s", wait.as_secs())
+            }
+            Self::Command { program, ended: Ok(status) } => {
+                write!(f, "the command `{program}` ended with {status}")
+            }
+            Self::Command { program, ended: Err(error) } => {
+                write!(f, "the command `{program}` cannot be run: {error}")
+            }
+            Self::NotShown { path, error } => write!(f, "{}: {}", path.display(), error.chain()),
+        }
+    }
+}
+
+/// Is told what a daemon does.
+pub type Tell = Box<dyn Fn(Event<'_>) + Send + Sync>;
+
+/// Keeps one index up to date.
+pub struct Daemon {
+    /// What is asked.
+    pub job: JobFile,
+    /// What asked for it, for the manifests.
+    pub command: String,
+    /// Receives the remarks of builds.
+    pub notes: Option<Notes>,
+    /// Is told of everything else.
+    pub tell: Tell,
+}
+
+impl Daemon {
+    /// One rebuild, which ends early when `control` says so.
+    pub fn rebuild(&self, control: &Arc<Control>) -> Rebuild<'_> {
+        Rebuild {
+            job: &self.job,
+            control: control.clone(),
+            command: self.command.clone(),
+            notes: self.notes.clone(),
+        }
+    }
+
+    /// Rebuilds once, now, if the sources have changed.
+    ///
+    /// # Errors
+    /// As [`Rebuild::run`].
+    pub fn once(&self, control: &Arc<Control>) -> Result<Record, FollowError> {
+        self.attempt(control, 1, None)
+    }
+
+    /// Rebuilds on the job file's schedule until `stop` says that it is to end: a failure of a rebuild is
+    /// told and ends nothing.
+    ///
+    /// # Errors
+    /// What ended it: `NoSchedule`, `NoMoreTimes`, or what `stop` was told.
+    pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, FollowError> {
+        let none = || FollowError::NoSchedule { path: self.job.path.clone() };
+        let schedule = self.job.schedule.clone().ok_or_else(none)?;
+        let mut due = Due::new(schedule.clone(), Timestamp::now());
+        let mut told = None;
+        loop {
+            match due.look(Timestamp::now()) {
+                Turn::Never => return Err(FollowError::NoMoreTimes),
+                Turn::Wait(next) => {
+                    if told != Some(next) {
+                        (self.tell)(Event::Due(schedule.show(next).to_string()));
+                        self.show(Some(next));
+                        told = Some(next);
+                    }
+                    sleep(LOOK, stop)?;
+                }
+                Turn::Now(_) => self.turn(stop, schedule.after(Timestamp::now()))?,
+            }
+        }
+    }
+
+    /// Rebuilds, again and again if it fails.
+    fn turn(&self, stop: &Control, next: Option<Timestamp>) -> Result<(), FollowError> {
+        for attempt in 1.. {
+            // A control serves one attempt; what ends the daemon ends the attempt.
+            let control = Arc::new(Control::default());
+            let over = AtomicBool::new(false);
+            let done = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !over.load(Ordering::Relaxed) {
+                        if let Some(failure) = stop.take_failure() {
+                            return control.fail(failure);
+                        }
+                        std::thread::sleep(LOOK / 10);
+                    }
+                });
+                let done = self.attempt(&control, attempt, next);
+                over.store(true, Ordering::Relaxed);
+                done
+            });
+            if stop.stopped() {
+                let why = stop.take_failure().or_else(|| control.take_failure());
+                return Err(match (why, done) {
+                    (Some(why), _) => why.into(),
+                    (None, Err(error)) => error,
+                    (None, Ok(_)) => JobError::Cancelled.into(),
+                });
+            }
+            let Err(error) = done else { return Ok(()) };
+            (self.tell)(Event::Failed(&error));
+            let Some(wait) = self.job.retry.before(attempt + 1) else { return Ok(()) };
+            (self.tell)(Event::Again { attempt: attempt + 1, wait });
+            let began = Instant::now();
+            while began.elapsed() < wait {
+                sleep(LOOK, stop)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rebuilds once, and tells everybody. Without a `next` time no other attempt follows.
+    fn attempt(
+        &self,
+        control: &Arc<Control>,
+        attempt: u32,
+        next: Option<Timestamp>,
+    ) -> Result<Record, FollowError> {
+        let result = self.rebuild(control).run(attempt);
+        self.show(next);
+        match &result {
+            Ok(record) => {
+                (self.tell)(Event::Done { index: &self.job.index, record });
+                if record.outcome == Outcome::Published {
+                    self.call(&self.job.notify.on_success, record.generation, "");
+                }
+            }
+            Err(error) => {
+                let last = next.is_none() || self.job.retry.before(attempt + 1).is_none();
+                let asked = matches!(error.job(), Some(JobError::Signal(_) | JobError::Cancelled));
+                if last && !asked {
+                    self.call(&self.job.notify.on_failure, None, &error.chain());
+                }
+            }
+        }
+        result
+    }
+
+    /// Runs a command of the job file, in the file's folder, and waits for it; that it fails is told and
+    /// changes nothing.
+    fn call(&self, words: &[String], generation: Option<u32>, reason: &str) {
+        let Some((program, arguments)) = words.split_first() else { return };
+        let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();
+        let ended = Command::new(program)
+            .args(arguments)
+            .current_dir(folder)
+            .env("MILLRACE_INDEX", &self.job.index)
+            .env("MILLRACE_GENERATION", generation.map(|n| n.to_string()).unwrap_or_default())
+            .env("MILLRACE_REASON", reason)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        if !ended.as_ref().is_ok_and(ExitStatus::success) {
+            (self.tell)(Event::Command { program, ended });
+        }
+    }
+
+    /// How the index stands; the next rebuild is due at `next`, by the schedule if that is left out.
+    ///
+    /// # Errors
+    /// When the history or the index cannot be read.
+    pub fn status(&self, next: Option<Timestamp>) -> Result<Status, FollowError> {
+        let index = &self.job.index;
+        let history = history::read(index)?;
+        let generation = match current(index)? {
+            Some(path) => Some(Manifest::read(&path)?.generation),
+            None => None,
+        };
+        let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
+        let next = next.or_else(due).map(|next| next.to_string());
+        Ok(Status::new(index, &history, generation, next, is_running(index)))
+    }
+
+    /// Replaces the file of metrics and the page, if the job has them; that it fails is told and changes
+    /// nothing.
+    fn show(&self, next: Option<Timestamp>) {
+        let metrics = || Ok(self.status(next)?.prometheus());
+        let page = || {
+            let index = &self.job.index;
+            Ok(page(&index.display().to_string(), &history::read(index)?))
+        };
+        let files: [(_, &dyn Fn() -> Result<String, FollowError>); 2] =
+            [(&self.job.prometheus, &metrics), (&self.job.html, &page)];
+        for (path, text) in files {
+            let Some(path) = path else { continue };
+            let replaced = text().and_then(|text| replace(path, &text).map_err(FollowError::Shown));
+            if let Err(error) = replaced {
+                (self.tell)(Event::NotShown { path, error });
+            }
+        }
+    }
+}
+
+/// Sleeps, unless the daemon is to end.
+fn sleep(time: Duration, stop: &Control) -> Result<(), FollowError> {
+    std::thread::sleep(time);
+    stop.take_failure().map_or(Ok(()), |failure| Err(failure.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::Mutex;
+
+    /// A daemon of a job file with so much `more`, in the folder, and the lines that it tells.
+    fn daemon(folder: &Path, more: &str) -> (Daemon, Arc<Mutex<Vec<String>>>) {
+        fs::write(folder.join("a.jsonl"), "{\"id\":\"a\",\"contents\":\"water mill\"}\n").unwrap();
+        let text = format!(
+            "index = \"idx\"\n[[input]]\npaths = [\"*.jsonl\"]\n[build]\nworkers = 1\nmemory = \"64M\"\n{more}"
+        );
+        let job = JobFile::parse(&folder.join("job.toml"), &text).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let lines = told.clone();
+        let tell = Box::new(move |event: Event<'_>| {
+            let sign = if event.is_trouble() { "!" } else { "" };
+            lines.lock().unwrap().push(format!("{sign}{event}"));
+        });
+        (Daemon { job, command: "test".into(), notes: None, tell }, told)
+    }
+
+    #[test]
+    fn one_that_fails_is_tried_again_and_then_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let more = "[retry]\nattempts = 2\nwait = \"0s\"\n[notify]\non_failure = [\"false\"]\non_success = [\"true\"]\n";
+        let (daemon, told) = daemon(folder.path(), more);
+        let source = folder.path().join("a.jsonl");
+        let sound = fs::read(&source).unwrap();
+        fs::write(&source, "").unwrap();
+        let stop = Control::default();
+        daemon.turn(&stop, Some(Timestamp::now())).unwrap();
+        let lines = std::mem::take(&mut *told.lock().unwrap());
+        let begin: Vec<&str> = lines.iter().map(|line| &line[..line.len().min(12)]).collect();
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert_eq!(lines[1], "attempt 2 follows in 0 s");
+        // The command hears of the last attempt alone.
+        assert!(begin[2].starts_with("!the command"), "{lines:?}");
+        assert_eq!(lines[0], lines[3], "{lines:?}");
+        assert_eq!(daemon.status(None).unwrap().failures, 2);
+
+        fs::write(&source, sound).unwrap();
+        daemon.turn(&stop, Some(Timestamp::now())).unwrap();
+        let lines = told.lock().unwrap();
+        assert!(lines.len() == 1 && lines[0].contains("generation 1, 1 documents"), "{lines:?}");
+    }
+
+    #[test]
+    fn what_ends_the_daemon_is_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (daemon, told) = daemon(folder.path(), "[schedule]\ncron = \"0 0 1 1 *\"\n");
+        let stop = Arc::new(Control::default());
+        stop.fail(JobError::Signal(15));
+        let Err(ended) = daemon.run(&stop);
+        assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
+        assert!(told.lock().unwrap()[0].starts_with("the next rebuild is due "));
+        // A rebuild that is under way ends with the same reason, and the history has it.
+        let stop = Control::default();
+        stop.fail(JobError::Signal(15));
+        let ended = daemon.turn(&stop, Some(Timestamp::now())).unwrap_err();
+        assert!(matches!(ended.job(), Some(JobError::Signal(15))), "{ended:?}");
+        let other = Daemon { job: JobFile { schedule: None, ..daemon.job }, ..daemon };
+        let Err(ended) = other.run(&Arc::new(Control::default()));
+        assert!(matches!(ended, FollowError::NoSchedule { .. }), "{ended:?}");
+    }
+}

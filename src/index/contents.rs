@@ -1,0 +1,169 @@
+//! What does an index hold, by its manifests?
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::generation::Generation;
+use crate::index::manifest::{InputEntry, RunEntry, Settings, Statistics};
+use crate::index::merge::count_distinct_terms;
+use crate::index::order::OrderEntry;
+use crate::index::shards::{ShardEntry, ShardedManifest};
+use crate::index::storage::FileEntry;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Memory to count terms in.
+const COUNT_BYTES: u64 = 64 << 20;
+
+/// What the live generation of an index holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Contents {
+    /// Documents, empty ones too, deleted ones not.
+    pub documents: u64,
+    /// Different terms; nobody knows if some shards are on other disks.
+    pub terms: Option<u64>,
+    /// Postings.
+    pub postings: u64,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Codec of the lists.
+    pub codec: String,
+    /// Postings in a block.
+    pub block_size: u32,
+    /// Runs.
+    pub runs: u64,
+    /// Documents that are left out of runs until a merge.
+    pub deleted_documents: u64,
+    /// Number of the generation.
+    pub generation: u32,
+    /// When it was written, in seconds since 1970 (UTC).
+    #[serde(skip)]
+    pub created: u64,
+    /// The command line that wrote it.
+    #[serde(skip)]
+    pub command: String,
+    /// What made terms and lists of the input.
+    pub settings: Settings,
+    /// How documents were renumbered, if they were.
+    pub order: Option<OrderEntry>,
+    /// Documents without an indexed token.
+    pub empty_documents: u64,
+    /// Documents whose name an earlier one has.
+    pub duplicate_names: u64,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// How many files it was made of.
+    pub inputs: u64,
+    /// Which; not told of shards.
+    #[serde(skip)]
+    pub input_files: Vec<InputEntry>,
+    /// Bytes of all files but the manifests.
+    pub bytes: u64,
+    /// Its files; those of shards are in their manifests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileEntry>,
+    /// Its shards, if it has some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<ShardEntry>,
+}
+
+impl Contents {
+    /// Reads the manifests of the live generation of the index in the folder `index`. The terms of shards are
+    /// counted, for which all their lexicons are read.
+    ///
+    /// # Errors
+    /// `NoIndex`, `Storage`, `Damaged`, `Newer`.
+    pub fn of(index: &Path) -> Result<Self, IndexError> {
+        match ShardedManifest::live(index)? {
+            Some(manifest) => Self::of_shards(index, manifest),
+            None => Ok(Self::of_whole(&Generation::open(index, false)?)),
+        }
+    }
+
+    fn of_whole(generation: &Generation) -> Self {
+        let manifest = generation.manifest().clone();
+        let deleted = |run: &RunEntry| run.documents - run.live_documents();
+        let Statistics {
+            documents,
+            terms,
+            postings,
+            tokens,
+            empty_documents,
+            duplicate_names,
+            skipped,
+        } = manifest.statistics;
+        Self {
+            documents,
+            terms: Some(terms),
+            postings,
+            tokens,
+            codec: manifest.settings.codec.clone(),
+            block_size: manifest.settings.block_size,
+            runs: manifest.runs.len() as u64,
+            deleted_documents: manifest.runs.iter().map(|run| u64::from(deleted(run))).sum(),
+            generation: manifest.generation,
+            created: manifest.created,
+            command: manifest.command,
+            settings: manifest.settings,
+            order: manifest.order,
+            empty_documents,
+            duplicate_names,
+            skipped,
+            inputs: manifest.inputs.len() as u64,
+            input_files: manifest.inputs,
+            bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+            files: manifest.files,
+            shards: Vec::new(),
+        }
+    }
+
+    fn of_shards(index: &Path, manifest: ShardedManifest) -> Result<Self, IndexError> {
+        let mut skipped = BTreeMap::new();
+        for (reason, n) in manifest.shards.iter().flat_map(|shard| &shard.statistics.skipped) {
+            *skipped.entry(reason.clone()).or_insert(0) += n;
+        }
+        // The manifest may say anything.
+        let all = |number: fn(&ShardEntry) -> u64| {
+            manifest.shards.iter().map(number).fold(0, u64::saturating_add)
+        };
+        Ok(Self {
+            documents: manifest.documents(),
+            terms: distinct_terms(index, &manifest)?,
+            postings: manifest.sum(|s| s.postings),
+            tokens: manifest.tokens(),
+            codec: manifest.settings.codec.clone(),
+            block_size: manifest.settings.block_size,
+            runs: all(|shard| shard.runs),
+            deleted_documents: all(|s| u64::from(s.docids).saturating_sub(s.statistics.documents)),
+            generation: manifest.generation,
+            created: manifest.created,
+            command: manifest.command.clone(),
+            settings: manifest.settings.clone(),
+            order: None,
+            empty_documents: manifest.sum(|s| s.empty_documents),
+            duplicate_names: manifest.duplicate_names,
+            skipped,
+            inputs: all(|shard| shard.inputs),
+            input_files: Vec::new(),
+            bytes: all(|shard| shard.bytes),
+            files: Vec::new(),
+            shards: manifest.shards,
+        })
+    }
+}
+
+/// Counts the different terms that the shards have together; nobody knows if some are on other disks.
+fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64>, IndexError> {
+    let shards = 0..manifest.shards.len();
+    if shards.clone().any(|shard| !manifest.folder(index, shard).is_dir()) {
+        return Ok(None);
+    }
+    let open = |shard| manifest.open(index, shard, false);
+    let shards = shards.map(open).collect::<Result<Vec<_>, _>>()?;
+    let mut runs = Vec::new();
+    for shard in &shards {
+        runs.extend(shard.manifest().runs.iter().map(|run| (shard.path(), run)));
+    }
+    count_distinct_terms(&runs, COUNT_BYTES).map(Some)
+}
