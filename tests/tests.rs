@@ -21,6 +21,7 @@ mod gpu;
 mod gpu_indexer;
 mod gpu_lists;
 mod gpu_queries;
+mod huang;
 mod inspect;
 mod layers;
 mod library;
