@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String> {
     let mut text = String::new();
-    writeln!(text, "document  {name} (docid {})", found.docid)?;
+    writeln!(text, "document  {} (docid {})", crate::show::visible(name), found.docid)?;
     let (length, mean, norm) = (found.length, found.mean_length, found.norm);
     writeln!(text, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
     writeln!(text, "score     {}", found.score)?;

@@ -29,6 +29,7 @@ mod fuse;
 mod import;
 mod info;
 mod merge;
+mod order_args;
 mod progress;
 mod query;
 mod query_gpus;

@@ -6,6 +6,7 @@ use crate::util::Random;
 use millrace::index::check::check;
 use millrace::index::error::IndexError;
 use millrace::index::format::{HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK, list_pages};
+use millrace::index::list::ListCodec;
 use millrace::index::manifest::Manifest;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -163,6 +164,9 @@ fn cuts_are_found() {
 #[test]
 fn no_damaged_byte_of_postings_changes_an_answer() {
     let forms = [BP128, RICE, PFOR, ("newpfd", "64"), ("vbyte", "64"), ("bp128", "64")];
+    for codec in ListCodec::ALL.map(ListCodec::name) {
+        assert!(forms.iter().any(|form| form.0 == codec), "{codec} is not damaged");
+    }
     watched(move |step| {
         for form in forms {
             let victim = Victim::new(form);

@@ -9,6 +9,8 @@
 //! - The first worker keeps a capability for every batch with open queries, so that the frontier tells
 //!   when a batch is complete; the others hold none and are there until the input ends, which it does
 //!   when all is answered.
+//! - Where an engine answers a query whole, which may take long, the first worker leaves queries to others that
+//!   are free: it takes new ones in, which nobody else does.
 //! - Memory: queries that wait or are open, which are bounded.
 //! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches to
 //!   make and answers to write.
@@ -37,6 +39,8 @@ struct Answering<S, T, F> {
     desk: Arc<Desk<S, T>>,
     finish: F,
     worker: usize,
+    /// Whether queries are left to other workers that are free.
+    leaves: bool,
     planner: Planner,
     engine: Box<dyn QueryEngine>,
     answers: Vec<Answer>,
@@ -68,10 +72,11 @@ where
             cores::bind(worker, context.workers);
         }
         let engine = guard.work(|| Ok(engines.engine(worker, &context.snapshot())?));
+        let leaves = worker == FIRST && engines.answers_whole();
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
             let (planner, answers) = (Planner::default(), Vec::new());
-            Answering { context, desk, finish, worker, planner, engine, answers }
+            Answering { context, desk, finish, worker, leaves, planner, engine, answers }
         });
         let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
         // Of each batch, how many queries are not answered.
@@ -108,7 +113,7 @@ where
                     Pace::Busy => {}
                     Pace::Soon => return activator.activate(),
                     Pace::Full => return,
-                    Pace::Idle if answering.desk.sleep(worker) => {
+                    Pace::Idle if answering.desk.sleep(worker, answering.leaves) => {
                         asleep = true;
                         return;
                     }
@@ -128,7 +133,9 @@ where
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
         while self.desk.has_waiting() && self.engine.room() > 0 {
-            let Some((batch, asked, waiting)) = self.desk.pop() else { break };
+            let Some((batch, asked, waiting)) = self.desk.pop(self.worker, self.leaves) else {
+                break;
+            };
             self.begin(batch, asked)?;
             self.engine.waiting(waiting);
             if start.elapsed() > slice {

@@ -2,7 +2,9 @@
 //! any worker takes as it becomes free, those under way, and answers on their way out.
 //!
 //! All that waits here came to the *first* worker of the process, and leaves by it: that worker alone
-//! holds timely's capabilities, and the others need none.
+//! holds timely's capabilities, and the others need none. What comes in while it answers a query whole waits,
+//! although others may be free by then; so it leaves such queries to others as long as enough of them are free,
+//! and answers some itself only when all others have one.
 
 use super::batch::Numbered;
 use super::context::FIRST;
@@ -71,18 +73,36 @@ struct State {
     waiting: VecDeque<(u64, Request)>,
     /// Workers that sleep.
     idle: Vec<usize>,
+    /// Workers that were woken, or have not begun, and have not looked for a query since.
+    coming: Vec<usize>,
 }
 
 impl State {
     fn wake(&mut self, work: usize) -> Vec<usize> {
         let most = WAKES.min(work).min(self.idle.len());
-        self.idle.split_off(self.idle.len() - most)
+        let woken = self.idle.split_off(self.idle.len() - most);
+        self.coming.extend(&woken);
+        woken
+    }
+
+    /// A worker looks for a query.
+    fn comes(&mut self, worker: usize) {
+        self.idle.retain(|&idle| idle != worker);
+        self.coming.retain(|&coming| coming != worker);
+    }
+
+    /// Whether enough workers but the first are free for all queries that wait.
+    fn has_others(&self) -> bool {
+        let free = self.idle.iter().chain(&self.coming).filter(|&&worker| worker != FIRST);
+        self.waiting.len() <= free.count()
     }
 }
 
 impl<S, T> Desk<S, T> {
     pub(super) fn new(wakers: Arc<Wakers>) -> Self {
-        let (state, waiting, open, answers) = Default::default();
+        let coming = (0..wakers.workers()).collect();
+        let state = Mutex::new(State { coming, ..State::default() });
+        let (waiting, open, answers) = Default::default();
         Self { wakers, state, waiting, open, answers }
     }
 
@@ -103,10 +123,19 @@ impl<S, T> Desk<S, T> {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Takes the query that has waited longest, and says how many wait behind it; these are worth
-    /// waking others for.
-    pub(super) fn pop(&self) -> Option<(u64, Request, usize)> {
+    /// Takes the query that has waited longest for a worker, and says how many wait behind it; these are
+    /// worth waking others for. A worker that `leaves` queries to others takes none while enough of them are
+    /// free.
+    pub(super) fn pop(&self, worker: usize, leaves: bool) -> Option<(u64, Request, usize)> {
         let mut state = lock(&self.state);
+        state.comes(worker);
+        if leaves && state.has_others() {
+            let work = state.waiting.len().saturating_sub(state.coming.len());
+            let woken = state.wake(work);
+            drop(state);
+            self.wakers.wake(&woken);
+            return None;
+        }
         let (batch, asked) = state.waiting.pop_front()?;
         let waiting = state.waiting.len();
         self.waiting.store(waiting, Ordering::Relaxed);
@@ -116,19 +145,26 @@ impl<S, T> Desk<S, T> {
         Some((batch, asked, waiting))
     }
 
-    /// Counts a worker among those that sleep, unless queries wait; says whether it may.
-    pub(super) fn sleep(&self, worker: usize) -> bool {
+    /// Counts a worker among those that sleep, unless queries wait for it; says whether it may.
+    pub(super) fn sleep(&self, worker: usize, leaves: bool) -> bool {
         let mut state = lock(&self.state);
-        let may = state.waiting.is_empty();
-        if may && !state.idle.contains(&worker) {
-            state.idle.push(worker);
+        state.comes(worker);
+        let may = state.waiting.is_empty() || leaves && state.has_others();
+        if may {
+            // Who leaves queries to others is woken after them.
+            let at = if leaves { 0 } else { state.idle.len() };
+            state.idle.insert(at, worker);
         }
         may
     }
 
-    /// Counts a worker no more among those that sleep.
+    /// Counts a worker no more among those that sleep; it is going to look for a query.
     pub(super) fn awake(&self, worker: usize) {
-        lock(&self.state).idle.retain(|&idle| idle != worker);
+        let mut state = lock(&self.state);
+        if state.idle.contains(&worker) {
+            state.comes(worker);
+            state.coming.push(worker);
+        }
     }
 
     /// Keeps a query until its answer is there.
@@ -155,5 +191,64 @@ impl<S, T> Desk<S, T> {
     /// The answers that were handed out.
     pub(super) fn answers(&self) -> Vec<(u64, T)> {
         std::mem::take(&mut lock(&self.answers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generation::Generation;
+    use crate::index::testing::{build, collection};
+    use crate::query::lines::Query;
+    use crate::query::snapshot::{Scoring, Snapshot};
+
+    /// A query.
+    fn query() -> Request {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(1, 3, 3), &[]);
+        let generation = Generation::open(folder.path(), false).unwrap();
+        let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+        let query = Ok(Query::new("q", "mill"));
+        Numbered { place: 0, number: 0, query, snapshot }.into()
+    }
+
+    /// A desk of so many workers, with so many queries.
+    fn desk(workers: usize, queries: usize) -> Desk<(), ()> {
+        let desk = Desk::new(Wakers::new(workers));
+        desk.push(0, std::iter::repeat_with(query).take(queries));
+        desk
+    }
+
+    #[test]
+    fn the_first_worker_takes_what_others_are_not_free_for() {
+        let desk = desk(3, 4);
+        let take = |worker, leaves| desk.pop(worker, leaves).map(|(.., waiting)| waiting);
+        // Two others have not begun, and two of the four are for them.
+        assert_eq!(take(FIRST, true), Some(3));
+        assert_eq!(take(FIRST, true), Some(2));
+        assert_eq!(take(FIRST, true), None);
+        assert!(desk.sleep(FIRST, true), "others come for what waits");
+        assert_eq!(take(1, false), Some(1));
+        // One other is left, for the last.
+        assert_eq!(take(FIRST, true), None);
+        assert_eq!(take(2, false), Some(0));
+        desk.push(1, [query()]);
+        assert!(!desk.sleep(FIRST, true), "all others are busy");
+        assert_eq!(take(FIRST, true), Some(0));
+        // Who sleeps is free, until it has looked.
+        assert!(desk.sleep(1, false));
+        desk.push(2, [query()]);
+        assert_eq!(take(FIRST, true), None);
+        desk.awake(1);
+        assert_eq!(take(FIRST, true), None);
+        assert!(!desk.sleep(1, false), "a query waits for it");
+        assert_eq!(take(FIRST, true), Some(0));
+    }
+
+    #[test]
+    fn one_worker_takes_all() {
+        let desk = desk(1, 2);
+        assert!(desk.pop(FIRST, true).is_some() && desk.pop(FIRST, true).is_some());
+        assert!(desk.sleep(FIRST, true) && desk.pop(FIRST, true).is_none());
     }
 }

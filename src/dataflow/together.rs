@@ -149,6 +149,26 @@ impl Meeting {
     }
 }
 
+/// Makes sure that the settings of another process are those of this one, as many and with the same names.
+fn compare(process: &str, ours: &[Setting], theirs: &[Setting]) -> Result<(), TogetherError> {
+    let names = |settings: &[Setting]| {
+        settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
+    };
+    let process = process.to_string();
+    if names(ours) != names(theirs) {
+        return Err(TogetherError::Settings { process, theirs: names(theirs), ours: names(ours) });
+    }
+    match ours.iter().zip(theirs).find(|(here, there)| here != there) {
+        None => Ok(()),
+        Some(((name, here), (_, there))) => Err(TogetherError::Different {
+            process,
+            name: name.clone(),
+            theirs: there.clone(),
+            ours: here.clone(),
+        }),
+    }
+}
+
 /// The other processes of this job.
 pub struct Cluster {
     links: Links,
@@ -168,27 +188,8 @@ impl Cluster {
         if self.process > 0 {
             return self.tell(0, &ours);
         }
-        let names = |settings: &[Setting]| {
-            settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
-        };
         for (process, theirs) in self.hear_others::<Vec<Setting>>()? {
-            if names(ours) != names(&theirs) {
-                return Err(TogetherError::Settings {
-                    process: self.name(process),
-                    theirs: names(&theirs),
-                    ours: names(ours),
-                });
-            }
-            for ((name, here), (_, there)) in ours.iter().zip(&theirs) {
-                if here != there {
-                    return Err(TogetherError::Different {
-                        process: self.name(process),
-                        name: name.clone(),
-                        theirs: there.clone(),
-                        ours: here.clone(),
-                    });
-                }
-            }
+            compare(&self.name(process), ours, &theirs)?;
         }
         Ok(())
     }
@@ -275,5 +276,29 @@ impl Cluster {
     ) -> Result<T, TogetherError> {
         serde_json::from_slice(message)
             .map_err(|source| TogetherError::Message { process: self.name(process), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_compared_whole() {
+        let settings = |rows: &[(&str, &str)]| -> Vec<Setting> {
+            rows.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
+        };
+        let ours = settings(&[("-k", "10"), ("--b", "0.75")]);
+        compare("process 1", &ours, &ours).unwrap();
+        let other = settings(&[("-k", "10"), ("--b", "0.8")]);
+        let error = compare("process 1", &ours, &other).unwrap_err();
+        assert!(
+            matches!(&error, TogetherError::Different { name, .. } if name == "--b"),
+            "{error}"
+        );
+        for wrong in [&ours[..1], &[], &settings(&[("-k", "10"), ("--k1", "0.75")])] {
+            let error = compare("process 1", &ours, wrong).unwrap_err();
+            assert!(matches!(error, TogetherError::Settings { .. }), "{error}");
+        }
     }
 }

@@ -104,6 +104,12 @@ pub trait Engines: Send + Sync {
         snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, EngineError>;
 
+    /// Whether a worker does nothing else from when its engine has begun with a query until it has answered
+    /// it, however long that takes. The worker that takes queries in then leaves them to others that are free.
+    fn answers_whole(&self) -> bool {
+        false
+    }
+
     /// Whether each worker wants a core of its own, where there are as many cores as workers.
     fn wants_cores(&self) -> bool {
         false

@@ -23,7 +23,8 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Input;
@@ -260,6 +261,92 @@ fn serve(service: QueryService) -> Result<String, JobError> {
     }
     service.run(Sink::text(Form::Tsv, Out(text.clone())))?;
     Ok(String::from_utf8(text.lock().unwrap().clone()).unwrap())
+}
+
+/// An engine that answers whole, and is at a query until it may go on; tells which worker has begun with one.
+struct Held {
+    began: Mutex<Sender<usize>>,
+    open: Arc<AtomicBool>,
+}
+
+struct HeldEngine {
+    worker: usize,
+    began: Sender<usize>,
+    open: Arc<AtomicBool>,
+    number: Option<u64>,
+    answer: Option<Answer>,
+}
+
+impl Engines for Held {
+    fn engine(
+        &self,
+        worker: usize,
+        _: &Arc<Snapshot>,
+    ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        let (began, open) = (self.began.lock().unwrap().clone(), self.open.clone());
+        Ok(Box::new(HeldEngine { worker, began, open, number: None, answer: None }))
+    }
+
+    fn answers_whole(&self) -> bool {
+        true
+    }
+}
+
+impl QueryEngine for HeldEngine {
+    fn submit(&mut self, number: u64, _: Plan) {
+        self.number = Some(number);
+    }
+
+    fn advance(&mut self) -> Result<Pace, EngineError> {
+        if let Some(number) = self.number.take() {
+            self.began.send(self.worker).unwrap();
+            let began = Instant::now();
+            while !self.open.load(Ordering::SeqCst) && began.elapsed() < LIMIT {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self.answer = Some(Answer { number, hits: vec![], known: true });
+        }
+        Ok(Pace::Idle)
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        answers.extend(self.answer.take());
+    }
+
+    fn room(&self) -> usize {
+        usize::from(self.number.is_none())
+    }
+}
+
+/// How long a test waits for what has to come.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Queries that come one by one while others are being answered go to workers that are free, and the one that
+/// takes them in answers only when it is the last.
+#[test]
+fn whoever_takes_queries_in_is_the_last_to_answer_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot = snapshot(folder.path(), 1, 30);
+    let options = QueryOptions { delay: Duration::ZERO, ..options(Model::Inter, 4) };
+    let (sender, began) = std::sync::mpsc::channel();
+    let open = Arc::new(AtomicBool::new(false));
+    let held = Held { began: Mutex::new(sender), open: open.clone() };
+    let (service, asker) =
+        QueryService::with_engines(snapshot, Shard::WHOLE, options, |_| Box::new(held));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| service.run(Sink::values(|_| ())));
+        let mut workers = Vec::new();
+        for _ in 0..4 {
+            assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
+            workers.extend(began.recv_timeout(LIMIT));
+        }
+        open.store(true, Ordering::SeqCst);
+        drop(asker);
+        assert_eq!(running.join().unwrap().unwrap().queries, 4);
+        assert_eq!(workers.last(), Some(&0), "{workers:?}");
+        workers.sort_unstable();
+        assert_eq!(workers, [0, 1, 2, 3]);
+    });
 }
 
 /// Three services of one process, of which one is ended early, know nothing of each other.

@@ -1,5 +1,5 @@
 use super::lengths::Lengths;
-use super::source::{Base, ListSource};
+use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location};
@@ -169,7 +169,8 @@ proptest! {
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        source.append(lexicon.term().list, &mut lengths, &mut encoder, |payload| {
+        let mut encoding = Encoding { lengths: &mut lengths, encoder: &mut encoder };
+        source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())
         }).unwrap();
@@ -240,7 +241,7 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     let merged =
         merge_index(many.path(), 8 << 20, "merge it", 3, Recode::default(), &Stop::default())
             .unwrap();
-    let Merged::Runs { runs: 4, manifest } = merged else { panic!("{merged:?}") };
+    let Merged::Runs { runs: 4, manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!((manifest.generation, manifest.workers), (2, 3));
     assert_eq!(manifest.command, "merge it");
 

@@ -28,6 +28,10 @@ impl Engines for WholeEngines {
     ) -> Result<Box<dyn QueryEngine>, EngineError> {
         Ok(Box::<Whole>::default())
     }
+
+    fn answers_whole(&self) -> bool {
+        true
+    }
 }
 
 impl QueryEngine for Whole {
