@@ -26,6 +26,7 @@ mod inspect;
 mod layers;
 mod library;
 mod memory;
+mod orders;
 mod parallel;
 mod queries;
 mod query_lines;
