@@ -23,7 +23,6 @@ use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
 use crate::schedule::claims::Claims;
-use crate::text::tokenizer::Tokenizer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -233,10 +232,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };
     manifest::Settings {
-        tokenizer: match options.analysis.tokenizer {
-            Tokenizer::Words => None,
-            other => Some(other.name().to_string()),
-        },
+        tokenizer: options.analysis.tokenizer.recorded(),
         stemmer: options.analysis.stemmer.name().to_string(),
         stop_words: manifest::StopWordsEntry {
             name: stop_words.name().to_string(),
