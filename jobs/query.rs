@@ -320,6 +320,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             args.ranking.scored.remark(&snapshot);
         }
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
+        let workers = match &devices {
+            Some(devices) if args.workers.workers.is_none() => {
+                args.place.workers(devices, args.ranking.k, workers)
+            }
+            _ => workers,
+        };
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
             run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;

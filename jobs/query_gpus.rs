@@ -85,6 +85,12 @@ fn parse_traversal(text: &str) -> Result<Traversal, String> {
     Traversal::named(text).ok_or_else(|| format!("give {}", names()))
 }
 
+/// Workers that keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
+const WORKERS_OF_A_DEVICE: usize = 4;
+
+/// Of longer answers, laying them out takes more time than all else.
+const FEW_HITS: usize = 100;
+
 /// Devices that answer queries.
 pub(crate) struct Devices {
     devices: Vec<DeviceInfo>,
@@ -175,6 +181,15 @@ impl Where {
             }
         }
         Ok(devices)
+    }
+
+    /// How many of so many workers devices need: more gain nothing, and each query waits until all have heard of it. Where
+    /// the CPU answers too, or lays long answers out, it takes all.
+    pub(crate) fn workers(&self, devices: &Devices, k: usize, cores: usize) -> usize {
+        match self.is_hybrid() || k > FEW_HITS {
+            true => cores,
+            false => cores.min(WORKERS_OF_A_DEVICE * devices.devices.len()),
+        }
     }
 
     /// A scheduler over the CPU and devices, if one is asked for, by the costs that `millrace calibrate` has measured.
