@@ -163,7 +163,8 @@ impl Where {
     /// # Errors
     /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
-        let mut devices = self.usable(k).with_context(|| format!("--device {}", self.device))?;
+        let option = if self.is_gpu() { &self.device } else { "gpu" };
+        let mut devices = self.usable(k).with_context(|| format!("--device {option}"))?;
         let options = &mut devices.options;
         match algorithm {
             Chosen::Cpu(_) => {}

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     /// Answers have to be there after so many milliseconds.
     #[arg(long, default_value_t = 500.0, value_name = "MS")]
     deadline_ms: f64,
-    /// Queries of a stream.
+    /// Queries of a stream; more where these would come in less than ten deadlines.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     queries: usize,
     /// Rates, in queries a second (default: parts of what all processors together could do).
@@ -113,10 +113,12 @@ impl Bench<'_> {
         self.machine.threads as f64 / mean(0) + self.machine.devices as f64 / mean(1)
     }
 
-    /// The queries, again and again, at Poisson arrivals; all at once if the rate is infinite.
+    /// The queries, again and again, at Poisson arrivals; all at once if the rate is infinite. A stream is ten deadlines
+    /// long at least: else queues that grow would not be seen.
     fn arrivals(&self, rate: f64, known: bool) -> Vec<Arrival> {
+        let least = (rate * self.args.deadline_ms / 100.0) as usize;
         let times: Vec<f64> = match rate.is_finite() {
-            true => Poisson::new(7, rate).take(self.args.queries).collect(),
+            true => Poisson::new(7, rate).take(self.args.queries.max(least)).collect(),
             false => vec![0.0; self.args.queries],
         };
         let arrival = |(at, (cost, predicted)): (f64, &(Cost, [f64; 2]))| {
