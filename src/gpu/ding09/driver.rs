@@ -7,7 +7,7 @@ use super::batch::{Batch, BatchQuery, PlacedTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
 use crate::gpu::error::GpuError;
-use crate::gpu::query::fetch::{Key, NO_LIST, Wanted};
+use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
 use crate::gpu::query::residency::{ListId, Place, Residency};
 use crate::gpu::query::service::{Counts, Done, Job, Reply, Why};
 use crate::query::snapshot::Snapshot;
@@ -147,7 +147,7 @@ impl DingDriver {
     }
 
     /// The lists of a query, which are pinned; those that are not on the device are added to `wanted`.
-    fn ask(&mut self, job: &Job, wanted: &mut Vec<Wanted>) -> Vec<ListId> {
+    fn ask(&mut self, job: &Job, wanted: &mut Vec<FetchRequest>) -> Vec<ListId> {
         let plan = &job.plan;
         let runs = self.snapshot.generation().runs().len();
         let (terms, entries) = (plan.terms().len(), plan.lists());
@@ -160,21 +160,21 @@ impl DingDriver {
             lists.push(id);
             if let Place::Away = place {
                 self.lists.fetch(id, 0);
-                wanted.push(Wanted { id, entries: of_runs.collect() });
+                wanted.push(FetchRequest { id, entries: of_runs.collect() });
             }
         }
         lists
     }
 
     /// Lays lists out and copies them to the device, on several threads if there are many. No batch is under way.
-    fn bring(&mut self, wanted: Vec<Wanted>) {
+    fn bring(&mut self, wanted: Vec<FetchRequest>) {
         let lists = Mutex::new(&mut self.lists);
         let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
         let (generation, arena) = (self.snapshot.generation(), self.device.arena());
         let next = AtomicUsize::new(0);
         let work = || {
             let (mut layer, mut bytes) = (ListLayer::default(), Vec::new());
-            while let Some(Wanted { id, entries }) =
+            while let Some(FetchRequest { id, entries }) =
                 wanted.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 bytes.clear();
