@@ -1,6 +1,7 @@
 //! `millrace build`.
 
 use crate::args::{Workers, command, show_bytes, show_count, size};
+use crate::order_args::OrderArgs;
 use crate::progress::bar;
 use crate::{Usage, report, signals};
 use anyhow::Context;
@@ -49,6 +50,8 @@ pub(crate) struct Args {
     guards: GuardArgs,
     #[command(flatten)]
     parts: Parts,
+    #[command(flatten)]
+    order: OrderArgs,
     #[command(flatten)]
     workers: Workers,
     /// Files, folders, or - for standard input.
@@ -176,6 +179,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args.guards.clone();
     options.guards = Guards { allow_empty, allow_cut, max_skipped, min_documents, keep };
     (options.indexer, options.memory) = (args.indexer, args.memory);
+    (options.order, options.ranks) = (args.order.order()?, args.order.pagerank.clone());
     options.workers = workers.count()?;
     options.peers = workers.peers()?;
     if !quiet {
@@ -253,6 +257,7 @@ fn option(error: &OptionsError) -> &'static str {
         OptionsError::Memory(_) => "--memory",
         OptionsError::MaxDocument { .. } => "--max-document",
         OptionsError::Readers => "--readers",
+        OptionsError::OrderOfMany => "--order and --pagerank",
         OptionsError::Roles(RolesError::Parsers { .. }) => "--parsers",
         OptionsError::Roles(_) => "--cpu-indexers",
         OptionsError::NoTokens { side: "CPU", .. } => "--cpu-indexers",

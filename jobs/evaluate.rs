@@ -35,7 +35,7 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 }
 
-fn measure(text: &str) -> Result<Measure, String> {
+pub(crate) fn measure(text: &str) -> Result<Measure, String> {
     text.parse().map_err(|error: millrace::evaluate::EvaluateError| error.to_string())
 }
 

@@ -62,6 +62,9 @@ fn readable(c: &Contents) -> anyhow::Result<String> {
     let words = &c.settings.stop_words;
     row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
     row("codec", format!("{}, blocks of {}", c.codec, c.block_size))?;
+    if let Some(order) = &c.order {
+        row("order", order.to_string())?;
+    }
     row("runs", show_count(c.runs))?;
     row("generation", c.generation.to_string())?;
     row("made", format!("{} s after 1970 by `{}`", c.created, c.command))?;

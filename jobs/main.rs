@@ -26,8 +26,10 @@ mod explain;
 mod export;
 mod follow;
 mod fuse;
+mod import;
 mod info;
 mod merge;
+mod order_args;
 mod progress;
 mod query;
 mod query_gpus;
@@ -39,6 +41,7 @@ mod report;
 mod rollback;
 mod show;
 mod signals;
+mod tune;
 
 /// Builds inverted indexes from very large text collections and answers batches of ranked queries.
 #[derive(Parser)]
@@ -58,6 +61,8 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
+    /// Find the k1 and b that rank best, by judgements, with cross-validation.
+    Tune(tune::Args),
     /// Make one run of several.
     Fuse(fuse::Args),
     /// Keep an index up to date with its sources: on a schedule, or once.
@@ -78,6 +83,8 @@ enum Job {
     Dump(dump::Args),
     /// Write an index in a form that other search engines read.
     Export(export::Args),
+    /// Make an index of one that another search engine has written.
+    Import(import::Args),
     /// Tell which GPUs can be used, or why none.
     Devices(devices::Args),
     /// Measure.
@@ -106,6 +113,7 @@ fn main() -> ExitCode {
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Evaluate(args) => evaluate::run(&args),
+        Job::Tune(args) => tune::run(&args),
         Job::Fuse(args) => fuse::run(&args),
         Job::Rebuild(args) => rebuild::run(&args),
         Job::Merge(args) => merge::run(&args),
@@ -115,6 +123,7 @@ fn main() -> ExitCode {
         Job::Show(args) => show::run(&args),
         Job::Explain(args) => explain::run(&args),
         Job::Export(args) => export::run(&args),
+        Job::Import(args) => import::run(&args),
         Job::Dump(args) => dump::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),

@@ -1,13 +1,14 @@
 //! `millrace merge`.
 
 use crate::args::{Workers, size};
+use crate::order_args::OrderArgs;
 use crate::{Usage, signals};
 use anyhow::bail;
 use millrace::build::memory::give_back_large_buffers;
 use millrace::dataflow::control::Control;
 use millrace::index::error::IndexError;
 use millrace::index::list::ListCodec;
-use millrace::index::merge::{Merged, Recode, merge_index};
+use millrace::index::merge::{Merged, Ranks, Recode, merge_index};
 use millrace::index::shards::ShardedManifest;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
+    order: OrderArgs,
+    #[command(flatten)]
     workers: Workers,
 }
 
@@ -49,7 +52,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
-    let recode = Recode { codec: args.codec, block_len: args.block_size };
+    let order = args.order.order()?;
+    let ranks = args.order.pagerank.clone().map_or(Ranks::Keep, Ranks::File);
+    let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let (command, stop) = (crate::args::command(), control.stop());
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
     // A signal makes the merge fail; it is the reason.
@@ -61,9 +66,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     let (runs, generation) = match &merged {
         Merged::Nothing => (1, None),
-        Merged::Runs { runs, manifest } => (*runs, Some(manifest.generation)),
+        Merged::Runs { runs, manifest, .. } => (*runs, Some(manifest.generation)),
     };
     if !args.workers.common.quiet {
+        if let Merged::Runs { ranks, .. } = &merged
+            && let Some(remark) = ranks.remark()
+        {
+            say!("millrace: {remark}");
+        }
         let index = args.index.display();
         match generation {
             None => say!("{index}: one run: nothing to merge"),

@@ -41,7 +41,7 @@ pub(crate) struct Ranking {
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
     /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive; with
-    /// --device gpu: ding09; auto: what is fastest. All find the same.
+    /// --device gpu: ding09, huang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
@@ -177,7 +177,7 @@ impl Spreading {
     }
 }
 
-fn parse_mode(text: &str) -> Result<Mode, String> {
+pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
@@ -186,15 +186,18 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
 pub(crate) enum Chosen {
     Cpu(Algorithm),
     Ding09,
+    Huang,
 }
 
 impl Chosen {
-    const DING09: &str = "ding09";
+    /// Those of devices alone.
+    const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Cpu(algorithm) => algorithm.name(),
-            Self::Ding09 => Self::DING09,
+            Self::Ding09 => "ding09",
+            Self::Huang => "huang",
         }
     }
 
@@ -202,18 +205,28 @@ impl Chosen {
     fn on_cpu(self) -> Algorithm {
         match self {
             Self::Cpu(algorithm) => algorithm,
-            Self::Ding09 => Algorithm::Auto,
+            Self::Ding09 | Self::Huang => Algorithm::Auto,
         }
+    }
+
+    /// Makes sure that it is not for devices alone.
+    ///
+    /// # Errors
+    /// It is.
+    pub(crate) fn without_devices(self) -> Result<(), Usage> {
+        if let Self::Cpu(_) = self {
+            return Ok(());
+        }
+        Err(Usage(format!("--algorithm {} goes with --device gpu", self.name())))
     }
 }
 
 fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    let names = || Algorithm::ALL.map(Algorithm::name).join(", ");
-    match Algorithm::named(text) {
-        Some(algorithm) => Ok(Chosen::Cpu(algorithm)),
-        None if text == Chosen::DING09 => Ok(Chosen::Ding09),
-        None => Err(format!("give {}, {}", names(), Chosen::DING09)),
-    }
+    let of_devices = Chosen::OF_DEVICES.into_iter().find(|chosen| chosen.name() == text);
+    Algorithm::named(text).map(Chosen::Cpu).or(of_devices).ok_or_else(|| {
+        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
+        format!("give {names}, {}", Chosen::OF_DEVICES.map(Chosen::name).join(", "))
+    })
 }
 
 pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
@@ -231,9 +244,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 impl Ranking {
     /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        if self.algorithm == Chosen::Ding09 {
-            return Err(Usage("--algorithm ding09 goes with --device gpu".into()).into());
-        }
+        self.algorithm.without_devices()?;
         self.open_for_any()
     }
 
@@ -280,7 +291,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
     let measured = measured.as_ref();
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
-    let is_ding09 = args.ranking.algorithm == Chosen::Ding09;
     let is_inter = model == Model::Inter;
     if processes > 1 {
         args.ranking.scored.only_bm25("several processes")?;
@@ -288,7 +298,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.place.is_gpu() {
         args.ranking.scored.only_bm25("--device gpu")?;
     }
-    let devices = args.place.devices(args.ranking.k, processes, is_inter, is_ding09)?;
+    let Ranking { k, algorithm, .. } = args.ranking;
+    let devices = args.place.devices(k, processes, is_inter, algorithm)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;

@@ -1,6 +1,7 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
+use crate::query::Chosen;
 use anyhow::{Context as _, bail};
 use millrace::build::chain;
 use millrace::gpu::cache::ModuleCache;
@@ -8,6 +9,8 @@ use millrace::gpu::ding09::list::form_of;
 use millrace::gpu::ding09::{MERGE_LEVELS, MOST_MERGE_LEVELS};
 use millrace::gpu::discover::DeviceInfo;
 use millrace::gpu::error::GpuError;
+use millrace::gpu::huang::device::Tuning;
+use millrace::gpu::huang::{self, Traversal};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::engine::{GpuEngines, GpuOptions, Method};
 use millrace::gpu::query::service::Counts;
@@ -41,6 +44,16 @@ pub(crate) struct Where {
     /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
+    /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper).
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    query_threads: Option<u32>,
+    /// How huang's threads find documents with any term: exhaustive, wand, bmw (bmw if left out).
+    #[arg(long, value_name = "NAME", value_parser = parse_traversal)]
+    traversal: Option<Traversal>,
+    /// What huang's threads pass over documents by: own, each by the best that it has found, as in the paper; shared, by
+    /// the best of those of all threads of the query.
+    #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
+    threshold: Option<String>,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -48,6 +61,19 @@ pub(crate) struct Where {
 
 /// Queries of a batch on a device; larger ones gain little and wait longer.
 const BATCH: usize = 256;
+
+/// Queries of a batch of huang: a block has few threads, and a device room for many blocks.
+pub(crate) const HUANG_BATCH: usize = 4096;
+
+pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
+    let threads = text.parse().ok().filter(|threads| huang::THREADS.contains(threads));
+    threads.ok_or_else(|| format!("give {}", huang::THREADS.map(|n| n.to_string()).join(", ")))
+}
+
+fn parse_traversal(text: &str) -> Result<Traversal, String> {
+    let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
+    Traversal::named(text).ok_or_else(|| format!("give {}", names()))
+}
 
 /// Devices that answer queries.
 pub(crate) struct Devices {
@@ -63,7 +89,7 @@ impl Where {
     }
 
     /// The devices, if queries are to be answered by some; `processes` and `inter` say how else they are
-    /// spread, and `ding09` that it has to be by that algorithm.
+    /// spread, and `algorithm` how they have to be answered.
     ///
     /// # Errors
     /// There is none, or options do not go together.
@@ -72,15 +98,21 @@ impl Where {
         k: usize,
         processes: usize,
         inter: bool,
-        ding09: bool,
+        algorithm: Chosen,
     ) -> anyhow::Result<Option<Devices>> {
-        if self.merge_levels.is_some() && !ding09 {
-            return Err(Usage("--merge-levels goes with --algorithm ding09".into()).into());
+        for (name, given, with) in [
+            ("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
+            ("query-threads", self.query_threads.is_some(), Chosen::Huang),
+            ("traversal", self.traversal.is_some(), Chosen::Huang),
+            ("threshold", self.threshold.is_some(), Chosen::Huang),
+        ] {
+            if given && algorithm != with {
+                let text = format!("--{name} goes with --algorithm {}", with.name());
+                return Err(Usage(text).into());
+            }
         }
         if self.device != "gpu" {
-            if ding09 {
-                return Err(Usage("--algorithm ding09 goes with --device gpu".into()).into());
-            }
+            algorithm.without_devices()?;
             for (name, given) in [
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
@@ -98,14 +130,27 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        if ding09 && self.gpu_partition {
-            let text = "--algorithm ding09 goes without --gpu-partition";
-            return Err(Usage(text.into()).into());
+        let by_devices = algorithm.without_devices().is_err();
+        if by_devices && self.gpu_partition {
+            let text = format!("--algorithm {} goes without --gpu-partition", algorithm.name());
+            return Err(Usage(text).into());
         }
         let mut devices = self.usable(k).context("--device gpu")?;
-        if ding09 {
-            let merge_levels = self.merge_levels.unwrap_or(MERGE_LEVELS);
-            devices.options.method = Method::Ding09 { merge_levels };
+        let options = &mut devices.options;
+        match algorithm {
+            Chosen::Cpu(_) => {}
+            Chosen::Ding09 => {
+                let merge_levels = self.merge_levels.unwrap_or(MERGE_LEVELS);
+                options.method = Method::Ding09 { merge_levels };
+            }
+            Chosen::Huang => {
+                let threads = self.query_threads.unwrap_or(huang::DEFAULT_THREADS);
+                let traversal = self.traversal.unwrap_or_default();
+                let usual = Tuning::default().shared_threshold;
+                let shared_threshold = self.threshold.as_ref().map_or(usual, |of| of == "shared");
+                options.method = Method::Huang(Tuning { threads, traversal, shared_threshold });
+                options.batch = HUANG_BATCH;
+            }
         }
         Ok(Some(devices))
     }
@@ -161,8 +206,10 @@ impl Devices {
             }
         });
         let Self { devices, toolchain, options } = self;
-        if let Method::Ding09 { .. } = options.method {
-            check_form(snapshot)?;
+        match options.method {
+            Method::Bounds => {}
+            Method::Ding09 { .. } => check_form(snapshot)?,
+            Method::Huang(_) => check_huang_form(snapshot)?,
         }
         let engines =
             GpuEngines::open(devices, toolchain, snapshot, *options, wakers, &(on_lost as _));
@@ -178,6 +225,19 @@ pub(crate) fn check_form(snapshot: &Snapshot) -> anyhow::Result<()> {
     match form_of(snapshot.generation()) {
         Ok(_) => Ok(()),
         Err(error) => bail!("{error}: build it with --codec pfor, or merge it so"),
+    }
+}
+
+/// Makes sure that lists are of the form that huang reads.
+///
+/// # Errors
+/// They are not.
+pub(crate) fn check_huang_form(snapshot: &Snapshot) -> anyhow::Result<()> {
+    match huang::list::check_form(snapshot.generation()) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            bail!("{error}: build it with --codec newpfd --block-size 64, or merge it so")
+        }
     }
 }
 

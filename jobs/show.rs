@@ -3,6 +3,7 @@
 use crate::args::Common;
 use anyhow::{Context, bail};
 use millrace::index::find::{DocumentKey, DocumentRow, find_document, open_plain};
+use millrace::index::format::IMPORTED;
 use millrace::input::record::fetch;
 use millrace::input::splits::{MEMORY, STDIN};
 use millrace::query::term_statistics::{PostingRow, TermStatistics};
@@ -56,6 +57,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     writeln!(out, "bytes     {bytes}")?;
     writeln!(out)?;
     match &*input {
+        _ if found.generation.manifest().settings.indexer == IMPORTED => {
+            bail!("the index was imported, without the texts of its documents")
+        }
         STDIN => bail!("the text came from standard input and is not kept"),
         MEMORY => bail!("the text came from the memory of a program and is not kept"),
         _ => {}

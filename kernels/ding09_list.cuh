@@ -73,8 +73,6 @@ struct List {
     const Segment* segments;
 };
 
-__device__ __forceinline__ u64 padded(u64 bytes) { return (bytes + 15) & ~15ull; }
-
 __device__ __forceinline__ List list_of(const u8* arena, const Term& term) {
     List list;
     const u8* at = arena + term.place;
@@ -89,33 +87,12 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term) {
     return list;
 }
 
-// `width` bits of a list, 0 to 32, from a bit of it on. A word behind them is read as well.
-__device__ __forceinline__ u32 bits_at(const u8* bytes, u64 bit, u32 width) {
-    const u32* words = (const u32*)bytes + (bit >> 5);
-    u32 value = __funnelshift_r(words[0], words[1], (u32)bit & 31);
-    return width < 32 ? value & ((1u << width) - 1) : value;
-}
-
-__device__ __forceinline__ u32 word_at(const u8* bytes, u64 at) { return bits_at(bytes, 8 * at, 32); }
-
-__device__ __forceinline__ u32 shifted(u32 high, u32 width) { return width < 32 ? high << width : 0; }
-
 __device__ __forceinline__ u32 sums_of_warp(u32 value) {
     for (u32 step = 1; step < 32; step *= 2) {
         u32 other = __shfl_up_sync(ALL, value, step);
         if (lane_of() >= step) value += other;
     }
     return value;
-}
-
-// The first place from `low` to before `high` whose value is not below `value`, or `high`.
-__device__ __forceinline__ u32 find(const u32* values, u32 low, u32 high, u32 value) {
-    while (low < high) {
-        u32 middle = low + (high - low) / 2;
-        if (values[middle] < value) low = middle + 1;
-        else high = middle;
-    }
-    return low;
 }
 
 // The exceptions of a column of pfor, opened: the first of each block and one more, places, overflows.
@@ -209,19 +186,6 @@ __device__ __forceinline__ void decode_block(const Term& term, const List& list,
         if (SUMS) carry += __shfl_sync(ALL, upto, 31);
     }
     __syncwarp();
-}
-
-// Where zero number `n` of a unary vector is, in bits from `first`.
-__device__ __forceinline__ u32 find_zero(const u8* bytes, u64 first, u32 n) {
-    for (u32 base = 0;; base += 32) {
-        u32 zeros = ~bits_at(bytes, first + base, 32), here = __popc(zeros);
-        if (n >= here) {
-            n -= here;
-            continue;
-        }
-        for (; n > 0; n--) zeros &= zeros - 1;
-        return base + (u32)__ffs((int)zeros) - 1;
-    }
 }
 
 // The term frequency of posting `i` of a block alone, by a thread (section 8.2).

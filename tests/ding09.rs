@@ -23,10 +23,10 @@ fn form(codec: ListCodec, block_len: usize) -> Form {
     Form::new(codec, block_len).unwrap()
 }
 
-type Postings = Vec<(u32, u32)>;
+pub(crate) type Postings = Vec<(u32, u32)>;
 
 /// Postings with gaps of about `gap`, some of them long, and term frequencies of all sorts.
-fn postings(documents: u32, gap: u32, random: &mut Random) -> Postings {
+pub(crate) fn postings(documents: u32, gap: u32, random: &mut Random) -> Postings {
     let (mut postings, mut docid) = (Vec::new(), random.below(gap));
     while docid < documents {
         let tf = match random.below(60) {
@@ -192,7 +192,7 @@ fn run(
     (batch.answers(&output), batch.ranks(&output))
 }
 
-fn choose(terms: usize, lists: usize, random: &mut Random) -> Vec<usize> {
+pub(crate) fn choose(terms: usize, lists: usize, random: &mut Random) -> Vec<usize> {
     let mut left: Vec<usize> = (0..lists).collect();
     let terms = terms.min(lists);
     (0..terms).map(|_| left.swap_remove(random.below(left.len() as u32) as usize)).collect()

@@ -155,3 +155,56 @@ fn runs_are_fused() {
     fuse().args(["--rrf-k", "-1"]).fails(2);
     fuse().arg(scratch.path("missing")).fails(1).says("missing");
 }
+
+/// Each pair of the grid has what `query` and `evaluate` find for it, and what was held out is put together of them.
+#[test]
+fn tune_finds_what_evaluate_finds() {
+    let Some(folder) = shared("collections/cacm") else { return };
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    build(&index, args![folder.join("corpus.jsonl")]);
+    let (qrels, queries) = (folder.join("qrels.txt"), folder.join("queries.tsv"));
+    let tune = args!["tune", "--index", index, "--qrels", qrels, "--json", "-w", "2"];
+    let job = millrace(tune).args(["--k1", "0.5,2", "--b", "0.3,0.9", "--folds", "4"]);
+    let found = job.arg(&queries).ok().says("5 pairs of k1 and b").json_lines().remove(0);
+    let grid = found["grid"].as_array().unwrap();
+    let mut columns: Vec<Vec<f64>> = Vec::new();
+    for (pair, expected) in
+        grid.iter().zip([[0.5, 0.3], [0.5, 0.9], [2.0, 0.3], [2.0, 0.9], [1.2, 0.75]])
+    {
+        assert_eq!([&pair["k1"], &pair["b"]].map(|number| number.as_f64().unwrap()), expected);
+        let [k1, b] = expected.map(|number| number.to_string());
+        let ask = args![
+            "query", "--quiet", "-k", "1000", "--k1", k1, "--b", b, "--index", index, queries
+        ];
+        let run = millrace(ask).ok().stdout;
+        let job = millrace(args!["evaluate", "--json", "-m", "nDCG@10", "--qrels", qrels, "-"]);
+        let evaluated = job.stdin(run).ok().json_lines().remove(0);
+        let mean = evaluated["measures"]["nDCG@10"].as_f64().unwrap();
+        assert!((pair["mean"].as_f64().unwrap() - mean).abs() < 1e-12, "{pair}: {mean}");
+        let values = evaluated["per_query"].as_object().unwrap();
+        columns.push(values.values().map(|value| value["nDCG@10"].as_f64().unwrap()).collect());
+    }
+    let best = grid.iter().map(|pair| pair["mean"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert_eq!(found["best"]["mean"], best);
+    assert_eq!(found["default"], grid[4]);
+    // What is held out can be no better than the best for each query, and the folds make the mean.
+    let validated = &found["cross_validated"];
+    let folds = validated["folds"].as_array().unwrap();
+    let all: f64 = folds.iter().map(|fold| fold["queries"].as_f64().unwrap()).sum();
+    let sum = |fold: &Value| fold["queries"].as_f64().unwrap() * fold["test"].as_f64().unwrap();
+    let mean = validated["mean"].as_f64().unwrap();
+    assert!((folds.iter().map(sum).sum::<f64>() / all - mean).abs() < 1e-9);
+    assert_eq!((folds.len(), all as usize), (4, columns[0].len()));
+    let bound: f64 = (0..all as usize)
+        .map(|query| columns.iter().map(|column| column[query]).fold(0.0, f64::max))
+        .sum();
+    assert!(mean <= bound / all);
+    let wrong = |more: &[&str], says: &str| {
+        let job = millrace(args!["tune", "--index", index, "--qrels", qrels, queries]).args(more);
+        job.fails(2).says(says);
+    };
+    wrong(&["--folds", "1"], "--folds is 2 to the number of judged queries, which is 52");
+    wrong(&["--k1=-1"], "k1");
+    wrong(&["--b", "1.5"], "b");
+}

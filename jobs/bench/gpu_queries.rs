@@ -7,6 +7,7 @@
 
 mod collection;
 mod ding09;
+mod huang;
 
 use super::{all_queries, quantile};
 use anyhow::{Context as _, bail};
@@ -36,12 +37,13 @@ pub(super) struct Args {
     index: PathBuf,
     /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
-    /// -table2, -table3, -terms, -levels and -batched.
+    /// -table2, -table3, -terms, -levels and -batched; huang is one for newpfd with blocks of 64, with rows huang-check,
+    /// -table1, -figure3, -figure4, -figure5 and -table3.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Queries of a batch.
-    #[arg(long, default_value = "256", value_name = "N")]
-    batch: NonZeroUsize,
+    /// Queries of a batch (256 if left out, of huang 4096).
+    #[arg(long, value_name = "N")]
+    batch: Option<NonZeroUsize>,
     /// Batches in flight.
     #[arg(long, default_value = "3", value_name = "N")]
     slots: NonZeroUsize,
@@ -83,6 +85,15 @@ impl Args {
     fn wants(&self, name: &str) -> bool {
         self.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()))
     }
+
+    /// Queries of a batch, or what they are if nobody says.
+    fn batch_or(&self, usual: usize) -> usize {
+        self.batch.map_or(usual, NonZeroUsize::get)
+    }
+
+    fn batch(&self) -> usize {
+        self.batch_or(256)
+    }
 }
 
 fn print(line: serde_json::Value) -> anyhow::Result<()> {
@@ -90,11 +101,16 @@ fn print(line: serde_json::Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the experiments of a paper.
+type Run = fn(&Args, &[Query]) -> anyhow::Result<()>;
+
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    if args.only.as_ref().is_some_and(|only| only.starts_with("ding09")) {
-        return ding09::run(args, &queries);
+    for (name, run) in [("ding09", ding09::run as Run), ("huang", huang::run)] {
+        if args.only.as_ref().is_some_and(|only| only.starts_with(name)) {
+            return run(args, &queries);
+        }
     }
     let start = Instant::now();
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
@@ -183,7 +199,7 @@ impl Bench<'_> {
     }
 
     fn room(&self, k: u32) -> Room {
-        self.device.room(self.args.batch.get(), k)
+        self.device.room(self.args.batch(), k)
     }
 
     /// Compares a sample of answers.
@@ -195,7 +211,7 @@ impl Bench<'_> {
         let sample: Vec<&Planned> = self.planned.iter().step_by(step).collect();
         let (mut found, mut overflown) = (Vec::new(), 0);
         let most = (room.keys / u64::from(room.capacity(k))).clamp(1, 64) as usize;
-        for part in sample.chunks(self.args.batch.get().min(most)) {
+        for part in sample.chunks(self.args.batch().min(most)) {
             let mut batch = Batch::default();
             for planned in part {
                 let query = self.on.query(planned, mode, k);
@@ -329,13 +345,13 @@ impl Bench<'_> {
 
     fn throughput(&self, name: &str, mode: Mode, k: u32) -> anyhow::Result<()> {
         let room = self.room(k);
-        let batches = self.batches(mode, k, self.args.batch.get(), &room);
+        let batches = self.batches(mode, k, self.args.batch(), &room);
         let slots = (0..self.args.slots.get()).map(|_| Slot::new(self.device, room, false));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
         let (queries, seconds, overflown) = self.turns(&batches, &mut slots)?;
         let rate = queries as f64 / seconds;
         print(json!({
-            "row": name, "engine": "gpu", "batch": self.args.batch, "slots": slots.len(),
+            "row": name, "engine": "gpu", "batch": self.args.batch(), "slots": slots.len(),
             "queries_per_s": rate, "us": 1e6 / rate, "overflown": overflown, "queries": queries,
             "postings_per_s": rate * self.mean_postings(mode),
         }))
@@ -344,7 +360,7 @@ impl Bench<'_> {
     /// Device time of the steps of a batch: each is what the batch takes more with it.
     fn steps(&self, name: &str, mode: Mode, k: u32) -> anyhow::Result<()> {
         let room = self.room(k);
-        let batches = self.batches(mode, k, self.args.batch.get(), &room);
+        let batches = self.batches(mode, k, self.args.batch(), &room);
         let mut slot = Slot::new(self.device, room, false)?;
         let (machine, windows) = (self.device.machine(), self.device.windows());
         let count = machine.batch(windows, batches[0].groups).len();
@@ -380,7 +396,7 @@ impl Bench<'_> {
     /// All postings of OR are added up, and nothing is found.
     fn accumulate(&self) -> anyhow::Result<()> {
         let room = self.room(10);
-        let mut batches = self.batches(Mode::Or, 10, self.args.batch.get(), &room);
+        let mut batches = self.batches(Mode::Or, 10, self.args.batch(), &room);
         for batch in &mut batches {
             batch.records.iter_mut().for_each(|record| record.floor = 1 << 16);
         }
@@ -451,37 +467,47 @@ impl Bench<'_> {
         queries: &[Query],
     ) -> anyhow::Result<()> {
         let wanted = Wanted { k: k as usize, mode, algorithm };
-        let next = AtomicUsize::new(0);
-        let warm = Duration::from_secs_f64(self.args.seconds / 2.0);
-        let until = warm + Duration::from_secs_f64(self.args.seconds);
-        let start = Instant::now();
-        let counts: Vec<anyhow::Result<u64>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..threads())
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut searcher = Searcher::new();
-                        let mut count = 0;
-                        while start.elapsed() < until {
-                            let at = next.fetch_add(1, Ordering::Relaxed) % self.planned.len();
-                            let text = &queries[self.planned[at].number].text;
-                            std::hint::black_box(searcher.search(self.snapshot, &wanted, text)?);
-                            count += u64::from(start.elapsed() >= warm);
-                        }
-                        Ok(count)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
-        });
-        let mut all = 0;
-        for count in counts {
-            all += count?;
-        }
+        let numbers: Vec<usize> = self.planned.iter().map(|planned| planned.number).collect();
+        let work = (threads(), self.args.seconds);
+        let rate = cpu_rate(self.snapshot, &wanted, (queries, &numbers), work)?;
         print(json!({
             "row": name, "engine": "cpu", "threads": threads(),
-            "queries_per_s": all as f64 / (until - warm).as_secs_f64(),
+            "queries_per_s": rate,
         }))
     }
+}
+
+/// Queries in a second that so many threads of the CPU answer, of those with some numbers, by turns; measured for
+/// some seconds, before which as many pass by half.
+fn cpu_rate(
+    snapshot: &Arc<Snapshot>,
+    wanted: &Wanted,
+    (queries, numbers): (&[Query], &[usize]),
+    (threads, seconds): (usize, f64),
+) -> anyhow::Result<f64> {
+    let next = AtomicUsize::new(0);
+    let warm = Duration::from_secs_f64(seconds / 2.0);
+    let until = warm + Duration::from_secs_f64(seconds);
+    let start = Instant::now();
+    let work = || -> anyhow::Result<u64> {
+        let (mut searcher, mut count) = (Searcher::new(), 0);
+        while start.elapsed() < until {
+            let at = next.fetch_add(1, Ordering::Relaxed) % numbers.len();
+            let text = &queries[numbers[at]].text;
+            std::hint::black_box(searcher.search(snapshot, wanted, text)?);
+            count += u64::from(start.elapsed() >= warm);
+        }
+        Ok(count)
+    };
+    let counts: Vec<anyhow::Result<u64>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a search panicked")).collect()
+    });
+    let mut all = 0;
+    for count in counts {
+        all += count?;
+    }
+    Ok(all as f64 / (until - warm).as_secs_f64())
 }
 
 fn threads() -> usize {

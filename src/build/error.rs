@@ -182,6 +182,11 @@ pub enum OptionsError {
         /// How many it has room for.
         room: usize,
     },
+    /// Documents of runs or shards that stay apart cannot be put in order, nor be given PageRanks.
+    #[error(
+        "an order of documents and PageRanks are for an index of one run, built by one process: merge its runs, or leave them out"
+    )]
+    OrderOfMany,
     /// What can be read once cannot be shared among processes.
     #[error(
         "standard input and documents in memory cannot be shared among processes: give files, or build in one process"

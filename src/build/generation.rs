@@ -23,7 +23,6 @@ use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedDocuments;
 use crate::schedule::claims::Claims;
-use crate::text::tokenizer::Tokenizer;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -171,6 +170,19 @@ fn finish(
             sync_run(&build.directory, run)?;
         }
     }
+    let mut order = None;
+    if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
+        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let merging = Merging { memory_bytes: memory, threads, form, stop };
+        let (wish, ranks) = (options.order.as_ref(), options.ranks.as_deref());
+        let run = (runs.remove(0), std::mem::take(&mut files));
+        let ordered = merge::order_in_place(&build.directory, run, wish, ranks, &merging)?;
+        (files, order) = (ordered.files, ordered.order);
+        runs = vec![ordered.run];
+        if let Some(remark) = ordered.ranks.remark() {
+            options.note(&Note::Ranks(remark));
+        }
+    }
     let terms = match &runs[..] {
         [run] => run.terms,
         runs => {
@@ -205,6 +217,7 @@ fn finish(
         settings: settings(options),
         statistics,
         runs,
+        order,
         inputs: Vec::new(),
         files,
     };
@@ -219,10 +232,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };
     manifest::Settings {
-        tokenizer: match options.analysis.tokenizer {
-            Tokenizer::Words => None,
-            other => Some(other.name().to_string()),
-        },
+        tokenizer: options.analysis.tokenizer.recorded(),
         stemmer: options.analysis.stemmer.name().to_string(),
         stop_words: manifest::StopWordsEntry {
             name: stop_words.name().to_string(),

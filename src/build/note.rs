@@ -50,6 +50,8 @@ pub enum Note {
     UnreadableInAll(u64),
     /// More records were skipped than were named.
     SkippedInAll(u64),
+    /// Where the PageRanks of documents come from, or that they have none.
+    Ranks(String),
 }
 
 impl fmt::Display for Note {
@@ -78,6 +80,7 @@ impl fmt::Display for Note {
                 write!(f, "{}: this is an index and no input", path.display())
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
+            Self::Ranks(remark) => f.write_str(remark),
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
         }
     }

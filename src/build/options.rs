@@ -11,6 +11,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::gpu::discover::Gpus;
 use crate::index::list::Form;
 use crate::index::manifest::Manifest;
+use crate::index::order::DocumentOrder;
 use crate::input::Format;
 use crate::input::fields::Fields;
 use crate::input::memory::{Documents, OwnedDocument};
@@ -163,6 +164,11 @@ pub struct BuildOptions {
     pub max_document: u64,
     /// Whether runs are merged to one at the end. Queries are answered alike.
     pub merge: bool,
+    /// How documents are numbered; as they lie in the input if none is given. Takes one run.
+    pub order: Option<DocumentOrder>,
+    /// A file with the PageRanks of documents ([`read_ranks`](crate::index::ranks::read_ranks)), if they
+    /// are to have any. Takes one run.
+    pub ranks: Option<PathBuf>,
     /// Refuses duplicate names and everything that would be skipped.
     pub strict: bool,
     /// What is refused although it could be built.
@@ -202,6 +208,8 @@ impl BuildOptions {
             memory: 1 << 30,
             max_document: MAX_DOCUMENT_BYTES,
             merge: true,
+            order: None,
+            ranks: None,
             strict: false,
             guards: Guards::default(),
             workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),

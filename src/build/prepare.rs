@@ -48,6 +48,10 @@ impl Prepared {
     /// # Errors
     /// `Options`, `Input`, `Devices`, `NoGpu`, `Thread`. The other processes of the build are told.
     pub fn new(mut options: BuildOptions) -> Result<Self, BuildError> {
+        let is_ordered = options.order.is_some() || options.ranks.is_some();
+        if is_ordered && (options.peers.is_some() || !options.merge) {
+            return Err(OptionsError::OrderOfMany.into());
+        }
         match options.peers.clone() {
             None => {
                 let input = Ready::new(&mut options, true)?;

@@ -13,7 +13,7 @@ use crate::index::draft::{Description, Draft};
 use crate::index::error::IndexError;
 use crate::index::format::{Header, Kind, RUNS, run_file, run_name};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry};
-use crate::index::merge::{Recode, merge_index};
+use crate::index::merge::{Ranks, Recode, merge_index};
 use crate::index::publish::{IndexLock, current};
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -123,7 +123,9 @@ fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowEr
     }
     let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
     let (workers, stop) = (rebuild.workers() as u32, rebuild.control.stop());
-    merge_index(index, memory, &rebuild.command, workers, Recode::default(), stop)?;
+    // New documents have no PageRanks yet.
+    let recode = Recode { ranks: Ranks::KeepAll, ..Recode::default() };
+    merge_index(index, memory, &rebuild.command, workers, recode, stop)?;
     let live = current(index)?.ok_or(FollowError::Replaced)?;
     Ok(Manifest::read(&live)?)
 }

@@ -6,16 +6,16 @@
 //! | --- | --- |
 //! | [`batch`] | what a batch of queries says to the kernels, and how much memory it takes |
 //! | [`device`] | how a device takes batches and gives results |
-//! | `driver` | who drives the device |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`steps`] | which kernels answer a batch, one after the other |
+//! | `turn` | how planned queries become its batches |
 //! | [`twin`] | what they find |
 
 pub mod batch;
 pub mod device;
-pub(super) mod driver;
 pub mod list;
 pub mod steps;
+pub(super) mod turn;
 pub mod twin;
 
 use super::nvrtc::Source;
@@ -48,6 +48,7 @@ pub fn source() -> Source {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/score.cuh"),
+        include_str!("../../kernels/bits.cuh"),
         include_str!("../../kernels/ding09_list.cuh"),
         include_str!("../../kernels/ding09_open.cuh"),
         include_str!("../../kernels/ding09_find.cuh"),

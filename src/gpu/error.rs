@@ -4,6 +4,7 @@
 use super::discover::has_driver;
 use super::lost::is_sticky;
 use super::version::Version;
+use crate::index::error::IndexError;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use cudarc::nvrtc::result::NvrtcError;
@@ -86,6 +87,14 @@ pub enum GpuError {
         /// The system's reason.
         #[source]
         source: std::io::Error,
+    },
+    /// What a device was to have of the index cannot be read.
+    #[error("{device}: cannot read the lists that it is to have")]
+    Index {
+        /// The device.
+        device: String,
+        /// What is wrong with the index.
+        source: Box<IndexError>,
     },
     /// The host asks for a buffer that a copy still uses: a bug.
     #[error("{device}: pinned memory is asked for while a copy uses it: this is a bug")]
@@ -177,6 +186,7 @@ impl GpuError {
             | GpuError::NoKernel { source, .. } => is_sticky(source.0),
             GpuError::Budget { .. }
             | GpuError::Busy { .. }
+            | GpuError::Index { .. }
             | GpuError::Thread { .. }
             | GpuError::Compile { .. } => false,
         }

@@ -17,8 +17,10 @@
 //! | [`error`] | what can go wrong |
 //! | [`btree`] | how a device indexes a run in the paper's B-trees |
 //! | [`ding09`] | how it answers them as `ding09` has it |
+//! | [`huang`] | how it answers them as `huang` has it |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
+//! | [`turns`] | who drives a device that answers one batch after the other |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -30,6 +32,7 @@ pub mod ding09;
 pub mod discover;
 pub mod error;
 pub mod events;
+pub mod huang;
 pub mod indexer;
 mod lost;
 pub mod memory;
@@ -37,10 +40,16 @@ pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
+pub mod turns;
 pub mod version;
 pub mod wake;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
-    vec![btree::Tuning::default().source(), ding09::source(), query::Tuning::default().source()]
+    vec![
+        btree::Tuning::default().source(),
+        ding09::source(),
+        huang::source(),
+        query::Tuning::default().source(),
+    ]
 }

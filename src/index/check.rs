@@ -13,12 +13,13 @@ mod shards;
 mod tests;
 
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, MANIFEST, RUNS, padding};
+use crate::index::format::{HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
 use crate::index::generation::read_manifest;
 use crate::index::manifest::{Manifest, RunEntry};
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris, is_being_written};
+use crate::index::scores::RunScores;
 use crate::index::shards::ShardedManifest;
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,6 +108,7 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
         let more = more.map(|(documents, deletions)| documents::count_empty(documents, deletions));
         empty = empty.zip(more).map(|(empty, more)| empty + more);
         check.run(entry, documents.as_ref(), deletions.as_ref());
+        check.scores(entry);
     }
     if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {
         let found = manifest.statistics.empty_documents;
@@ -207,6 +209,15 @@ impl Check<'_> {
         });
         if let Some(Some((at, found))) = self.note(wrong) {
             self.damaged(name, start + at as u64, "a zero byte of padding", found);
+        }
+    }
+
+    /// Checks the static scores of a run, if it has any.
+    fn scores(&mut self, entry: &RunEntry) {
+        let name = run_file(&entry.name, Kind::Scores);
+        if self.manifest.files.iter().any(|file| file.name == name) {
+            let scores = RunScores::open_unverified(self.generation, entry);
+            self.note(scores.and_then(|scores| scores.check()));
         }
     }
 

@@ -1,4 +1,4 @@
-//! How is an index handed to other search engines? As CIFF, the Common Index File Format (Lin and
+//! How is an index handed to other search engines, or taken from them? As CIFF, the Common Index File Format (Lin and
 //! others, SIGIR 2020), version 1, which PISA, Terrier, OldDog and others read.
 //!
 //! The file is a row of protobuf messages, each behind its length as a varint: a header, a postings list
@@ -14,6 +14,13 @@
 //! Lists stand in the order of their terms' bytes, as Lucene's do; the first gap is the docid itself.
 
 #![forbid(unsafe_code)]
+
+mod import;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use import::{Import, import};
 
 use crate::index::browse::{TermLists, for_each_term};
 use crate::index::error::IndexError;
@@ -176,18 +183,4 @@ fn put(out: &mut impl Write, message: &[u8]) -> io::Result<()> {
     varint(&mut head, message.len() as u64);
     out.write_all(&head)?;
     out.write_all(message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn varints_are_as_long_as_they_are_said_to_be() {
-        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
-            let mut out = Vec::new();
-            varint(&mut out, value);
-            assert_eq!(varint_bytes(value), out.len() as u64, "{value}");
-        }
-    }
 }

@@ -6,6 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::index::manifest::{InputEntry, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
+use crate::index::order::OrderEntry;
 use crate::index::shards::{ShardEntry, ShardedManifest};
 use crate::index::storage::FileEntry;
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct Contents {
     pub command: String,
     /// What made terms and lists of the input.
     pub settings: Settings,
+    /// How documents were renumbered, if they were.
+    pub order: Option<OrderEntry>,
     /// Documents without an indexed token.
     pub empty_documents: u64,
     /// Documents whose name an earlier one has.
@@ -103,6 +106,7 @@ impl Contents {
             created: manifest.created,
             command: manifest.command,
             settings: manifest.settings,
+            order: manifest.order,
             empty_documents,
             duplicate_names,
             skipped,
@@ -136,6 +140,7 @@ impl Contents {
             created: manifest.created,
             command: manifest.command.clone(),
             settings: manifest.settings.clone(),
+            order: None,
             empty_documents: manifest.sum(|s| s.empty_documents),
             duplicate_names: manifest.duplicate_names,
             skipped,

@@ -218,6 +218,8 @@ impl<'a> Draft<'a> {
             settings: description.settings,
             statistics,
             runs: self.runs,
+            // Runs in order are not in order together.
+            order: None,
             inputs: self.inputs,
             files: self.files,
         };

@@ -43,6 +43,10 @@ pub const MANIFEST: &str = "manifest.json";
 /// The folder of the runs in a generation.
 pub const RUNS: &str = "runs";
 
+/// The indexer of an index that was imported: lengths of documents are what the other engine says, which need not be
+/// the sums of term frequencies.
+pub const IMPORTED: &str = "import";
+
 // The arrays of a file are used where they are mapped.
 const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");
 

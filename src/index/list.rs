@@ -443,6 +443,11 @@ impl<'a> ListView<'a> {
         line.tf(self.source(&line, columns)?, i)
     }
 
+    /// The bytes of the tail, and of what is between it and the arrays: nothing, if the list is sound.
+    pub fn tail_bytes(&self) -> &'a [u8] {
+        &self.data[self.tail..self.arrays]
+    }
+
     /// Reads the tail and returns its length; what the arrays hold beyond it is left as it was. The
     /// docids are behind the last docid of the last block and below `documents`.
     ///
@@ -465,8 +470,7 @@ impl<'a> ListView<'a> {
             full => self.last_docid(full - 1),
         };
         let count = self.tail_len();
-        let tail = &self.data[self.tail..self.arrays];
-        decode_tail(tail, self.tail as u64, count, previous, documents, docids, tfs)?;
+        decode_tail(self.tail_bytes(), self.tail as u64, count, previous, documents, docids, tfs)?;
         Ok(count)
     }
 }

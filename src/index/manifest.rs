@@ -13,6 +13,7 @@ pub use read::Summary;
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::Form;
+use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::index::storage::{FileEntry, write_pieces};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
@@ -27,7 +28,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const CODEC: &str = "bp128";
 
 /// The manifest of a generation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     /// Format version of all files.
@@ -46,6 +47,9 @@ pub struct Manifest {
     pub statistics: Statistics,
     /// The runs, by docid.
     pub runs: Vec<RunEntry>,
+    /// How documents were renumbered, if they were.
+    #[serde(default)]
+    pub order: Option<OrderEntry>,
     /// The inputs, by the number that locations give.
     pub inputs: Vec<InputEntry>,
     /// Every file but the manifest.
@@ -229,6 +233,27 @@ impl Manifest {
         write_pieces(&path, |take| write::seal(&manifest, take))
     }
 
+    /// Returns what is wrong with the order.
+    fn wrong_order(&self) -> Option<String> {
+        let OrderEntry { name, global } = self.order.as_ref()?;
+        let is_known = DocumentOrder::NAMES.contains(&name.as_str());
+        if !is_known || (name == DocumentOrder::GLOBAL) != global.is_some() {
+            return Some(format!("the order `{name}` is not known"));
+        }
+        let Statistics { documents: all, tokens: of_all, .. } = self.statistics;
+        let fits = |global: &GlobalEntry| {
+            let GlobalEntry { documents, tokens, .. } = *global;
+            u64::from(documents) == all && tokens == of_all && global.parameters().is_some()
+        };
+        let is_one = matches!(&self.runs[..], [RunEntry { deleted: None, .. }]);
+        match global {
+            Some(global) if !is_one || !fits(global) => {
+                Some("the global order is that of other documents".into())
+            }
+            _ => None,
+        }
+    }
+
     /// Returns what is wrong when the parts are looked at together.
     fn inconsistency(&self, inputs: usize) -> Option<String> {
         use crate::index::format::{Kind, is_run_name, run_file};
@@ -238,6 +263,9 @@ impl Manifest {
         if self.settings.form().is_none() {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
+        }
+        if let Some(wrong) = self.wrong_order() {
+            return Some(wrong);
         }
         let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
         let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());

@@ -16,6 +16,7 @@
 
 mod documents;
 mod lengths;
+mod ordered;
 mod parts;
 mod published;
 mod source;
@@ -23,7 +24,8 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use published::{Merged, Recode, merge_index};
+pub use ordered::{Ordered, order_in_place};
+pub use published::{Merged, Ranks, RanksFound, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
@@ -91,18 +93,26 @@ pub fn merge_in_place(
     let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
     let inputs = inputs(generation, runs, true)?;
     let (mut run, mut files) = merge(inputs, generation, free, merging)?;
-    if free != 0 {
-        let old = std::mem::replace(&mut run.name, run_name(0));
-        for kind in Kind::OF_RUN {
-            let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
+    rename(generation, &mut run, &mut files, 0)?;
+    Ok((run, files))
+}
+
+/// Gives the files of a run another number.
+fn rename(
+    generation: &Path,
+    run: &mut RunEntry,
+    files: &mut [FileEntry],
+    number: u32,
+) -> Result<(), IndexError> {
+    let old = std::mem::replace(&mut run.name, run_name(number));
+    for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
+        let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
+        for file in files.iter_mut().filter(|file| file.name == from && from != to) {
             storage::rename(&generation.join(&from), &generation.join(&to))?;
-            files
-                .iter_mut()
-                .filter(|file| file.name == from)
-                .for_each(|file| file.name.clone_from(&to));
+            file.name.clone_from(&to);
         }
     }
-    Ok((run, files))
+    Ok(())
 }
 
 /// Merges runs of the generation in the folder `from`, which stay, to run `number` in the folder of
@@ -215,7 +225,8 @@ fn merge(
     let windows = (memory_bytes - memory_bytes / 16).saturating_sub(WRITER_BYTES);
     let joint = |inputs: &[Input], number, durability| {
         let memory_bytes = windows;
-        Joint { lengths, inputs, to, number, durability, memory_bytes, merging }.merge()
+        let numbers = None;
+        Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = windows / LENGTHS_SHARE * (LENGTHS_SHARE - 1) / LEAST_RUN_BYTES;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
+use crate::index::draft::{Description, Draft};
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::list::ListEncoder;
 use crate::index::manifest::{CODEC, InputEntry, Manifest, RunEntry, Settings, Statistics};
@@ -199,4 +200,30 @@ pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     std::fs::remove_file(folder.join(MANIFEST)).unwrap();
     manifest.write(&folder).unwrap();
     manifest
+}
+
+/// Publishes a generation of `collection` in runs without some documents, and with PageRanks if there are any.
+pub(crate) fn with_deletions(
+    index: &Path,
+    all: &Collection,
+    cuts: &[usize],
+    gone: &[u32],
+    ranks: &[f32],
+) {
+    let mut manifest = build(index, all, cuts);
+    if !ranks.is_empty() {
+        manifest = rank(index, ranks);
+    }
+    let lock = IndexLock::acquire(index).unwrap();
+    let from = current(index).unwrap().unwrap();
+    let mut draft = Draft::begin(&lock).unwrap();
+    for (number, run) in manifest.runs.iter().enumerate() {
+        draft.link(&from, &manifest, number).unwrap();
+        let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
+        let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
+        draft.delete(number, &of_run).unwrap();
+    }
+    let settings = manifest.settings.clone();
+    let description = Description { settings, ..Description::default() };
+    draft.publish(description, 1 << 20).unwrap();
 }

@@ -107,7 +107,7 @@ pub struct UnknownFormat {
 #[non_exhaustive]
 pub enum Unknown {
     /// An index in the form in which indexes are exchanged.
-    #[error("this is an index, not documents (CIFF), and indexes are not imported")]
+    #[error("this is an index, not documents (CIFF): use `millrace import`")]
     Ciff,
     /// The bytes are not text.
     #[error("these are binary data, not text; if they are text, the format has to be named")]

@@ -320,7 +320,7 @@ fn a_steady_state_takes_no_more_memory() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {

@@ -37,6 +37,11 @@ impl Tokenizer {
         Self::ALL.into_iter().find(|tokenizer| tokenizer.name() == name)
     }
 
+    /// What a manifest says of it: nothing of the default.
+    pub fn recorded(self) -> Option<String> {
+        (self != Self::default()).then(|| self.name().to_string())
+    }
+
     /// Calls `f` with each token of `text`, lower-cased, from first to last. A text of ASCII has the
     /// same tokens whatever the tokenizer.
     ///

@@ -86,10 +86,13 @@ fn law_threads_do_not_matter() {
         [(Format::Jsonl, 1), (Format::Jsonl, 4), (Format::Tsv, 2), (Format::Warc, 3)]
     {
         for compression in [Compression::None, Compression::Gzip(1), Compression::Zstd(1)] {
-            for amount in [Amount::Bytes(7_000_000), Amount::Documents(9001)] {
+            // What is compressed is what is not.
+            let plain = matches!(compression, Compression::None);
+            let amounts = [Amount::Bytes(7_000_000), Amount::Documents(9001)];
+            for amount in amounts.into_iter().take(if plain { 2 } else { 1 }) {
                 let layout = Layout { compression, ..layout(folder, amount, files, format) };
                 let one = written(&model, layout.clone(), 1);
-                for threads in [2, 3, 7] {
+                for &threads in if plain { &[2, 3, 7][..] } else { &[3] } {
                     assert!(
                         one == written(&model, layout.clone(), threads),
                         "{layout:?} {threads}"

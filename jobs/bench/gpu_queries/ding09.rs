@@ -26,11 +26,12 @@ use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
-use millrace::gpu::ding09::device::{DingDevice, Memory};
+use millrace::gpu::ding09::device::DingDevice;
 use millrace::gpu::ding09::list::{Laid, ListLayer};
 use millrace::gpu::ding09::steps;
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::residency::Ranges;
+use millrace::gpu::turns::Memory;
 use millrace::index::generation::Generation;
 use millrace::query::lines::Query;
 use millrace::query::snapshot::{Scoring, Snapshot};
@@ -55,7 +56,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     check_form(&snapshot)?;
     let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
-    let memory = Memory { lists: args.gpu_memory, batch: None, queries: args.batch.get(), k: 1000 };
+    let memory = Memory { lists: args.gpu_memory, batch: None, queries: args.batch(), k: 1000 };
     let device = DingDevice::open(device, &toolchain, snapshot.norms(), memory)?;
     let planned = plan(&snapshot, queries, args.terms)?;
     if planned.is_empty() {
@@ -237,7 +238,7 @@ impl Bench<'_> {
         let planned = self.planned.clone();
         let step = (planned.len() / self.args.sample.max(1)).max(1);
         let sample: Vec<&Planned> = planned.iter().step_by(step).collect();
-        let found = self.answers(&sample, (mode, k), self.args.batch.get())?;
+        let found = self.answers(&sample, (mode, k), self.args.batch())?;
         let expected = expected(&self.snapshot, &sample, (mode, k), queries)?;
         let mut wrong = 0;
         for ((planned, found), expected) in sample.iter().zip(&found).zip(&expected) {
@@ -320,7 +321,7 @@ impl Bench<'_> {
         let queries = self.some();
         let queries: Vec<&Planned> = queries.iter().take(1000).collect();
         for (mode, all_terms) in [(Mode::And, true), (Mode::Or, false)] {
-            for size in [1, self.args.batch.get()] {
+            for size in [1, self.args.batch()] {
                 let mut stages: BTreeMap<&str, f64> = BTreeMap::new();
                 let mut kernels: BTreeMap<&str, f64> = BTreeMap::new();
                 let (mut chosen, mut blocks) = (0u64, 0u64);
@@ -377,7 +378,7 @@ impl Bench<'_> {
         let queries = self.some();
         let queries: Vec<&Planned> = queries.iter().take(1000).collect();
         for levels in 0..=4 {
-            for size in [1, self.args.batch.get()] {
+            for size in [1, self.args.batch()] {
                 let batches = self.batches(&queries, 10, size, true);
                 let mut ms = 0.0;
                 for pass in 0..2 {
@@ -401,7 +402,7 @@ impl Bench<'_> {
         let queries = self.planned.clone();
         let queries: Vec<&Planned> = queries.iter().collect();
         for (mode, k) in [(Mode::Or, 10), (Mode::Or, 1000), (Mode::And, 10), (Mode::And, 1000)] {
-            let batches = self.batches(&queries, k, self.args.batch.get(), mode == Mode::And);
+            let batches = self.batches(&queries, k, self.args.batch(), mode == Mode::And);
             let (mut answered, mut start, mut warm) = (0, Instant::now(), false);
             for (n, batch) in (0..).zip(batches.iter().cycle()) {
                 self.device.answer(batch, self.args.merge_levels)?;

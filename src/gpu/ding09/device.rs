@@ -11,34 +11,15 @@ use crate::gpu::modules::Toolchain;
 use crate::gpu::query::device::launch;
 use crate::gpu::query::plan::MOST_HITS;
 use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::turns::Memory;
 use crate::query::top_k::Hit;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the memory of a device is used for.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory {
-    /// Bytes for lists; most of what is free if left out.
-    pub lists: Option<u64>,
-    /// Bytes for a batch; a share of what is free if left out.
-    pub batch: Option<u64>,
-    /// Queries of a batch.
-    pub queries: usize,
-    /// Hits that most queries ask for.
-    pub k: usize,
-}
-
-/// Of the free memory so much is for a batch, in percent, and no more bytes than these.
-const BATCH_PERCENT: u64 = 25;
-const MOST_BATCH_BYTES: u64 = 8 << 30;
-
 /// Columns of segments whose exceptions a batch decodes, at most: those of four billion postings.
 const MOST_ITEMS: usize = 1 << 17;
-
-/// Of what is left then, lists take so much, in percent.
-const LISTS_PERCENT: u64 = 80;
 
 /// A device that answers queries about one collection.
 #[derive(Debug)]
@@ -86,12 +67,10 @@ impl DingDevice {
             context.new_event(Some(flags)).map_err(|e| device.call("make an event", e))
         };
         let (began, done) = (event()?, event()?);
-        let free = device.free_bytes()?;
-        let of_batch = (free / 100 * BATCH_PERCENT).min(MOST_BATCH_BYTES);
-        let words = Slab::new(&device, "a batch of queries", memory.batch.unwrap_or(of_batch))?;
+        let of_batch = memory.of_batch(device.free_bytes()?);
+        let words = Slab::new(&device, "a batch of queries", of_batch)?;
         let left = device.free_bytes()?.min(device.memory().left());
-        let of_lists = left / 100 * LISTS_PERCENT;
-        let arena = Slab::new(&device, "postings lists", memory.lists.unwrap_or(of_lists))?;
+        let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
         let terms = memory.queries.max(4) * 16;
         let hits = (memory.queries * memory.k).max(MOST_HITS) as u64;
         let room = Room { words: words.bytes() / 4, hits, terms, items: MOST_ITEMS };

@@ -8,11 +8,14 @@ use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
 use crate::gpu::device::Device;
-use crate::gpu::ding09::device::{DingDevice, Memory};
-use crate::gpu::ding09::driver::DingDriver;
+use crate::gpu::ding09::device::DingDevice;
+use crate::gpu::ding09::turn::DingTurn;
 use crate::gpu::discover::DeviceInfo;
 use crate::gpu::error::GpuError;
+use crate::gpu::huang::device::{HuangDevice, Tuning};
+use crate::gpu::huang::turn::HuangTurn;
 use crate::gpu::modules::Toolchain;
+use crate::gpu::turns::{Memory, Turns};
 use crate::query::engine::whole::WholeEngines;
 use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
@@ -37,6 +40,8 @@ pub enum Method {
         /// Levels of splitters of Parallel Merge Find.
         merge_levels: u32,
     },
+    /// That of `huang`; see [`huang`](crate::gpu::huang).
+    Huang(Tuning),
 }
 
 /// How devices answer queries.
@@ -199,12 +204,18 @@ fn start(
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
         Method::Ding09 { merge_levels } => {
-            let (queries, k) = (options.batch, options.k.clamp(1, MOST_HITS));
-            let memory = Memory { lists: options.memory, batch: None, queries, k };
+            let memory = memory(&options);
             let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
             let what = (snapshot.clone(), share);
-            let how = (queries, merge_levels, options.fetchers);
-            let driver = DingDriver::new(ding, what, how, (reply, counts));
+            let turn = DingTurn::new(ding, what, (merge_levels, options.fetchers));
+            let driver = Turns::new(turn, memory.queries, (reply, counts));
+            Box::new(move || driver.run(&jobs, &flag, on_lost))
+        }
+        Method::Huang(tuning) => {
+            let (memory, threads) = (memory(&options), options.fetchers);
+            let huang = HuangDevice::open(device, toolchain, snapshot, memory, threads)?;
+            let turn = HuangTurn::new(huang, (snapshot.clone(), share), tuning);
+            let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
     };
@@ -213,6 +224,12 @@ fn start(
         .spawn(run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
     Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
+}
+
+/// The memory of a device that answers one batch after the other.
+fn memory(options: &GpuOptions) -> Memory {
+    let (queries, k) = (options.batch, options.k.clamp(1, MOST_HITS));
+    Memory { lists: options.memory, batch: None, queries, k }
 }
 
 impl Engines for GpuEngines {

@@ -206,7 +206,7 @@ impl PackedBlock {
         self.form.block_len()
     }
 
-    /// Bits of a gap, and of a term frequency less one, of a block of bp128.
+    /// Bits of a gap, and of a term frequency less one, of a block of bp128; or the heads of both of another form.
     #[inline]
     pub fn widths(&self) -> [u8; 2] {
         [self.gap_bits, self.tf_bits]
@@ -240,9 +240,9 @@ impl PackedBlock {
         Ok(self.previous.wrapping_add(1).wrapping_add(gap))
     }
 
-    /// Bytes of the gaps.
+    /// Bytes of the gaps, behind which the term frequencies begin.
     #[inline(always)]
-    fn gap_bytes(&self) -> usize {
+    pub fn gap_bytes(&self) -> usize {
         if self.form.is_bp128() {
             self.form.packed_bytes(self.gap_bits)
         } else {

@@ -309,7 +309,7 @@ fn length_noise(i: u32) -> u32 {
     i.wrapping_mul(0x9e37_79b1).rotate_left(9) >> 3
 }
 
-/// Every byte of a small list of every form is changed to each of some values, and the list is cut
+/// Every byte of a small list of every form is changed to one of some values, by turns, and the list is cut
 /// short at every byte: it is read as other postings or not at all.
 #[test]
 fn every_damaged_byte_of_every_form_is_an_error_or_other_postings() {
@@ -319,22 +319,20 @@ fn every_damaged_byte_of_every_form_is_an_error_or_other_postings() {
     for form in Form::all() {
         let (df, size, bytes) = encode_as(form, &list, 1);
         for at in 0..bytes.len() {
-            for mask in [1, 0x80, 0xff] {
-                let mut damaged = bytes.clone();
-                damaged[at] ^= mask;
-                let read = decode_as(form, df, size, &damaged, 3000);
-                if let Ok(read) = read {
-                    assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0));
-                    assert!(read.iter().all(|&(docid, tf)| docid < 3000 && tf > 0));
-                }
-                let view = ListView::of_form(form, df, size, &damaged);
-                let found = view.and_then(|view| view.check(KEPT, Some(&lengths()), |_, _| ()));
-                if found.is_ok() {
-                    // Other postings, written as the encoder writes them.
-                    let read = decode_as(form, df, size, &damaged, KEPT).unwrap();
-                    assert!(read != list, "{form}: byte {at}");
-                    assert!(encode_as(form, &read, 1).2 == damaged, "{form}: byte {at}");
-                }
+            let mut damaged = bytes.clone();
+            damaged[at] ^= [1, 0x80, 0xff][at % 3];
+            let read = decode_as(form, df, size, &damaged, 3000);
+            if let Ok(read) = read {
+                assert!(read.windows(2).all(|pair| pair[0].0 < pair[1].0));
+                assert!(read.iter().all(|&(docid, tf)| docid < 3000 && tf > 0));
+            }
+            let view = ListView::of_form(form, df, size, &damaged);
+            let found = view.and_then(|view| view.check(KEPT, Some(&lengths()), |_, _| ()));
+            if found.is_ok() {
+                // Other postings, written as the encoder writes them.
+                let read = decode_as(form, df, size, &damaged, KEPT).unwrap();
+                assert!(read != list, "{form}: byte {at}");
+                assert!(encode_as(form, &read, 1).2 == damaged, "{form}: byte {at}");
             }
             assert!(decode_as(form, df, at as u64, &bytes[..at], 3000) != Ok(list.clone()));
         }

@@ -107,24 +107,33 @@ fn unknown_members_are_named_with_their_place() {
 #[test]
 fn parts_that_do_not_agree_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
-    let changes: [fn(&mut Manifest); 17] = [
-        |m| m.settings.codec = "rot13".into(),
-        |m| m.settings.block_size = 256,
-        |m| m.format = 0,
-        |m| m.runs[1].first_docid = 2,
-        |m| m.runs[1].documents = 3,
-        |m| m.runs[0].postings = 6,
-        |m| m.runs[1].name = "../../x".into(),
-        |m| m.runs[1].name = "000000".into(),
-        |m| m.statistics.documents = u64::MAX,
-        |m| m.statistics.terms = 3,
-        |m| m.statistics.terms = 8,
-        |m| m.runs[0].postings = u64::MAX,
-        |m| m.runs[0].tokens = 1,
-        |m| m.runs[0].inputs = 2,
-        |m| m.runs[1].first_input = u32::MAX,
-        |m| drop(m.files.pop()),
-        |m| m.files[0].name = "/etc/passwd".into(),
+    let order = |name: &str, global| Some(OrderEntry { name: name.into(), global });
+    let changes: [&dyn Fn(&mut Manifest); 21] = [
+        &|m: &mut Manifest| m.settings.codec = "rot13".into(),
+        &|m: &mut Manifest| m.settings.block_size = 256,
+        &|m: &mut Manifest| m.format = 0,
+        &|m: &mut Manifest| m.runs[1].first_docid = 2,
+        &|m: &mut Manifest| m.runs[1].documents = 3,
+        &|m: &mut Manifest| m.runs[0].postings = 6,
+        &|m: &mut Manifest| m.runs[1].name = "../../x".into(),
+        &|m: &mut Manifest| m.runs[1].name = "000000".into(),
+        &|m: &mut Manifest| m.statistics.documents = u64::MAX,
+        &|m: &mut Manifest| m.statistics.terms = 3,
+        &|m: &mut Manifest| m.statistics.terms = 8,
+        &|m: &mut Manifest| m.runs[0].postings = u64::MAX,
+        &|m: &mut Manifest| m.runs[0].tokens = 1,
+        &|m: &mut Manifest| m.runs[0].inputs = 2,
+        &|m: &mut Manifest| m.runs[1].first_input = u32::MAX,
+        &|m: &mut Manifest| drop(m.files.pop()),
+        &|m: &mut Manifest| m.files[0].name = "/etc/passwd".into(),
+        &|m: &mut Manifest| m.order = order("rot13", None),
+        &|m: &mut Manifest| m.order = order("global", None),
+        &|m: &mut Manifest| m.order = order("name", Some(GlobalEntry::default())),
+        // Of one run alone.
+        &|m: &mut Manifest| {
+            let global = GlobalEntry { documents: 5, tokens: 18, ..GlobalEntry::default() };
+            m.order = order("global", Some(global));
+        },
     ];
     for change in changes {
         let mut manifest = example();

@@ -101,10 +101,12 @@ impl<I: Iterator<Item: Borrow<InputEntry>>> Serialize for WithInputs<'_, I> {
             settings,
             statistics,
             runs,
+            order,
             inputs: _,
             files,
         } = self.0;
-        let mut object = to.serialize_struct("Manifest", 10)?;
+        let members = 10 + usize::from(order.is_some());
+        let mut object = to.serialize_struct("Manifest", members)?;
         object.serialize_field("format", format)?;
         object.serialize_field("generation", generation)?;
         object.serialize_field("created", created)?;
@@ -113,6 +115,9 @@ impl<I: Iterator<Item: Borrow<InputEntry>>> Serialize for WithInputs<'_, I> {
         object.serialize_field("settings", settings)?;
         object.serialize_field("statistics", statistics)?;
         object.serialize_field("runs", runs)?;
+        if let Some(order) = order {
+            object.serialize_field("order", order)?;
+        }
         object.serialize_field("inputs", &Once(Cell::new(self.1.take())))?;
         object.serialize_field("files", files)?;
         object.end()

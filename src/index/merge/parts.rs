@@ -6,7 +6,8 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
-use super::source::{Base, ListSource};
+use super::ordered::LIST_BYTES;
+use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
     Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
@@ -48,6 +49,8 @@ pub(super) struct Joint<'a> {
     /// For all windows and what waits for the writer.
     pub(super) memory_bytes: u64,
     pub(super) merging: &'a Merging,
+    /// The docid of each document of the only run, if documents are numbered anew.
+    pub(super) numbers: Option<&'a [u32]>,
 }
 
 /// Encoded lists of neighbouring terms.
@@ -98,9 +101,13 @@ impl Joint<'_> {
             Some(codes) => Lengths::shared(self.lengths, codes),
             None => Lengths::open(self.lengths, memory / LENGTHS_SHARE),
         };
-        let affordable = memory / (runs * LEAST_THREAD_BYTES);
+        // Beside its windows a thread has a list in memory to sort it.
+        let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
+        let affordable = memory / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
-        match self.merging.threads.min(affordable) {
+        let threads = self.merging.threads.min(affordable);
+        let memory = memory.saturating_sub(list * threads.max(1) as u64);
+        match threads {
             0 | 1 => {
                 let mut lengths = open(memory)?;
                 let memory = memory.saturating_sub(lengths.memory_bytes());
@@ -210,6 +217,7 @@ impl Joint<'_> {
             streams.push(stream);
         }
         let mut terms = TermMerge::new(streams)?;
+        let mut renumbering = self.numbers.map(Renumbering::new);
         let mut encoder = ListEncoder::of_form(self.merging.form);
         let mut chunk = Chunk::default();
         let mut emit = |chunk: &mut Chunk, payload: &mut Vec<u8>| {
@@ -224,13 +232,23 @@ impl Joint<'_> {
         };
         while terms.take_term() {
             while let Some((source, list)) = terms.source_of_term() {
-                lists[source].append(list, lengths, &mut encoder, |payload| {
-                    if payload.len() >= CHUNK_BYTES {
-                        emit(&mut chunk, payload)?;
-                    }
-                    Ok(())
-                })?;
+                if let Some(collected) = &mut renumbering {
+                    lists[source].append(list, collected, |_| Ok(()))?;
+                } else {
+                    let encoding = &mut Encoding { lengths, encoder: &mut encoder };
+                    lists[source].append(list, encoding, |payload| match payload.len() {
+                        ..CHUNK_BYTES => Ok(()),
+                        _ => emit(&mut chunk, payload),
+                    })?;
+                }
                 terms.advance()?;
+            }
+            if let Some(collected) = &mut renumbering {
+                let encoding = Encoding { lengths, encoder: &mut encoder };
+                collected.pour(encoding, |payload| match payload.len() {
+                    ..CHUNK_BYTES => Ok(()),
+                    _ => emit(&mut chunk, payload),
+                })?;
             }
             // All of its documents may have been left out.
             if encoder.df() == 0 {

@@ -2,23 +2,28 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Merging, merge_runs};
+use super::ordered::reorder;
+use super::{Merging, deletions_of, merge_runs};
+use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, check_length};
 use crate::index::generation::read_manifest;
 use crate::index::list::{Form, ListCodec};
 use crate::index::manifest::Manifest;
 use crate::index::map::check_crc;
+use crate::index::order::DocumentOrder;
 use crate::index::publish::{IndexLock, current};
-use crate::index::storage::Stop;
+use crate::index::ranks::{RankCounts, read_ranks};
+use crate::index::scores::{RunScores, ranks_of, write_scores};
+use crate::index::storage::{Durability, Stop};
 use crate::index::window::checksum;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes of the window that checksums are computed through.
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 
 /// What [`merge_index`] did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Merged {
     /// There is one run at most, coded as it should be and without deleted documents: nothing was to
     /// do.
@@ -29,20 +34,75 @@ pub enum Merged {
         runs: usize,
         /// The manifest of the new generation, which is live.
         manifest: Box<Manifest>,
+        /// Where its PageRanks come from.
+        ranks: RanksFound,
     },
 }
 
-/// How merged lists are coded: as they were, but for what is given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What a merge changes: nothing but the runs, if nothing is given.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recode {
-    /// The codec.
+    /// The codec of the lists.
     pub codec: Option<ListCodec>,
     /// Postings of a block.
     pub block_len: Option<usize>,
+    /// How documents are numbered; as they stand if none is given.
+    pub order: Option<DocumentOrder>,
+    /// Which PageRanks documents have.
+    pub ranks: Ranks,
+}
+
+/// Which PageRanks the documents of a merged index have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Ranks {
+    /// Those that they had, if any; refused if only some runs have any.
+    #[default]
+    Keep,
+    /// Those that they had; none if only some runs have any.
+    KeepAll,
+    /// Those of a file ([`read_ranks`]).
+    File(PathBuf),
+}
+
+/// Where the PageRanks of an index come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RanksFound {
+    /// It has none.
+    None,
+    /// All documents have the same, since none were given and the order asks for some.
+    Equal,
+    /// Documents have those that they had.
+    Kept,
+    /// Those of some runs are lost, since others had none.
+    Lost,
+    /// They were read from a file.
+    Read(RankCounts),
+}
+
+impl RanksFound {
+    /// What is to be said of it, if anything.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Self::None | Self::Kept => None,
+            Self::Equal => Some("no PageRanks were given: all documents have the same".into()),
+            Self::Lost => Some(
+                "some runs have no PageRanks, so that the merged index has none: give all anew (merge --pagerank FILE)".into(),
+            ),
+            Self::Read(RankCounts { missing: 0, strangers: 0, .. }) => None,
+            Self::Read(RankCounts { found, missing, strangers }) => Some(format!(
+                "{found} documents have PageRanks; {missing} are not in the file and have 0; {strangers} of its lines name no document"
+            )),
+        }
+    }
 }
 
 impl Recode {
-    fn form(self, old: Form) -> Result<Form, IndexError> {
+    /// Whether documents stay as they stand and have the ranks that they had.
+    fn keeps_documents(&self) -> bool {
+        self.order.is_none() && !matches!(self.ranks, Ranks::File(_))
+    }
+
+    fn form(&self, old: Form) -> Result<Form, IndexError> {
         let codec = self.codec.unwrap_or(old.list_codec());
         let block_len = self.block_len.unwrap_or(old.block_len());
         Form::new(codec, block_len).ok_or(IndexError::NoForm { codec, block_len })
@@ -56,7 +116,8 @@ impl Recode {
 /// Memory: that of [`Merging`].
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; else as [`merge_in_place`](super::merge_in_place).
+/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs have
+/// PageRanks, or the memory does not do for an order; else as [`merge_in_place`](super::merge_in_place).
 pub fn merge_index(
     index: &Path,
     memory_bytes: u64,
@@ -74,13 +135,13 @@ pub fn merge_index(
     let old = read_manifest(&from)?;
     let form = recode.form(old.settings.form().unwrap_or_default())?;
     let is_coded_so = old.settings.form() == Some(form);
-    let is_whole = old.runs.iter().all(|run| run.deleted.is_none());
-    if old.runs.len() <= 1 && is_coded_so && is_whole || old.runs.is_empty() {
+    let is_done = is_whole(&old) && is_coded_so && recode.keeps_documents();
+    if is_done || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
     let (threads, stop) = (workers.max(1) as usize, stop.clone());
     let merging = Merging { memory_bytes, threads, form, stop };
-    let merged = merge_generation(&lock, &from, old, (command, workers), &merging);
+    let merged = merge_generation(&lock, &from, old, (command, workers), &recode, &merging);
     if merged.is_err() {
         // A full disk is the likely reason; what is left behind would keep it full.
         let _ = lock.abandon(Some(&from));
@@ -93,12 +154,13 @@ fn merge_generation(
     from: &Path,
     old: Manifest,
     (command, workers): (&str, u32),
+    recode: &Recode,
     merging: &Merging,
 ) -> Result<Merged, IndexError> {
     for file in &old.files {
-        let unknown = [Kind::Scores, Kind::Positions].map(Kind::extension);
-        if let Some(kind) = unknown.iter().find(|kind| file.name.ends_with(**kind)) {
-            let reason = format!("this program cannot merge the {kind} of runs");
+        let unknown = Kind::Positions.extension();
+        if file.name.ends_with(unknown) {
+            let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&from.join(&file.name), reason));
         }
         let path = from.join(&file.name);
@@ -107,8 +169,44 @@ fn merge_generation(
         check_crc(&path, file.crc32, crc32)?;
     }
 
+    let (ranks, mut found) = ranks(from, &old, recode, merging.memory_bytes)?;
     let (number, to) = lock.next_generation()?;
-    let (run, mut files) = merge_runs(from, &old.runs, &to, 0, merging)?;
+    let is_single = is_whole(&old);
+    let (run, mut files, order) = match &recode.order {
+        Some(order) => {
+            if ranks.is_none() && matches!(order, DocumentOrder::Global { .. }) {
+                found = RanksFound::Equal;
+            }
+            let merged;
+            let source = if is_single {
+                (from, &old.runs[0], false)
+            } else {
+                merged = merge_runs(from, &old.runs, &to, 1, merging)?.0;
+                (&*to, &merged, true)
+            };
+            let reordered = reorder(source, (&to, 0), order, ranks.as_deref(), merging)?;
+            let is_own = *order == DocumentOrder::Input;
+            (reordered.run, reordered.files, (!is_own).then_some(reordered.order))
+        }
+        None => {
+            let (run, mut files) = merge_runs(from, &old.runs, &to, 0, merging)?;
+            // The documents of a whole run stay as they stood.
+            let mut order = old.order.clone().filter(|_| is_single);
+            if let Some(ranks) = ranks {
+                let scores = RunScores::open(from, &old.runs[0], &old.files)?;
+                let mut globals = None;
+                if let (RanksFound::Kept, Some(_), Some(scores)) = (found, &order, scores) {
+                    globals = scores.globals()?.map(<[f32]>::to_vec);
+                } else {
+                    // Other ranks make another order.
+                    order = order.filter(|order| order.global.is_none());
+                }
+                let (lasting, globals) = (Durability::Lasting, globals.as_deref());
+                files.push(write_scores(&to, &run.name, &ranks, globals, lasting)?);
+            }
+            (run, files, order)
+        }
+    };
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let mut manifest = Manifest {
         generation: number,
@@ -116,6 +214,7 @@ fn merge_generation(
         command: command.to_string(),
         workers,
         files,
+        order,
         ..old
     };
     let runs = manifest.runs.len();
@@ -125,5 +224,42 @@ fn merge_generation(
     manifest.settings.block_size = merging.form.block_len() as u32;
     manifest.write(&to)?;
     lock.publish(number)?;
-    Ok(Merged::Runs { runs, manifest: Box::new(manifest) })
+    Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })
+}
+
+/// Whether there is one run, or none, without deleted documents.
+fn is_whole(manifest: &Manifest) -> bool {
+    manifest.runs.len() <= 1 && manifest.runs.iter().all(|run| run.deleted.is_none())
+}
+
+/// The PageRanks of the documents that are left, in the order of their docids, and where they come from.
+fn ranks(
+    from: &Path,
+    old: &Manifest,
+    recode: &Recode,
+    memory_bytes: u64,
+) -> Result<(Option<Vec<f32>>, RanksFound), IndexError> {
+    let mut live = Vec::new();
+    for run in &old.runs {
+        let deletions = deletions_of(from, run)?;
+        let is_left = |&docid: &u32| !deletions.as_ref().is_some_and(|gone| gone.contains(docid));
+        live.extend((0..run.documents).filter(is_left).map(|docid| run.first_docid + docid));
+    }
+    if let Ranks::File(path) = &recode.ranks {
+        let documents = Documents::open_unverified(from)?;
+        let name = |&docid: &u32| documents.name(docid).unwrap_or_default();
+        let (ranks, counts) = read_ranks(path, live.iter().map(name), memory_bytes)?;
+        return Ok((Some(ranks), RanksFound::Read(counts)));
+    }
+    match ranks_of(from, old) {
+        Ok(None) => Ok((None, RanksFound::None)),
+        Ok(Some(all)) => {
+            let ranks = live.iter().map(|&docid| all[docid as usize]).collect();
+            Ok((Some(ranks), RanksFound::Kept))
+        }
+        Err(IndexError::Lacks { .. }) if recode.ranks == Ranks::KeepAll => {
+            Ok((None, RanksFound::Lost))
+        }
+        Err(error) => Err(error),
+    }
 }

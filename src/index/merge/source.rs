@@ -26,6 +26,109 @@ const BLOCK_BYTES: usize = 2 * 5 * MAX_BLOCK + 4 + SLACK;
 const TAIL_BYTES: u64 = 2 * 10 * (MAX_BLOCK as u64 - 1);
 const SLACK: usize = POSTINGS_SLACK as usize;
 
+/// What takes the postings of lists.
+pub(super) trait Target {
+    /// Takes postings in the order of docids. `place` is where the first document of the merged run stands
+    /// among the lengths, and how many documents of it come before docid 0. There is room for codes.
+    fn take(
+        &mut self,
+        place: (u32, u32),
+        docids: &[u32],
+        tfs: &[u32],
+        codes: &mut [u8; MAX_BLOCK],
+    ) -> Result<(), IndexError>;
+
+    /// Calls `drain` with the bytes of lists so far, if it makes any.
+    fn drain(
+        &mut self,
+        _drain: &mut impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        Ok(())
+    }
+}
+
+/// Encodes postings as they come.
+pub(super) struct Encoding<'a> {
+    pub(super) lengths: &'a mut Lengths,
+    pub(super) encoder: &'a mut ListEncoder,
+}
+
+impl Target for Encoding<'_> {
+    #[inline]
+    fn take(
+        &mut self,
+        (first, documents): (u32, u32),
+        docids: &[u32],
+        tfs: &[u32],
+        codes: &mut [u8; MAX_BLOCK],
+    ) -> Result<(), IndexError> {
+        self.lengths.read(u64::from(first) + u64::from(documents), docids, codes)?;
+        // Sums are below the documents of all runs together, which fit a u32.
+        self.encoder.push_all(documents, docids, tfs, &codes[..docids.len()]);
+        Ok(())
+    }
+
+    fn drain(
+        &mut self,
+        drain: &mut impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        drain(self.encoder.payload())
+    }
+}
+
+/// Collects the postings of a list under other docids.
+pub(super) struct Renumbering<'a> {
+    /// The docid of each document.
+    numbers: &'a [u32],
+    /// Docids and term frequencies, in one number each.
+    postings: Vec<u64>,
+}
+
+impl<'a> Renumbering<'a> {
+    pub(super) fn new(numbers: &'a [u32]) -> Self {
+        Self { numbers, postings: Vec::new() }
+    }
+
+    /// Encodes what was collected, in the order of the docids, and forgets it.
+    pub(super) fn pour(
+        &mut self,
+        mut target: Encoding<'_>,
+        mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        self.postings.sort_unstable();
+        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut codes = [0; MAX_BLOCK];
+        for postings in self.postings.chunks(MAX_BLOCK) {
+            let count = postings.len();
+            for ((docid, tf), &posting) in docids.iter_mut().zip(&mut tfs).zip(postings) {
+                (*docid, *tf) = ((posting >> 32) as u32, posting as u32);
+            }
+            target.take((0, 0), &docids[..count], &tfs[..count], &mut codes)?;
+            target.drain(&mut drain)?;
+        }
+        self.postings.clear();
+        Ok(())
+    }
+}
+
+impl Target for Renumbering<'_> {
+    fn take(
+        &mut self,
+        _: (u32, u32),
+        docids: &[u32],
+        tfs: &[u32],
+        _: &mut [u8; MAX_BLOCK],
+    ) -> Result<(), IndexError> {
+        let postings = docids.iter().zip(tfs);
+        // The list's reader has compared docids with the number of documents.
+        let posting = |(&docid, &tf): (&u32, &u32)| {
+            u64::from(self.numbers[docid as usize]) << 32 | u64::from(tf)
+        };
+        self.postings.extend(postings.map(posting));
+        Ok(())
+    }
+}
+
 /// The lists of one run, read in their order.
 #[derive(Debug)]
 pub(super) struct ListSource {
@@ -58,12 +161,11 @@ impl ListSource {
         Ok(Self { payload, header, documents, base, columns: Columns::default(), docids, tfs })
     }
 
-    /// Pushes all postings of a list and calls `drain` with the encoder's payload now and then.
+    /// Hands all postings of a list on and calls `drain` with what the target makes now and then.
     pub(super) fn append(
         &mut self,
         list: TermEntry,
-        lengths: &mut Lengths,
-        encoder: &mut ListEncoder,
+        target: &mut impl Target,
         drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let end = list.offset.checked_add(list.bytes);
@@ -75,9 +177,9 @@ impl ListSource {
         let start = HEADER_BYTES as u64 + list.offset;
         self.columns.close();
         if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
-            self.append_short(start, list, lengths, encoder)
+            self.append_short(start, list, target)
         } else {
-            self.append_long(start, list, lengths, encoder, drain)
+            self.append_long(start, list, target, drain)
         }
     }
 
@@ -86,8 +188,7 @@ impl ListSource {
         &mut self,
         start: u64,
         list: TermEntry,
-        lengths: &mut Lengths,
-        encoder: &mut ListEncoder,
+        target: &mut impl Target,
     ) -> Result<(), IndexError> {
         let Self { payload, header, documents, base, columns, docids, tfs } = self;
         let path = payload.path().to_path_buf();
@@ -99,10 +200,10 @@ impl ListSource {
             let (docids, tfs) = (&mut docids[..block_len], &mut tfs[..block_len]);
             view.decode_block(block, *documents, columns, docids).map_err(wrong)?;
             view.decode_tfs(block, columns, tfs).map_err(wrong)?;
-            base.push(docids, tfs, lengths, encoder)?;
+            base.push(docids, tfs, target)?;
         }
         let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
-        base.push(&docids[..count], &tfs[..count], lengths, encoder)
+        base.push(&docids[..count], &tfs[..count], target)
     }
 
     /// Reads a list through the window, block by block.
@@ -110,8 +211,7 @@ impl ListSource {
         &mut self,
         start: u64,
         list: TermEntry,
-        lengths: &mut Lengths,
-        encoder: &mut ListEncoder,
+        target: &mut impl Target,
         mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let path = self.payload.path().to_path_buf();
@@ -166,8 +266,8 @@ impl ListSource {
             let (docids, tfs) = (&mut self.docids[..block_len], &mut self.tfs[..block_len]);
             line.docids(source, self.documents, docids).map_err(wrong)?;
             line.tfs(source, tfs).map_err(wrong)?;
-            self.base.push(docids, tfs, lengths, encoder)?;
-            drain(encoder.payload())?;
+            self.base.push(docids, tfs, target)?;
+            target.drain(&mut drain)?;
             offset += bytes as u64;
             // A segment is filled up where it ends.
             if (block + 1).is_multiple_of(form.segment_blocks() as u64)
@@ -185,8 +285,8 @@ impl ListSource {
         let bytes = self.payload.read(start + offset, tail as usize)?;
         let (docids, tfs) = (&mut self.docids, &mut self.tfs);
         decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
-        self.base.push(&docids[..count], &tfs[..count], lengths, encoder)?;
-        drain(encoder.payload())
+        self.base.push(&docids[..count], &tfs[..count], target)?;
+        target.drain(&mut drain)
     }
 }
 
@@ -277,8 +377,7 @@ impl Base {
         &mut self,
         docids: &[u32],
         tfs: &[u32],
-        lengths: &mut Lengths,
-        encoder: &mut ListEncoder,
+        target: &mut impl Target,
     ) -> Result<(), IndexError> {
         let (mut docids, mut tfs) = (docids, tfs);
         if let Some(deletions) = &self.deletions {
@@ -289,10 +388,6 @@ impl Base {
             }
             (docids, tfs) = (&self.docids[..count], &self.tfs[..count]);
         }
-        let first = u64::from(self.first) + u64::from(self.documents);
-        lengths.read(first, docids, &mut self.codes)?;
-        // Sums are below the documents of all runs together, which fit a u32.
-        encoder.push_all(self.documents, docids, tfs, &self.codes[..docids.len()]);
-        Ok(())
+        target.take((self.first, self.documents), docids, tfs, &mut self.codes)
     }
 }

@@ -1,5 +1,5 @@
 use super::lengths::Lengths;
-use super::source::{Base, ListSource};
+use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location};
@@ -169,7 +169,8 @@ proptest! {
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        source.append(lexicon.term().list, &mut lengths, &mut encoder, |payload| {
+        let mut encoding = Encoding { lengths: &mut lengths, encoder: &mut encoder };
+        source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())
         }).unwrap();
@@ -208,7 +209,7 @@ fn damaged_runs_give_errors_and_no_panic() {
         let path = from.path().join(name);
         let good = fs::read(&path).unwrap();
         let mut noise = Noise::new(9);
-        for _ in 0..300 {
+        for _ in 0..150 {
             let mut bytes = good.clone();
             let bit = noise.below(8 * bytes.len() as u32) as usize;
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -227,7 +228,7 @@ fn damaged_runs_give_errors_and_no_panic() {
         merge_runs(from.path(), &runs, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
-    assert!(errors[0] > 50 && errors[0] == errors[1], "{errors:?}");
+    assert!(errors[0] > 25 && errors[0] == errors[1], "{errors:?}");
     merge_runs(from.path(), &runs, to.path(), 0, &merging(0, 1)).unwrap();
 }
 
@@ -240,7 +241,7 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     let merged =
         merge_index(many.path(), 8 << 20, "merge it", 3, Recode::default(), &Stop::default())
             .unwrap();
-    let Merged::Runs { runs: 4, manifest } = merged else { panic!("{merged:?}") };
+    let Merged::Runs { runs: 4, manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!((manifest.generation, manifest.workers), (2, 3));
     assert_eq!(manifest.command, "merge it");
 

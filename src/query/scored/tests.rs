@@ -1,7 +1,10 @@
 //! Is the score `wang` what its formula says?
 
 use crate::index::generation::Generation;
-use crate::index::testing::{Collection, build, collection, rank, term};
+use crate::index::merge::{Recode, merge_index};
+use crate::index::order::DocumentOrder;
+use crate::index::storage::Stop;
+use crate::index::testing::{Collection, build, collection, rank, term, with_deletions};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Algorithm, Mode, Wanted};
@@ -114,4 +117,49 @@ fn ranks_of_some_runs_alone_are_refused() {
     open(Score::Bm25).unwrap();
     let error = open(Score::Wang(Wang::default())).unwrap_err().to_string();
     assert!(error.contains("run 000000 has PageRanks and run 000001 has none"), "{error}");
+}
+
+/// Names and scores of all answers to some queries, equal scores by name.
+fn answers(index: &std::path::Path, scoring: Scoring, mode: Mode) -> Vec<Vec<(String, u32)>> {
+    let snapshot = Snapshot::new(Generation::open(index, true).unwrap(), scoring).unwrap();
+    let mut searcher = Searcher::new();
+    let wanted = Wanted { k: 1000, mode, algorithm: Algorithm::Auto };
+    let ask = |terms: &[u32]| {
+        let words: Vec<String> = terms.iter().copied().map(term).collect();
+        let (hits, _) = searcher.search(&snapshot, &wanted, &words.join(" ")).unwrap();
+        let named = hits.iter().map(|hit| {
+            let name = snapshot.generation().documents().name(hit.docid).unwrap();
+            (String::from_utf8(name.to_vec()).unwrap(), hit.score.to_bits())
+        });
+        let mut named: Vec<_> = named.collect();
+        assert!(
+            hits.is_sorted_by(|a, b| a.score > b.score || a.score == b.score && a.docid < b.docid)
+        );
+        named.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        named
+    };
+    [&[0][..], &[1, 0], &[2, 0, 3], &[5, 1]].into_iter().map(ask).collect()
+}
+
+#[test]
+fn an_order_leaves_scores_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path();
+    let collection = collection(12, 400, 40);
+    let gone: Vec<u32> = (0..400).filter(|docid| docid % 11 == 3).collect();
+    let ranks: Vec<f32> = (0..400u32).map(|docid| (docid * 7919 % 101) as f32).collect();
+    with_deletions(index, &collection, &[70, 300], &gone, &ranks);
+    let wang = Scoring { score: Score::Wang(Wang::new(0.6).unwrap()), ..Scoring::default() };
+    let ask = || {
+        let modes = [Mode::Or, Mode::And];
+        modes.map(|mode| [Scoring::default(), wang].map(|scoring| answers(index, scoring, mode)))
+    };
+    let before = ask();
+    assert!(before.iter().flatten().flatten().all(|answer| answer.len() > 10));
+    let global = DocumentOrder::Global { wang: Wang::default(), bm25: Bm25::default() };
+    for order in [global, DocumentOrder::Length, DocumentOrder::Input] {
+        let recode = Recode { order: Some(order), ..Recode::default() };
+        merge_index(index, 32 << 20, "merge", 2, recode, &Stop::default()).unwrap();
+        assert_eq!(ask(), before, "{order:?}");
+    }
 }

@@ -1,0 +1,53 @@
+//! How are documents numbered, and what are they worth by themselves? Options of `build` and `merge`.
+
+use crate::Usage;
+use crate::query_score::wang;
+use millrace::index::order::DocumentOrder;
+use millrace::score::bm25::Bm25;
+use std::path::PathBuf;
+
+/// How documents are numbered.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct OrderArgs {
+    /// How documents are numbered: input (as they lie there), url (by host from its end), name, length
+    /// (short ones first) or global (by --alpha of PageRank and the best that a term can give).
+    #[arg(long, value_parser = DocumentOrder::NAMES, value_name = "NAME", hide_possible_values = true)]
+    order: Option<String>,
+    /// PageRanks of documents, which the score wang takes: lines `name TAB value`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pagerank: Option<PathBuf>,
+    /// Of --order global: the share of PageRank in the scores of queries (0.3 if left out).
+    #[arg(long, value_name = "F")]
+    alpha: Option<f64>,
+    /// Of --order global: term frequency saturation of queries (1.2 if left out).
+    #[arg(long, value_name = "F")]
+    k1: Option<f64>,
+    /// Of --order global: length normalisation of queries (0.75 if left out).
+    #[arg(long, value_name = "F")]
+    b: Option<f64>,
+}
+
+impl OrderArgs {
+    /// The order, if one is asked for.
+    pub(crate) fn order(&self) -> Result<Option<DocumentOrder>, Usage> {
+        let order = match self.order.as_deref() {
+            Some("global") => {
+                let default = Bm25::default();
+                let (k1, b) = (self.k1.unwrap_or(default.k1()), self.b.unwrap_or(default.b()));
+                let bm25 = Bm25::new(k1, b).map_err(|error| Usage(error.to_string()))?;
+                return Ok(Some(DocumentOrder::Global { wang: wang(self.alpha)?, bm25 }));
+            }
+            None => None,
+            Some("input") => Some(DocumentOrder::Input),
+            Some("url") => Some(DocumentOrder::Url),
+            Some("name") => Some(DocumentOrder::Name),
+            Some(_) => Some(DocumentOrder::Length),
+        };
+        for (name, given) in [("alpha", self.alpha), ("k1", self.k1), ("b", self.b)] {
+            if given.is_some() {
+                return Err(Usage(format!("--{name} goes with --order global")));
+            }
+        }
+        Ok(order)
+    }
+}

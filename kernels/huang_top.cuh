@@ -1,0 +1,77 @@
+// The best k: each thread has a heap of its own, least at the top, the slots of which lie blockDim.x apart in the
+// batch's memory; at the end a block merges those of its threads.
+
+struct Heap {
+    u64* keys;
+    u32 len;
+    u32 capacity;
+    u64 least;         // nothing gets in that is not greater: 0 while there is room
+};
+
+__device__ __forceinline__ u64& slot(const Heap& heap, u32 n) { return heap.keys[(u64)n * blockDim.x]; }
+
+// Puts a key in the place of the least of the first `len`.
+__device__ __forceinline__ void replace_least(const Heap& heap, u32 len, u64 key) {
+    u32 n = 0;
+    for (;;) {
+        u32 child = 2 * n + 1;
+        if (child >= len) break;
+        u64 least = slot(heap, child);
+        if (child + 1 < len) {
+            u64 other = slot(heap, child + 1);
+            if (other < least) {
+                least = other;
+                child++;
+            }
+        }
+        if (key <= least) break;
+        slot(heap, n) = least;
+        n = child;
+    }
+    slot(heap, n) = key;
+}
+
+__device__ __forceinline__ void offer(Heap& heap, u64 key) {
+    if (key <= heap.least) return;
+    if (heap.len < heap.capacity) {
+        u32 n = heap.len++;
+        while (n > 0) {
+            u32 parent = (n - 1) / 2;
+            u64 other = slot(heap, parent);
+            if (other <= key) break;
+            slot(heap, n) = other;
+            n = parent;
+        }
+        slot(heap, n) = key;
+    } else {
+        replace_least(heap, heap.len, key);
+    }
+    if (heap.len == heap.capacity) heap.least = slot(heap, 0);
+}
+
+// The best keys of all heaps, the greatest first; returns how many there are. Each thread sorts its own, and the
+// greatest of the first ones is taken k times. All threads of a block; `room` [2 * 16].
+__device__ __forceinline__ u32 merge(const Heap& heap, u32 k, u64* room, u64* hits) {
+    for (u32 len = heap.len; len > 1; len--) {
+        u64 least = slot(heap, 0), last = slot(heap, len - 1);
+        replace_least(heap, len - 1, last);
+        slot(heap, len - 1) = least;
+    }
+    u32 warps = blockDim.x / 32, at = 0;
+    u64 first = heap.len > 0 ? slot(heap, 0) : 0;
+    for (u32 h = 0; h < k; h++) {
+        // Two places by turns, so that one barrier is enough.
+        u64* here = room + h % 2 * 16;
+        u64 best = best_of_warp(first);
+        if (lane_of() == 0) here[threadIdx.x / 32] = best;
+        __syncthreads();
+        for (u32 w = 0; w < warps; w++) best = here[w] > best ? here[w] : best;
+        if (best == 0) return h;
+        if (first == best) {
+            at++;
+            first = at < heap.len ? slot(heap, at) : 0;
+        }
+        if (threadIdx.x == 0) hits[h] = best;
+    }
+    return k;
+}

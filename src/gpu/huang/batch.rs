@@ -1,0 +1,374 @@
+//! What does a batch of queries say to the kernels, and how much memory does it take? Its queries are sorted by
+//! falling numbers of terms, since the terms decide how much shared memory a block takes. Lists that are not on the
+//! device travel with it, each once.
+
+use super::list::Laid;
+use crate::gpu::error::Geometry;
+use crate::gpu::query::steps::{Argument, Step};
+use crate::gpu::query::twin::hit_of;
+use crate::query::top_k::Hit;
+use bytemuck::{Pod, Zeroable};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The most terms of a query: their numbers fit a word.
+pub const MOST_TERMS: usize = 16;
+
+/// Shared memory of a thread for each term.
+const CURSOR_BYTES: u32 = 4 * 8;
+
+/// Shared memory of a block for a query of so many terms: cursors, and a threshold.
+pub fn shared_bytes(threads: u32, terms: usize) -> u32 {
+    CURSOR_BYTES * threads * terms as u32 + 16
+}
+
+/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as much shared memory.
+const CLASSES: [u32; 3] = [4, 8, MOST_TERMS as u32];
+
+/// Lists begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// A term of a query, as kernels read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct TermRecord {
+    place: u64,
+    blocks: u32,
+    travels: u32,
+    weight: f32,
+    most: f32,
+    per_bound: f32,
+    spare: u32,
+}
+
+/// A query, as kernels read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct QueryRecord {
+    heaps: u64,
+    by_length: u64,
+    first_term: u32,
+    terms: u32,
+    k: u32,
+    capacity: u32,
+    hits: u32,
+    from: u32,
+    to: u32,
+    slack: f32,
+}
+
+/// An array that kernels work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Array {
+    /// The lists that stay, in bytes.
+    Cached,
+    /// What the host says of the batch, and the lists that travel with it: [`Batch::write`].
+    Input,
+    /// f32: norms of all documents.
+    Norms,
+    /// The batch's memory: [`Room::words`].
+    Words,
+    /// What the host is told: [`Batch::output`].
+    Output,
+}
+
+/// A list by where it lies in each run of the index: bytes before it, or `u64::MAX`.
+pub type Key = Box<[u64]>;
+
+/// A term of a query that is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedTerm<'a> {
+    /// Its list.
+    pub key: &'a [u64],
+    /// Where that is on the device, in bytes, and how it lies there; `None` if it has to travel.
+    pub cached: Option<(u64, Laid)>,
+    /// The weight.
+    pub weight: f32,
+}
+
+/// What a batch may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Words of memory.
+    pub words: u64,
+    /// Hits.
+    pub hits: u64,
+    /// Terms, which are at least as many as queries.
+    pub terms: usize,
+    /// Bytes of lists that travel.
+    pub list_bytes: usize,
+    /// Shared memory of a block.
+    pub shared_bytes: u32,
+}
+
+impl Room {
+    /// Bytes that a batch writes for its kernels, at most.
+    pub fn input_bytes(&self) -> usize {
+        (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
+    }
+
+    /// Bytes that its kernels write for the host, at most.
+    pub fn output_bytes(&self) -> usize {
+        (4 + size_of::<Stages>()) * self.terms + 8 * self.hits as usize + 32
+    }
+}
+
+/// How kernels go through a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// Whether stages of a query do not overlap, for [`Batch::stages`].
+    pub timed: bool,
+    /// Whether the threads of a query pass over documents by the greatest threshold of all of them; else each by its own,
+    /// as in the paper.
+    pub shared_threshold: bool,
+}
+
+/// Cycles of a multiprocessor that a query took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub struct Stages {
+    /// To find where the lists begin in the documents of each thread.
+    pub initialization: u64,
+    /// To go through the lists.
+    pub scoring: u64,
+    /// To merge what the threads found.
+    pub merging: u64,
+}
+
+/// Queries that are answered together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    threads: u32,
+    documents: u32,
+    terms: Vec<TermRecord>,
+    records: Vec<QueryRecord>,
+    /// The number of each query among those that were added.
+    order: Vec<usize>,
+    /// Lists that travel, and where.
+    lists: Vec<u8>,
+    places: HashMap<Key, (u64, Laid)>,
+    words: u64,
+    hits: u64,
+}
+
+impl Batch {
+    /// An empty batch about so many documents, for blocks of so many threads.
+    pub fn new(documents: u32, threads: u32) -> Self {
+        Self { documents, threads, ..Self::default() }
+    }
+
+    /// Queries.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Bytes of lists that travel.
+    pub fn list_bytes(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Words of memory that it takes.
+    pub fn words(&self) -> u64 {
+        self.words
+    }
+
+    /// Adds a query for the best `k` of some documents; false if there is no room. `lay` writes the list of a term
+    /// that has to travel, by its number, behind what is there already.
+    ///
+    /// # Errors
+    /// What `lay` returns. The batch stays as it was.
+    pub fn add<E>(
+        &mut self,
+        terms: &[AskedTerm<'_>],
+        (k, docids): (u32, Range<u32>),
+        room: &Room,
+        mut lay: impl FnMut(usize, &mut Vec<u8>) -> Result<Laid, E>,
+    ) -> Result<bool, E> {
+        let capacity = k.min(self.documents.div_ceil(self.threads)).max(1);
+        let words = self.words + 2 * u64::from(capacity) * u64::from(self.threads);
+        let hits = self.hits + u64::from(k);
+        let fits = words <= room.words
+            && hits <= room.hits.min(u64::from(u32::MAX))
+            && self.terms.len() + terms.len() <= room.terms
+            && (1..=MOST_TERMS).contains(&terms.len())
+            && shared_bytes(self.threads, terms.len()) <= room.shared_bytes;
+        if !fits {
+            return Ok(false);
+        }
+        let (first_term, before) = (self.terms.len(), self.lists.len());
+        let mut new: Vec<(Key, (u64, Laid))> = Vec::new();
+        let mut lengths: Vec<(u32, usize)> = Vec::with_capacity(terms.len());
+        for (t, term) in terms.iter().enumerate() {
+            let place = match (term.cached, self.places.get(term.key)) {
+                (Some(placed), _) => Ok((placed, false)),
+                (None, Some(&placed)) => Ok((placed, true)),
+                (None, None) => {
+                    self.lists.resize(self.lists.len().next_multiple_of(ALIGNMENT), 0);
+                    let at = self.lists.len() as u64;
+                    lay(t, &mut self.lists).map(|laid| {
+                        new.push((term.key.into(), (at, laid)));
+                        ((at, laid), true)
+                    })
+                }
+            };
+            let failed = match place {
+                Ok(((place, laid), travels)) if self.lists.len() <= room.list_bytes => {
+                    self.terms.push(term_record(place, laid, travels, term.weight));
+                    lengths.push((laid.postings, t));
+                    continue;
+                }
+                Ok(_) => Ok(false),
+                Err(error) => Err(error),
+            };
+            self.terms.truncate(first_term);
+            self.lists.truncate(before);
+            return failed;
+        }
+        lengths.sort_unstable();
+        let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
+        self.places.extend(new);
+        self.order.push(self.records.len());
+        self.records.push(QueryRecord {
+            heaps: self.words,
+            by_length,
+            first_term: first_term as u32,
+            terms: terms.len() as u32,
+            k,
+            capacity,
+            hits: self.hits as u32,
+            from: docids.start,
+            to: docids.end,
+            slack: 1.0 - (2 * terms.len() + 8) as f32 * f32::EPSILON,
+        });
+        (self.words, self.hits) = (words, hits);
+        Ok(true)
+    }
+
+    /// Sorts the queries. Nothing is added after that.
+    pub fn finish(&mut self) {
+        self.order.sort_by_key(|&q| std::cmp::Reverse(self.records[q].terms));
+        self.records = self.order.iter().map(|&q| self.records[q]).collect();
+    }
+
+    /// The launches that answer the batch, which is finished, by a kernel.
+    pub fn steps(&self, kernel: &'static str, how: How) -> Vec<Step<Array>> {
+        use Argument::{Array as In, Number};
+        let (input, output) = (self.input(), self.output());
+        let mut steps = Vec::new();
+        let mut first = 0;
+        while let Some(record) = self.records.get(first) {
+            let least = CLASSES.iter().rev().find(|&&most| most < record.terms).unwrap_or(&0);
+            let queries = self.records[first..].partition_point(|other| other.terms > *least);
+            let geometry = Geometry {
+                blocks: queries as u32,
+                threads: self.threads,
+                shared_bytes: shared_bytes(self.threads, record.terms as usize),
+            };
+            let arguments = vec![
+                In(Array::Cached, 0),
+                In(Array::Input, input.lists as u64),
+                In(Array::Input, input.terms as u64),
+                In(Array::Input, 0),
+                Number(first as u32),
+                In(Array::Norms, 0),
+                Number(self.documents),
+                Number(how.timed.into()),
+                Number(how.shared_threshold.into()),
+                In(Array::Words, 0),
+                In(Array::Output, 0),
+                In(Array::Output, output.stages as u64),
+                In(Array::Output, output.hits as u64),
+            ];
+            steps.push(Step { kernel, geometry, arguments });
+            first += queries;
+        }
+        steps
+    }
+
+    /// Where its parts lie in what it writes for the kernels.
+    pub fn input(&self) -> Input {
+        let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
+        let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
+        Input { terms, lists, bytes: lists + self.lists.len() }
+    }
+
+    /// Writes what the kernels read, from the first byte of `to` on.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    pub fn write(&self, to: &mut [u8]) {
+        let Input { terms, lists, .. } = self.input();
+        let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, bytemuck::cast_slice(&self.records));
+        put(terms, bytemuck::cast_slice(&self.terms));
+        put(lists, &self.lists);
+    }
+
+    /// Where its parts lie in what the kernels write.
+    pub fn output(&self) -> Output {
+        let stages = (4 * self.records.len()).next_multiple_of(8);
+        let hits = stages + size_of::<Stages>() * self.records.len();
+        Output { stages, hits, bytes: hits + 8 * self.hits as usize }
+    }
+
+    /// The answers to all queries, in the order in which they were added, best first.
+    pub fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
+        let Output { stages, hits, bytes } = self.output();
+        let counts: &[[u8; 4]] = output[..stages].as_chunks().0;
+        let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
+        let mut all = vec![Vec::new(); self.len()];
+        for ((record, count), &q) in self.records.iter().zip(counts).zip(&self.order) {
+            let count = u32::from_le_bytes(*count).min(record.k) as usize;
+            let keys = &keys[record.hits as usize..][..count];
+            all[q] = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
+        }
+        all
+    }
+
+    /// What the stages of the queries took, in the order in which they were added.
+    pub fn stages(&self, output: &[u8]) -> Vec<Stages> {
+        let Output { stages, hits, .. } = self.output();
+        let mut all = vec![Stages::default(); self.len()];
+        let each = output[stages..hits].chunks_exact(size_of::<Stages>());
+        for (stages, &q) in each.zip(&self.order) {
+            all[q] = bytemuck::pod_read_unaligned(stages);
+        }
+        all
+    }
+}
+
+/// Bounds are for a weight of 1: so much more makes up for the rounding of the product.
+const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
+
+fn term_record(place: u64, laid: Laid, travels: bool, weight: f32) -> TermRecord {
+    let per_bound = weight * ROUNDING;
+    let (blocks, travels, most) = (laid.blocks, travels.into(), per_bound * laid.most);
+    TermRecord { place, blocks, travels, weight, most, per_bound, spare: 0 }
+}
+
+/// Where the parts of a batch's input lie, in bytes: records come first.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Terms.
+    pub terms: usize,
+    /// Lists that travel.
+    pub lists: usize,
+    /// All bytes.
+    pub bytes: usize,
+}
+
+/// Where the parts of its output lie, in bytes: numbers of hits come first, a u32 for each query.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// [`Stages`] of each query.
+    pub stages: usize,
+    /// u64: the hits of all queries.
+    pub hits: usize,
+    /// All bytes.
+    pub bytes: usize,
+}

@@ -1,0 +1,317 @@
+//! How does a device take batches and give results? It has the kernels, the norms, the lists that stay, and memory
+//! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
+
+use super::batch::{Array, AskedTerm, Batch, How, MOST_TERMS, Room};
+use super::cache::{Cache, write_key};
+use super::list::{ListLayer, Worth};
+use super::{KERNELS, Traversal, source};
+use crate::gpu::device::Device;
+use crate::gpu::error::{Cuda, GpuError, Work};
+use crate::gpu::events::is_done;
+use crate::gpu::modules::Toolchain;
+use crate::gpu::query::device::launch;
+use crate::gpu::query::plan::MOST_HITS;
+use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::query::steps::Step;
+use crate::gpu::turns::Memory;
+use crate::index::error::IndexError;
+use crate::index::lexicon::TermEntry;
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How a device answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Threads of a block, and parts of the documents.
+    pub threads: u32,
+    /// How these go through lists.
+    pub traversal: Traversal,
+    /// Whether the threads of a query have one threshold: see [`How`].
+    pub shared_threshold: bool,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        let (threads, traversal) = (super::DEFAULT_THREADS, Traversal::default());
+        Self { threads, traversal, shared_threshold: false }
+    }
+}
+
+/// The most bytes of lists that travel with a batch.
+const MOST_TRAVELLING: u64 = 256 << 20;
+
+/// The most shared memory of a block that takes no asking.
+const USUAL_SHARED_BYTES: u32 = 48 << 10;
+
+/// A device that answers queries about one collection.
+#[derive(Debug)]
+pub struct HuangDevice {
+    device: Device,
+    snapshot: Arc<Snapshot>,
+    functions: HashMap<&'static str, CudaFunction>,
+    norms: Slab,
+    arena: Slab,
+    cache: Cache,
+    layer: ListLayer,
+    words: Slab,
+    room: Room,
+    input: Staging,
+    input_on: Slab,
+    output: Staging,
+    output_on: Slab,
+    stream: Arc<CudaStream>,
+    began: CudaEvent,
+    done: CudaEvent,
+    /// Bytes of lists that travelled.
+    travelled: u64,
+}
+
+/// A term of a query that is asked.
+#[derive(Clone, Debug)]
+pub struct QueryTerm<'a> {
+    /// Its lists, run by run.
+    pub entries: Vec<Option<&'a TermEntry>>,
+    /// Its weight.
+    pub weight: f32,
+}
+
+fn worth(snapshot: &Snapshot) -> Worth<'_> {
+    Worth { norms: snapshot.norms(), bounds: snapshot.bounds() }
+}
+
+impl HuangDevice {
+    /// Loads the kernels and the norms of all documents, takes its memory, and brings the lists that stay, by so many
+    /// threads.
+    ///
+    /// # Errors
+    /// The kernels do not load, there is not so much memory, or the lexicon of the index is damaged.
+    ///
+    /// # Panics
+    /// If lists have [another form](super::list::check_form) than a device can read.
+    pub fn open(
+        device: Device,
+        toolchain: &Toolchain,
+        snapshot: &Arc<Snapshot>,
+        memory: Memory,
+        threads: usize,
+    ) -> Result<Self, GpuError> {
+        let context = device.context().clone();
+        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared = context.attribute(shared);
+        let shared = shared.map_err(|e| device.call("ask for its attributes", e))?.unsigned_abs();
+        let module = toolchain.load(&device, &source())?;
+        let mut functions = HashMap::new();
+        for name in KERNELS {
+            let function = module.kernel(&device, name)?.function().clone();
+            if shared > USUAL_SHARED_BYTES {
+                let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                function
+                    .set_attribute(most, shared as i32)
+                    .map_err(|e| device.call("take shared memory for a kernel", e))?;
+            }
+            functions.insert(name, function);
+        }
+        let norms = Slab::new(&device, "norms", 4 * snapshot.norms().len() as u64)?;
+        norms
+            .write(0, bytemuck::cast_slice(snapshot.norms()))
+            .map_err(|e| device.call("copy norms to the device", e))?;
+        let stream = context.new_stream().map_err(|e| device.call("make a stream", e))?;
+        let event = || {
+            let flags = CUevent_flags::CU_EVENT_DEFAULT;
+            context.new_event(Some(flags)).map_err(|e| device.call("make an event", e))
+        };
+        let (began, done) = (event()?, event()?);
+        // More than all lists take on a device cannot travel.
+        let runs = snapshot.generation().runs().iter();
+        let list_bytes: u64 =
+            runs.map(|run| 2 * run.postings_header().list_bytes + (1 << 20)).sum();
+        let words = memory.of_batch(device.free_bytes()?);
+        let words = Slab::new(&device, "a batch of queries", words)?;
+        let room = Room {
+            words: words.bytes() / 4,
+            hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
+            terms: (memory.queries * MOST_TERMS / 2).max(MOST_TERMS),
+            list_bytes: list_bytes.min(MOST_TRAVELLING) as usize,
+            shared_bytes: shared,
+        };
+        let (input, output) = (room.input_bytes(), room.output_bytes());
+        let (input, input_on) = (
+            Staging::new(&device, "queries", input)?,
+            Slab::new(&device, "queries", input as u64)?,
+        );
+        let (output, output_on) =
+            (Staging::new(&device, "hits", output)?, Slab::new(&device, "hits", output as u64)?);
+        let left = device.free_bytes()?.min(device.memory().left());
+        let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
+        let generation = snapshot.generation();
+        let cache = Cache::fill(generation, worth(snapshot), (&device, &arena), threads)?;
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            functions,
+            norms,
+            arena,
+            cache,
+            layer: ListLayer::default(),
+            words,
+            room,
+            input,
+            input_on,
+            output,
+            output_on,
+            stream,
+            began,
+            done,
+            travelled: 0,
+            device,
+        })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The lists that stay.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Bytes of lists that were copied to the device.
+    pub fn list_bytes(&self) -> u64 {
+        self.cache.bytes() + self.travelled
+    }
+
+    /// What a batch may hold.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// An empty batch about its documents.
+    pub fn batch(&self, threads: u32) -> Batch {
+        Batch::new(self.snapshot.norms().len() as u32, threads)
+    }
+
+    /// Adds a query for the best `k` of some documents to a batch; false if there is no room.
+    ///
+    /// # Errors
+    /// When a list that has to travel is damaged.
+    pub fn add(
+        &mut self,
+        batch: &mut Batch,
+        terms: &[QueryTerm],
+        best: (u32, Range<u32>),
+    ) -> Result<bool, IndexError> {
+        let Self { snapshot, cache, layer, room, .. } = self;
+        let mut keys = vec![Vec::new(); terms.len()];
+        for (term, key) in terms.iter().zip(&mut keys) {
+            write_key(term.entries.iter().map(|entry| entry.copied()), key);
+        }
+        let asked: Vec<AskedTerm<'_>> = terms
+            .iter()
+            .zip(&keys)
+            .map(|(term, key)| AskedTerm { key, cached: cache.place(key), weight: term.weight })
+            .collect();
+        batch.add(&asked, best, room, |t, out| {
+            let entries: Vec<Option<TermEntry>> =
+                terms[t].entries.iter().map(|entry| entry.copied()).collect();
+            layer.lay(snapshot.generation(), &entries, worth(snapshot), out)
+        })
+    }
+
+    /// Enqueues all launches of a batch that is finished, and was made by [`add`](Self::add).
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If it has no room.
+    pub fn launch(&mut self, batch: &Batch, steps: &[Step<Array>]) -> Result<(), GpuError> {
+        let (len, output) = (batch.input().bytes, batch.output().bytes);
+        let fits = len as u64 <= self.input_on.bytes() && output as u64 <= self.output_on.bytes();
+        assert!(fits && batch.words() <= self.room.words, "a batch fits its room");
+        // SAFETY: no copy is under way: every batch is waited for before the next.
+        batch.write(unsafe { self.input.bytes_mut() });
+        let call = |e| self.device.call("copy queries to the device", e);
+        self.device.context().bind_to_thread().map_err(call)?;
+        self.began.record(&self.stream).map_err(call)?;
+        // SAFETY: both have so many bytes, and live until the batch is done.
+        unsafe { self.input.copy_up(0..len, self.input_on.address(), &self.stream) }
+            .map_err(call)?;
+        let address = |array| match array {
+            Array::Cached => self.arena.address(),
+            Array::Input => self.input_on.address(),
+            Array::Norms => self.norms.address(),
+            Array::Words => self.words.address(),
+            Array::Output => self.output_on.address(),
+        };
+        for step in steps {
+            let function = &self.functions[step.kernel];
+            // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
+            // batch that fits keeps kernels within this device's memory, and lists lie where their terms say.
+            unsafe { launch(&self.device, &self.stream, function, step, address) }?;
+        }
+        let call = |e| self.device.call("copy hits from the device", e);
+        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        unsafe { self.output.copy_down(self.output_on.address(), 0, output, &self.stream) }
+            .map_err(call)?;
+        self.travelled += batch.list_bytes() as u64;
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
+    ///
+    /// # Errors
+    /// It failed, and the device cannot be used any more.
+    pub fn wait(&self) -> Result<(), GpuError> {
+        while !is_done(&self.done).map_err(|e| self.failed(e))? {
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn took_ms(&self) -> Result<f32, GpuError> {
+        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(e))
+    }
+
+    fn failed(&self, source: DriverError) -> GpuError {
+        GpuError::Work {
+            device: self.device.info().to_string(),
+            work: Work::Download(self.output_on.bytes()),
+            source: Cuda(source),
+        }
+    }
+
+    /// What the kernels said of a batch that is done: for [`Batch::answers`] and [`Batch::stages`].
+    pub fn output(&self) -> &[u8] {
+        // SAFETY: the batch is done, and with it all copies.
+        unsafe { self.output.bytes() }
+    }
+
+    /// Answers a batch that is finished by a kernel, and waits.
+    ///
+    /// # Errors
+    /// The driver refuses, or the work failed.
+    ///
+    /// # Panics
+    /// As [`launch`](Self::launch).
+    pub fn answer(
+        &mut self,
+        batch: &Batch,
+        kernel: &'static str,
+        how: How,
+    ) -> Result<Vec<Vec<Hit>>, GpuError> {
+        self.launch(batch, &batch.steps(kernel, how))?;
+        self.wait()?;
+        Ok(batch.answers(self.output()))
+    }
+}

@@ -1,0 +1,191 @@
+//! How does a list of `newpfd` lie in the memory of a device? As on disk, its blocks and its tail byte for byte, and
+//! before them what says where they are and what they may be worth: `kernels/huang_list.cuh`. The bound of a block is
+//! one number, for the parameters of the collection: as in the paper, its greatest impact.
+//!
+//! A device believes every byte. So all blocks are decoded here first, which finds what is damaged.
+
+use crate::codec::CodecError;
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView};
+use crate::score::bm25::score;
+use crate::score::bounds::{BoundNorms, ROUNDING};
+
+/// Postings of a block.
+pub const BLOCK: usize = 64;
+
+/// The head of a tail.
+const TAIL: u32 = 255;
+
+/// Arrays begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// A thread reads so many bytes behind the end of what it looks for, at most.
+const SLACK_BYTES: usize = 16;
+
+/// A block of gaps has fewer bytes, so that the numbers of its bits fit 16.
+const MOST_GAP_BYTES: usize = 1 << 13;
+
+/// A list has fewer bytes, so that their numbers fit 32 bits.
+const MOST_BYTES: usize = u32::MAX as usize;
+
+/// What has to be known of a list to search it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Laid {
+    /// Blocks of all runs, each tail counted as one.
+    pub blocks: u32,
+    /// Postings.
+    pub postings: u32,
+    /// The greatest bound of a block: no posting has a greater tf / (tf + norm), but for rounding.
+    pub most: f32,
+}
+
+/// What documents and bounds are worth in a collection.
+#[derive(Clone, Copy, Debug)]
+pub struct Worth<'a> {
+    /// The norm of each document.
+    pub norms: &'a [f32],
+    /// Those of bounds.
+    pub bounds: &'a BoundNorms,
+}
+
+/// An index has lists that the kernels do not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("huang reads lists of newpfd with blocks of {BLOCK}, and the index has some of {0}")]
+pub struct OtherForm(pub Form);
+
+/// Makes sure that a device can read all lists of a generation.
+///
+/// # Errors
+/// The form that it cannot read.
+pub fn check_form(generation: &Generation) -> Result<(), OtherForm> {
+    let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
+    let is_read = |form: &Form| form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK;
+    forms.find(|form| !is_read(form)).map_or(Ok(()), |form| Err(OtherForm(form)))
+}
+
+/// Lays out lists one after the other, in room that is used again.
+#[derive(Debug, Default)]
+pub struct ListLayer {
+    last: Vec<u32>,
+    records: Vec<[u32; 4]>,
+    bytes: Vec<u8>,
+    columns: Columns,
+    postings: u32,
+    most: f32,
+}
+
+impl ListLayer {
+    /// Lays out the list of a term, whose entries in all runs are given, into `out`.
+    ///
+    /// # Errors
+    /// When the index is damaged, or the list is too long for a device.
+    ///
+    /// # Panics
+    /// If there are not as many entries as runs, or a run has [another form](check_form).
+    pub fn lay(
+        &mut self,
+        generation: &Generation,
+        entries: &[Option<TermEntry>],
+        worth: Worth<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<Laid, IndexError> {
+        assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
+        self.begin();
+        for (run, entry) in generation.runs().iter().zip(entries) {
+            let Some(entry) = *entry else { continue };
+            let list = run.list(entry)?;
+            self.add(&list, run.first_docid(), run.documents(), worth).map_err(|source| {
+                IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
+            })?;
+        }
+        Ok(self.finish(out))
+    }
+
+    /// Begins a list.
+    pub fn begin(&mut self) {
+        self.last.clear();
+        self.records.clear();
+        self.bytes.clear();
+        (self.postings, self.most) = (0, 0.0);
+    }
+
+    /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
+    ///
+    /// # Errors
+    /// When it is damaged, or too long.
+    ///
+    /// # Panics
+    /// If it has [another form](check_form).
+    pub fn add(
+        &mut self,
+        list: &ListView<'_>,
+        first_docid: u32,
+        documents: u32,
+        worth: Worth<'_>,
+    ) -> Result<(), ListError> {
+        assert_eq!((list.form().list_codec(), list.block_len()), (ListCodec::NewPfd, BLOCK));
+        self.columns.close();
+        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let mut before = first_docid.wrapping_add(BEFORE_FIRST);
+        for (block, bound) in list.bounds().iter().enumerate().take(list.full_blocks()) {
+            let line = list.block(block)?;
+            list.docids_of(&line, &mut self.columns, documents, &mut docids)?;
+            list.tfs_of(&line, &mut self.columns, &mut tfs)?;
+            let wrong = |source| ListError::Body { offset: line.offset, source };
+            let place = self.bytes.len();
+            let most = |what, most: usize, found: usize| {
+                let (most, found) = (most as u64, found as u64);
+                if found < most { Ok(()) } else { Err(CodecError::Number { what, most, found }) }
+            };
+            most("bytes of gaps for a device", MOST_GAP_BYTES, line.gap_bytes()).map_err(wrong)?;
+            most("bytes of a list for a device", MOST_BYTES, place).map_err(wrong)?;
+            let [gaps, tfs] = line.widths();
+            let head = u32::from(gaps) | u32::from(tfs) << 8 | (line.gap_bytes() as u32) << 16;
+            let last = first_docid + list.last_docid(block);
+            let worth = worth.bounds.most(1.0, bound);
+            self.block(last, [before, place as u32 / 4, head], worth, BLOCK as u32);
+            self.bytes.extend_from_slice(&list.bytes_of(&line)[..line.bytes()]);
+            before = last;
+        }
+        let tail = list.decode_tail(documents, &mut docids, &mut tfs)?;
+        if tail > 0 {
+            let of_posting = |(&docid, &tf): (&u32, &u32)| {
+                score(1.0, tf, worth.norms[(first_docid + docid) as usize])
+            };
+            let most = docids[..tail].iter().zip(&tfs[..tail]).map(of_posting);
+            let most = most.fold(0.0, f32::max) * ROUNDING;
+            let place = self.bytes.len() as u32 / 4;
+            let last = first_docid + docids[tail - 1];
+            self.block(last, [before, place, TAIL | (tail as u32) << 16], most, tail as u32);
+            self.bytes.extend_from_slice(list.tail_bytes());
+            self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, last: u32, [before, place, head]: [u32; 3], most: f32, postings: u32) {
+        self.last.push(last);
+        self.records.push([before, place, head, most.to_bits()]);
+        self.postings += postings;
+        self.most = self.most.max(most);
+    }
+
+    /// Writes the list behind what is in `out`, which must begin at a multiple of 16 bytes on the device.
+    pub fn finish(&mut self, out: &mut Vec<u8>) -> Laid {
+        let begin = out.len();
+        let align = |out: &mut Vec<u8>| {
+            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
+        };
+        out.extend_from_slice(bytemuck::cast_slice(&self.last));
+        align(out);
+        out.extend_from_slice(bytemuck::cast_slice(&self.records));
+        out.extend_from_slice(&self.bytes);
+        out.resize(out.len() + SLACK_BYTES, 0);
+        align(out);
+        let (blocks, postings, most) = (self.last.len() as u32, self.postings, self.most);
+        Laid { blocks, postings, most }
+    }
+}

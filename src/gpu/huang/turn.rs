@@ -1,0 +1,77 @@
+//! How do planned queries become batches of the device? Nothing is brought before: lists are there for good, or travel
+//! with the batch.
+
+use super::batch::{Batch, How};
+use super::device::{HuangDevice, QueryTerm, Tuning};
+use crate::gpu::error::GpuError;
+use crate::gpu::query::service::Why;
+use crate::gpu::turns::Turn;
+use crate::query::plan::Plan;
+use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A device, and what it is asked for.
+pub(in crate::gpu) struct HuangTurn {
+    device: HuangDevice,
+    runs: usize,
+    /// The documents that are asked for.
+    docids: Range<u32>,
+    tuning: Tuning,
+}
+
+impl HuangTurn {
+    pub(in crate::gpu) fn new(
+        device: HuangDevice,
+        (snapshot, docids): (Arc<Snapshot>, Range<u32>),
+        tuning: Tuning,
+    ) -> Self {
+        Self { device, runs: snapshot.generation().runs().len(), docids, tuning }
+    }
+}
+
+impl Turn for HuangTurn {
+    /// The batch, and its kernel.
+    type Batch = (Batch, &'static str);
+    type Lists = ();
+
+    fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<()>> {
+        vec![Some(()); plans.len()]
+    }
+
+    fn leave(&mut self, (): &()) {}
+
+    fn batch(&self, all_terms: bool) -> Self::Batch {
+        let kernel = if all_terms { "huang_and" } else { self.tuning.traversal.kernel() };
+        (self.device.batch(self.tuning.threads), kernel)
+    }
+
+    fn add(&mut self, (batch, _): &mut Self::Batch, plan: &Plan, (): &()) -> Result<(), Why> {
+        let (count, entries) = (plan.terms().len(), plan.lists());
+        let known = plan.terms().iter().enumerate().filter(|(_, term)| term.df > 0);
+        let terms: Vec<QueryTerm<'_>> = known
+            .map(|(t, term)| QueryTerm {
+                entries: (0..self.runs).map(|run| entries[run * count + t].as_ref()).collect(),
+                weight: term.weight,
+            })
+            .collect();
+        let best = (plan.wanted().k as u32, self.docids.clone());
+        match self.device.add(batch, &terms, best) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Why::Unsuited),
+            // Who answers the query on the CPU finds out where the index is damaged.
+            Err(_) => Err(Why::Lists),
+        }
+    }
+
+    fn answer(&mut self, (mut batch, kernel): Self::Batch) -> Result<Vec<Vec<Hit>>, GpuError> {
+        batch.finish();
+        let how = How { shared_threshold: self.tuning.shared_threshold, ..How::default() };
+        self.device.answer(&batch, kernel, how)
+    }
+
+    fn list_bytes(&self) -> u64 {
+        self.device.list_bytes()
+    }
+}

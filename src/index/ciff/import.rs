@@ -1,0 +1,269 @@
+//! How does an index of another search engine become one of ours? Its file is read twice: first terms, names and lengths,
+//! which are brought into our order; then list after list.
+//!
+//! What the file says stays: docids, lengths and term frequencies, and so the scores of BM25 by the same formula.
+
+#![forbid(unsafe_code)]
+
+use super::read::{Reader, Value};
+use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::draft::{Description, Draft};
+use crate::index::error::IndexError;
+use crate::index::format::IMPORTED;
+use crate::index::list::ListEncoder;
+use crate::index::manifest::{InputEntry, Manifest, Settings};
+use crate::index::publish::IndexLock;
+use crate::index::run::RunWriter;
+use crate::index::storage::Durability;
+use crate::score::bounds::code_below;
+use crate::text::analysis::MAX_TERM_BYTES;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Payload of a list that is held before it is written.
+const HELD_BYTES: usize = 1 << 20;
+
+/// What the file does not say.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// The command line of the job.
+    pub command: String,
+    /// How queries become terms, and how lists are coded.
+    pub settings: Settings,
+    /// The file as an input: its path, length and hash.
+    pub input: InputEntry,
+    /// Generations that are kept beside the new one.
+    pub keep: usize,
+    /// About how much memory may be taken for counting terms and names.
+    pub memory_bytes: u64,
+}
+
+/// A term, and where its list stands.
+struct Place {
+    collection: u16,
+    term: Box<str>,
+    at: u64,
+}
+
+/// Makes the index in the file `path` the next generation of the index in the folder `index`.
+///
+/// Memory: the terms and some bytes for each, 4 bytes for each document, and what publishing takes.
+///
+/// # Errors
+/// `Damaged`, with the place, if the file is not CIFF of version 1, or says things that do not go
+/// together; `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and [`Draft::publish`]. The live generation
+/// then stays, and nothing else does.
+pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
+    let file = File::open(path).map_err(IndexError::storage("open", path))?;
+    let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
+    let mut reader = Reader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
+    // What is no CIFF leaves no trace.
+    let header = header(&mut reader)?;
+    let lock = IndexLock::acquire(index)?.keeping(what.keep);
+    lock.remove_debris()?;
+    let made = write(&mut reader, &header, &lock, what);
+    if made.is_err() {
+        _ = lock.remove_debris();
+    }
+    made
+}
+
+fn write<R: BufRead + Seek>(
+    reader: &mut Reader<R>,
+    header: &Header,
+    lock: &IndexLock,
+    what: Import,
+) -> Result<Manifest, IndexError> {
+    let form = what.settings.form().ok_or_else(|| {
+        IndexError::refused(lock.index(), "lists cannot be coded as the settings say")
+    })?;
+    let mut draft = Draft::begin(lock)?;
+    let number = draft.next_run();
+    let mut places = (0..header.lists).map(|_| place(reader)).collect::<Result<Vec<_>, _>>()?;
+    let mut documents = DocumentsWriter::create(draft.folder(), number, Durability::Lasting, 0)?;
+    let mut lengths = Vec::new();
+    for docid in 0..header.documents {
+        lengths.push(document(reader, docid, &mut documents)?);
+    }
+    if !reader.is_at_end() {
+        let expected = format!("the end of the file behind {} documents", header.documents);
+        return Err(reader.wrong(reader.at(), expected, "more bytes"));
+    }
+    places.sort_unstable_by(|a, b| (a.collection, &a.term).cmp(&(b.collection, &b.term)));
+    if let Some([a, b, ..]) = places.windows(2).find(|pair| pair[0].term == pair[1].term) {
+        let (first, second) = (a.at.min(b.at), a.at.max(b.at));
+        let found = format!("`{}`, as at byte {first}", a.term);
+        return Err(reader.wrong(second, "a list of another term", found));
+    }
+    let mut run = RunWriter::create(draft.folder(), number)?.coded_as(form);
+    let mut encoder = ListEncoder::of_form(form);
+    for place in &places {
+        list(reader, place, &lengths, (&mut run, &mut encoder))?;
+    }
+    let (mut entry, mut files) = run.finish(0, header.documents)?;
+    documents.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
+    draft.add_inputs([what.input]);
+    draft.add(entry, files)?;
+    let settings = Settings { indexer: IMPORTED.into(), ..what.settings };
+    let (command, workers, skipped) = (what.command, 1, Default::default());
+    draft.publish(Description { command, workers, settings, skipped }, what.memory_bytes)
+}
+
+/// What the file says of itself.
+struct Header {
+    lists: u32,
+    documents: u32,
+}
+
+fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexError> {
+    let end = reader.message("the header of a CIFF file")?;
+    let (mut version, mut lists, mut documents) = (0, 0, 0);
+    loop {
+        let at = reader.at();
+        let Some(field) = reader.field(end)? else { break };
+        match field {
+            (1, Value::Number(number)) => version = number,
+            (2, Value::Number(number)) => lists = reader.count(at, "postings lists", number)?,
+            (3, Value::Number(number)) => documents = reader.count(at, "documents", number)?,
+            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            _ => {}
+        }
+    }
+    if version != 1 {
+        return Err(reader.wrong(0, "a CIFF file of version 1", format!("version {version}")));
+    }
+    Ok(Header { lists, documents })
+}
+
+/// Passes over a list and keeps its term.
+fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError> {
+    let at = reader.at();
+    let end = reader.message("a postings list")?;
+    let mut term = None;
+    while let Some((number, value)) = reader.field(end)? {
+        match value {
+            Value::Bytes(bytes) if number == 1 => {
+                term = Some(reader.text(bytes)?);
+                // As everybody writes it, the term stands first; and there are as many postings as documents.
+                break;
+            }
+            Value::Bytes(bytes) => reader.skip(bytes, end)?,
+            _ => {}
+        }
+    }
+    let term = term.unwrap_or_default();
+    if !(1..=MAX_TERM_BYTES).contains(&term.len()) {
+        let expected = format!("a list with a term of 1 to {MAX_TERM_BYTES} bytes");
+        return Err(reader.wrong(at, expected, format!("{} bytes", term.len())));
+    }
+    reader.go_to(end)?;
+    Ok(Place { collection: trie_collection(&term), term: term.into(), at })
+}
+
+/// Takes a document over; returns its length.
+fn document<R: BufRead + Seek>(
+    reader: &mut Reader<R>,
+    docid: u32,
+    documents: &mut DocumentsWriter,
+) -> Result<u32, IndexError> {
+    let at = reader.at();
+    let end = reader.message("a document")?;
+    let (mut found, mut name, mut length) = (0, String::new(), 0);
+    loop {
+        let at = reader.at();
+        let Some(field) = reader.field(end)? else { break };
+        match field {
+            (1, Value::Number(number)) => found = number,
+            (2, Value::Bytes(bytes)) => name = reader.text(bytes)?,
+            (3, Value::Number(number)) => length = reader.count(at, "tokens", number)?,
+            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            _ => {}
+        }
+    }
+    if found != u64::from(docid) {
+        return Err(reader.wrong(at, format!("document {docid}"), format!("document {found}")));
+    }
+    let bytes = u32::try_from(end - at).unwrap_or(u32::MAX);
+    let location = Location { offset: at, bytes, input: 0 };
+    documents.push(name.as_bytes(), length, location, xxh3_64(name.as_bytes()))?;
+    Ok(length)
+}
+
+/// Writes a list.
+fn list<R: BufRead + Seek>(
+    reader: &mut Reader<R>,
+    place: &Place,
+    lengths: &[u32],
+    (run, encoder): (&mut RunWriter, &mut ListEncoder),
+) -> Result<(), IndexError> {
+    reader.go_to(place.at)?;
+    let end = reader.message("a postings list")?;
+    let (mut df, mut cf, mut docid, mut tokens) = (0, 0, 0u64, 0u64);
+    loop {
+        let at = reader.at();
+        let Some(field) = reader.field(end)? else { break };
+        match field {
+            (2, Value::Number(number)) => df = number,
+            (3, Value::Number(number)) => cf = number,
+            (4, Value::Bytes(bytes)) => {
+                let (gap, tf) = posting(reader, bytes)?;
+                if gap == 0 && encoder.df() > 0 {
+                    return Err(reader.wrong(
+                        at,
+                        "a document behind the one before",
+                        "the same again",
+                    ));
+                }
+                docid = docid.saturating_add(gap);
+                let length = usize::try_from(docid).ok().and_then(|docid| lengths.get(docid));
+                let Some(&length) = length else {
+                    let expected = format!("a document before {}", lengths.len());
+                    return Err(reader.wrong(at, expected, docid));
+                };
+                let tf = reader.count(at, "a term frequency", tf)?;
+                if tf == 0 {
+                    return Err(reader.wrong(at, "a term frequency of 1 or more", tf));
+                }
+                tokens += u64::from(tf);
+                encoder.push(docid as u32, tf, code_below(length));
+                if encoder.payload().len() > HELD_BYTES {
+                    run.list_part(encoder.payload())?;
+                    encoder.payload().clear();
+                }
+            }
+            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            _ => {}
+        }
+    }
+    if (df, cf) != (u64::from(encoder.df()), tokens) || df == 0 {
+        let found = format!("{} and {tokens}", encoder.df());
+        let expected = format!("{df} postings of `{}` with {cf} tokens", place.term);
+        return Err(reader.wrong(place.at, expected, found));
+    }
+    let (df, bytes) = encoder.finish();
+    let suffix = &place.term.as_bytes()[implied_prefix_len(place.collection)..];
+    run.end_list(place.collection, suffix, df, bytes, encoder.payload())?;
+    encoder.payload().clear();
+    Ok(())
+}
+
+/// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.
+fn posting<R: BufRead + Seek>(
+    reader: &mut Reader<R>,
+    bytes: u64,
+) -> Result<(u64, u64), IndexError> {
+    let end = reader.inner(bytes);
+    let (mut gap, mut tf) = (0, 0);
+    while let Some((number, value)) = reader.field(end)? {
+        match (number, value) {
+            (1, Value::Number(number)) => gap = number,
+            (2, Value::Number(number)) => tf = number,
+            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            _ => {}
+        }
+    }
+    Ok((gap, tf))
+}

@@ -1,0 +1,238 @@
+//! How are the documents of a run numbered anew? The greatest tf of each is found if the order asks for
+//! it, the documents are sorted and copied one by one, through the map, and every list is decoded, sorted
+//! by the new numbers in memory and encoded again.
+//!
+//! There is one run, and it has no deleted documents: where there are more, they are merged first.
+
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use super::parts::Joint;
+use super::source::{Base, ListSource, Target};
+use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
+use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
+use crate::index::error::IndexError;
+use crate::index::format::{Kind, run_file, run_name};
+use crate::index::lexicon::LexiconStream;
+use crate::index::list::MAX_BLOCK;
+use crate::index::manifest::RunEntry;
+use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
+use crate::index::ranks::read_ranks;
+use crate::index::scores::write_scores;
+use crate::index::storage::{self, Durability, FileEntry};
+use crate::score::wang::GlobalParameters;
+use std::path::Path;
+
+/// Documents that are written before it is asked whether the job is to end.
+const AT_ONCE: usize = 1 << 10;
+/// Bytes of the windows by which all lists are read once.
+const WINDOW_BYTES: usize = 1 << 20;
+/// Bytes that numbers and scores take for each document: old and new docid, greatest tf, PageRank and
+/// global score, old and new.
+const DOCUMENT_BYTES: u64 = 28;
+/// Bytes that a thread may need for each document: the longest list has a posting of each.
+pub(super) const LIST_BYTES: u64 = 8;
+
+/// What became of a run.
+pub(super) struct Reordered {
+    pub(super) run: RunEntry,
+    pub(super) files: Vec<FileEntry>,
+    pub(super) order: OrderEntry,
+}
+
+/// Writes the run `run` of the generation `from` as run `number` of the generation `to`, where no run has
+/// this number, with its documents in an `order`, and with their PageRanks, which are given by docid.
+/// Removes the old run if `remove`.
+///
+/// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
+///
+/// # Errors
+/// `Lacks` if the memory does not do; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
+pub(super) fn reorder(
+    (from, run, remove): (&Path, &RunEntry, bool),
+    (to, number): (&Path, u32),
+    order: &DocumentOrder,
+    ranks: Option<&[f32]>,
+    merging: &Merging,
+) -> Result<Reordered, IndexError> {
+    let count = u64::from(run.documents);
+    let least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
+    if merging.memory_bytes < least {
+        let reason = format!(
+            "to order {count} documents takes at least {} MiB of memory, and {} MiB are given",
+            least.div_ceil(1 << 20),
+            merging.memory_bytes >> 20
+        );
+        return Err(IndexError::lacks(from, reason));
+    }
+    let table = RunDocuments::open_unverified(from, run)?;
+    let (ranks, globals) = match order {
+        DocumentOrder::Global { wang, bm25 } => {
+            let ranks = ranks.map_or_else(|| vec![1.0; count as usize], <[f32]>::to_vec);
+            let (documents, tokens) = (run.documents, run.tokens);
+            let of = GlobalParameters { wang: *wang, bm25: *bm25, documents, tokens };
+            let globals = globals(from, run, (&table, &ranks), &of)?;
+            (Some(ranks), Some(globals))
+        }
+        _ => (ranks.map(<[f32]>::to_vec), None),
+    };
+    let mut docids: Vec<u32> = (0..run.documents).collect();
+    order.sort(&mut docids, &table, globals.as_deref().unwrap_or_default());
+
+    let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, run.first_input)?;
+    for docids in docids.chunks(AT_ONCE) {
+        merging.stop.check()?;
+        for &docid in docids {
+            let at = docid as usize;
+            let location = table.locations()[at];
+            let input = location.input.saturating_add(run.first_input);
+            let name = table.name(docid).unwrap_or_default();
+            let location = Location { input, ..location };
+            writer.push(name, table.lengths()[at], location, table.hashes()[at])?;
+        }
+    }
+    let written = writer.finish()?;
+    drop(table);
+
+    let mut numbers = vec![0; docids.len()];
+    for (number, &docid) in (0..).zip(&docids) {
+        numbers[docid as usize] = number;
+    }
+    let name = run_name(number);
+    let input = Input {
+        generation: from.to_path_buf(),
+        run: run.clone(),
+        remove,
+        deletions: None,
+        base: 0,
+    };
+    let joint = Joint {
+        lengths: &to.join(run_file(&name, Kind::Lengths)),
+        inputs: &[input],
+        to,
+        number,
+        durability: Durability::Lasting,
+        memory_bytes: merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count,
+        merging,
+        numbers: Some(&numbers),
+    };
+    let (mut entry, mut files) = joint.merge()?;
+    drop(numbers);
+    written.complete(to, &mut entry, &mut files)?;
+    if let Some(ranks) = ranks {
+        let sorted = |scores: &[f32]| -> Vec<f32> {
+            docids.iter().map(|&docid| scores[docid as usize]).collect()
+        };
+        let globals = globals.as_deref().map(sorted);
+        let (ranks, globals) = (sorted(&ranks), globals.as_deref());
+        files.push(write_scores(to, &name, &ranks, globals, Durability::Lasting)?);
+    }
+    for kind in Kind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
+        storage::remove_file(&from.join(run_file(&run.name, kind)))?;
+    }
+    let parameters = |wang, bm25| {
+        let (documents, tokens) = (run.documents, run.tokens);
+        GlobalEntry::new(&GlobalParameters { wang, bm25, documents, tokens })
+    };
+    let global = match *order {
+        DocumentOrder::Global { wang, bm25 } => Some(parameters(wang, bm25)),
+        _ => None,
+    };
+    let order = OrderEntry { name: order.name().to_string(), global };
+    Ok(Reordered { run: entry, files, order })
+}
+
+/// A run whose documents were renumbered or given PageRanks.
+pub struct Ordered {
+    /// The run.
+    pub run: RunEntry,
+    /// Its files.
+    pub files: Vec<FileEntry>,
+    /// What the manifest says of the order.
+    pub order: Option<OrderEntry>,
+    /// Where PageRanks come from.
+    pub ranks: RanksFound,
+}
+
+/// Renumbers the documents of the only run of a generation that is not published yet, if an order is
+/// given, and gives them the PageRanks of a file, if there is one. The run keeps its name.
+///
+/// # Errors
+/// As [`merge_index`](super::merge_index).
+pub fn order_in_place(
+    generation: &Path,
+    (run, mut files): (RunEntry, Vec<FileEntry>),
+    order: Option<&DocumentOrder>,
+    ranks: Option<&Path>,
+    merging: &Merging,
+) -> Result<Ordered, IndexError> {
+    let (mut found, mut values) = (RanksFound::None, None);
+    if let Some(path) = ranks {
+        let table = RunDocuments::open_unverified(generation, &run)?;
+        let names = (0..table.len()).map(|docid| table.name(docid).unwrap_or_default());
+        let (ranks, counts) = read_ranks(path, names, merging.memory_bytes)?;
+        (found, values) = (RanksFound::Read(counts), Some(ranks));
+    }
+    let Some(order) = order.filter(|order| **order != DocumentOrder::Input) else {
+        if let Some(ranks) = values {
+            let lasting = Durability::Lasting;
+            files.push(write_scores(generation, &run.name, &ranks, None, lasting)?);
+        }
+        return Ok(Ordered { run, files, order: None, ranks: found });
+    };
+    if values.is_none() && matches!(order, DocumentOrder::Global { .. }) {
+        found = RanksFound::Equal;
+    }
+    let number: u32 = run.name.parse().unwrap_or(0);
+    let free = number + 1;
+    let Reordered { run: mut ordered, mut files, order } =
+        reorder((generation, &run, true), (generation, free), order, values.as_deref(), merging)?;
+    rename(generation, &mut ordered, &mut files, number)?;
+    Ok(Ordered { run: ordered, files, order: Some(order), ranks: found })
+}
+
+/// The global score of every document of a run.
+fn globals(
+    generation: &Path,
+    run: &RunEntry,
+    (documents, ranks): (&RunDocuments, &[f32]),
+    parameters: &GlobalParameters,
+) -> Result<Vec<f32>, IndexError> {
+    let mut greatest_tfs = GreatestTfs(vec![0; run.documents as usize]);
+    let lexicon = generation.join(run_file(&run.name, Kind::Lexicon));
+    let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
+    let base = Base::new(0, 0, None);
+    let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;
+    while terms.advance()? {
+        lists.append(terms.term().list, &mut greatest_tfs, |_| Ok(()))?;
+    }
+    let greatest = ranks.iter().copied().fold(0.0, f32::max);
+    let mean = parameters.mean();
+    let of_documents = greatest_tfs.0.iter().zip(ranks).zip(documents.lengths());
+    let global = |((&tf, &rank), &length)| {
+        parameters.wang.global(rank, greatest, tf, parameters.bm25.norm(length, mean))
+    };
+    Ok(of_documents.map(global).collect())
+}
+
+/// The greatest tf of each document.
+struct GreatestTfs(Vec<u32>);
+
+impl Target for GreatestTfs {
+    fn take(
+        &mut self,
+        _: (u32, u32),
+        docids: &[u32],
+        tfs: &[u32],
+        _: &mut [u8; MAX_BLOCK],
+    ) -> Result<(), IndexError> {
+        for (&docid, &tf) in docids.iter().zip(tfs) {
+            // The list's reader has compared docids with the number of documents.
+            let greatest = &mut self.0[docid as usize];
+            *greatest = tf.max(*greatest);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Where do the PageRanks of documents come from? A file of lines `name TAB rank`, as `millrace rebuild`
+//! leaves in `INDEX/rebuild/ranks.tsv` and `millrace bench generate --pagerank` writes.
+
+#![forbid(unsafe_code)]
+
+use crate::index::error::IndexError;
+use crate::index::plain;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Bytes of memory that reading a file takes for each document.
+const BYTES_A_DOCUMENT: u64 = 48;
+
+/// What a file of ranks and an index have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankCounts {
+    /// Documents that the file names.
+    pub found: u32,
+    /// Documents that it does not name; their PageRank is 0.
+    pub missing: u32,
+    /// Lines that name no document.
+    pub strangers: u64,
+}
+
+/// Reads the ranks of documents, whose names are given, from the file at `path`. The first line of a
+/// name counts, for all documents of it; white space in names counts as a blank. A first line that
+/// begins with `#` and has no tab is passed over, as are blank lines and what follows a second tab.
+///
+/// Memory: 48 bytes a document, of `memory_bytes`.
+///
+/// # Errors
+/// `Damaged` where a line is none; `Lacks` if no document is named, or the memory does not do; `Storage`.
+pub fn read_ranks<'a>(
+    path: &Path,
+    names: impl ExactSizeIterator<Item = &'a [u8]>,
+    memory_bytes: u64,
+) -> Result<(Vec<f32>, RankCounts), IndexError> {
+    let documents = names.len();
+    let least = BYTES_A_DOCUMENT * documents as u64;
+    if least > memory_bytes {
+        let (least, given) = (least.div_ceil(1 << 20), memory_bytes >> 20);
+        let reason = format!(
+            "the ranks of {documents} documents take {least} MiB of memory, and {given} MiB are given"
+        );
+        return Err(IndexError::lacks(path, reason));
+    }
+    let mut first: HashMap<u128, u32> = HashMap::with_capacity(documents);
+    // Of each document the first of its name, by which all others of the name are told.
+    let (mut same, mut ranks) = (Vec::with_capacity(documents), vec![f32::NAN; documents]);
+    let mut plain_name = Vec::new();
+    for (docid, name) in (0..).zip(names) {
+        plain_name.clear();
+        let blank = |&byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { byte };
+        plain_name.extend(name.iter().map(blank));
+        same.push(*first.entry(xxh3_128(&plain_name)).or_insert(docid));
+    }
+    let mut counts = RankCounts::default();
+    let mut file = BufReader::with_capacity(1 << 18, plain::open(path)?);
+    let (mut line, mut offset) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let bytes = file.read_until(b'\n', &mut line).map_err(IndexError::storage("read", path))?;
+        if bytes == 0 {
+            break;
+        }
+        match parse(&line, offset == 0) {
+            Ok(None) => {}
+            Ok(Some((name, rank))) => match first.get(&xxh3_128(name)) {
+                None => counts.strangers += 1,
+                Some(&docid) if ranks[docid as usize].is_nan() => ranks[docid as usize] = rank,
+                Some(_) => {}
+            },
+            Err(found) => {
+                let expected = "a name, a tab and a number from 0 on";
+                return Err(IndexError::damaged(path, offset, expected, found));
+            }
+        }
+        offset += bytes as u64;
+    }
+    for (docid, &first) in same.iter().enumerate() {
+        // The first comes before the others, and is filled by now.
+        ranks[docid] = ranks[first as usize];
+    }
+    for rank in &mut ranks {
+        let count = if rank.is_nan() { &mut counts.missing } else { &mut counts.found };
+        *count += 1;
+        *rank = rank.max(0.0);
+    }
+    if counts.found == 0 && documents > 0 {
+        let reason =
+            format!("none of its {} lines names a document of the index", counts.strangers);
+        return Err(IndexError::lacks(path, reason));
+    }
+    Ok((ranks, counts))
+}
+
+/// Name and rank of a line, if it has any, or what it has in their place.
+fn parse(line: &[u8], is_first: bool) -> Result<Option<(&[u8], f32)>, String> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut fields = line.split(|&byte| byte == b'\t');
+    let (name, value) = (fields.next().unwrap_or_default(), fields.next());
+    let Some(value) = value else {
+        let passed = line.is_empty() || is_first && line.starts_with(b"#");
+        return if passed { Ok(None) } else { Err(shown(line)) };
+    };
+    let rank = std::str::from_utf8(value).ok().and_then(|value| value.trim().parse::<f32>().ok());
+    match rank.filter(|rank| rank.is_finite() && *rank >= 0.0) {
+        // Minus zero is zero.
+        Some(rank) => Ok(Some((name, rank + 0.0))),
+        None => Err(shown(line)),
+    }
+}
+
+fn shown(line: &[u8]) -> String {
+    line[..line.len().min(60)].escape_ascii().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, names: &[&str]) -> Result<(Vec<f32>, RankCounts), IndexError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ranks");
+        std::fs::write(&path, text).unwrap();
+        read_ranks(&path, names.iter().map(|name| name.as_bytes()), 1 << 20)
+    }
+
+    #[test]
+    fn names_are_given_their_ranks() {
+        let text = "# generation 3\na\t0.5\r\n\nb c\t2e-9\t17\nnobody\t1\na\t9\nlast\t-0";
+        let names = ["b\tc", "a", "missing", "a", "last"];
+        let (ranks, counts) = read(text, &names).unwrap();
+        assert_eq!(ranks, [2e-9, 0.5, 0.0, 0.5, 0.0]);
+        assert!(ranks.iter().all(|rank| rank.is_sign_positive()));
+        assert_eq!(counts, RankCounts { found: 4, missing: 1, strangers: 1 });
+        assert!(read("", &[]).unwrap().0.is_empty());
+    }
+
+    #[test]
+    fn bad_lines_are_named_with_their_place() {
+        for (text, at) in [
+            ("a\t1\nb\n", 4),
+            ("a\t1\n# no head\n", 4),
+            ("a\tx\n", 0),
+            ("a\t-1\n", 0),
+            ("a\tNaN\n", 0),
+            ("# head\na\tinf\n", 7),
+            ("a\t\n", 0),
+        ] {
+            let error = read(text, &["a"]).unwrap_err();
+            let IndexError::Damaged { offset, .. } = error else { panic!("{error}") };
+            assert_eq!(offset, at, "{text:?}");
+        }
+        let error = read("x\t1\ny\t2\n", &["a"]).unwrap_err().to_string();
+        assert!(error.contains("none of its 2 lines names a document"), "{error}");
+    }
+}
