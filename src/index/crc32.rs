@@ -42,7 +42,7 @@ mod folding {
         let (mut remainder, mut at) = (0x8000_0000u32, 0);
         while at < n {
             let carry = remainder & 1;
-            remainder = remainder >> 1 ^ POLYNOMIAL * carry;
+            remainder = (remainder >> 1) ^ (POLYNOMIAL * carry);
             at += 1;
         }
         (remainder as i64) << 1
@@ -60,7 +60,7 @@ mod folding {
         while at <= 32 {
             let carry = remainder & 1;
             quotient |= (carry as i64) << at;
-            remainder = remainder >> 1 ^ POLYNOMIAL * carry;
+            remainder = (remainder >> 1) ^ (POLYNOMIAL * carry);
             at += 1;
         }
         quotient
