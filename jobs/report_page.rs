@@ -26,7 +26,9 @@ pub(crate) fn page(report: &Value) -> String {
         ("measures", "Measures"),
     ] {
         match fields.get(field) {
-            Some(Value::Array(list)) if field == "operators" => operators(&mut page, title, list),
+            Some(Value::Array(list)) if field == "operators" && !list.is_empty() => {
+                operators(&mut page, title, list)
+            }
             Some(Value::Array(list)) if field == "files" => files(&mut page, title, list),
             Some(Value::Object(map)) => numbers(&mut page, title, map),
             _ => {}
