@@ -114,7 +114,7 @@ fn blocks(c: &mut Criterion) {
 fn queries(c: &mut Criterion) {
     let mut random = Random(7);
     let (norms, bounds) = norms();
-    let norms = Norms { documents: &norms, bounds: &bounds, statics: &[] };
+    let norms = Norms { documents: &norms, bounds: &bounds, statics: &[], globals: &[] };
     let shapes: [&[u32]; 9] = [
         &[100, 100],
         &[1_000, 1_000],

@@ -20,6 +20,7 @@ use millrace::query::searcher::Cutting;
 use millrace::query::snapshot::{ALL, Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::score::named::Score;
 use serde_json::json;
 use std::io;
 use std::num::NonZeroUsize;
@@ -40,8 +41,8 @@ pub(crate) struct Ranking {
     /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive; with
-    /// --device gpu: ding09, huang; auto: what is fastest. All find the same.
+    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive, wang;
+    /// with --device gpu: ding09, huang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
@@ -252,7 +253,11 @@ impl Ranking {
     fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
-        Ok(Snapshot::of_range(generation, scoring, self.docids.0.clone())?)
+        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
+        if self.algorithm == Chosen::Cpu(Algorithm::Wang) {
+            snapshot.check_global()?;
+        }
+        Ok(snapshot)
     }
 
     /// What queries ask for that do not say it.
@@ -261,6 +266,12 @@ impl Ranking {
     }
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
+        if self.algorithm == Chosen::Cpu(Algorithm::Wang)
+            && (self.mode != Mode::And || self.scored.score()? == Score::Bm25)
+        {
+            let text = "--algorithm wang goes with --mode and, and with --score wang";
+            return Err(Usage(text.into()).into());
+        }
         let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
         Ok(Scoring { bm25, idf: self.idf, score: self.scored.score()? })
     }

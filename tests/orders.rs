@@ -66,11 +66,27 @@ fn a_build_and_a_merge_give_the_same_order() {
     let found = ask(&plain, &wang);
     assert!(found.len() > 20 && found != ask(&plain, &["--mode", "and"]));
     assert_eq!(found, ask(&plain, &exhaustive));
+    for model in ["inter", "docp-ui", "docp-pi", "fgqp"] {
+        let rounds = ["--algorithm", "wang", "--parallelism", model];
+        assert_eq!(found, ask(&plain, &[&wang[..], &rounds].concat()), "{model}");
+    }
+    // One that is not in the order that the query asks for is told by its parameter.
+    let refused = |more: &[&str], text: &str| {
+        let job = args!["query", "--index", plain, "--score", "wang", "--algorithm", "wang"];
+        let outcome = millrace(job).args(["--mode", "and"]).args(more).run().expect_status(1);
+        assert!(outcome.stderr.contains(text), "{outcome:?}");
+    };
+    refused(&[], "documents are in global order for alpha 0.4, and 0.3 is asked for");
+    refused(&["--alpha", "0.4", "--b", "0.5"], "in global order for b 0.75, and 0.5 is asked for");
     for order in ["url", "name", "length", "input"] {
         millrace(args!["merge", "--quiet", "--index", plain, "--order", order]).ok();
         assert_eq!(sorted(ask(&plain, &wang)), sorted(found.clone()), "{order}");
     }
     assert_eq!(info(&plain)["order"], Value::Null);
+    refused(
+        &["--alpha", "0.4"],
+        "documents are not in global order: millrace merge --order global",
+    );
     let first = millrace(args!["dump", "--index", plain, "documents"]).ok().json_lines().remove(0);
     assert_eq!(first["name"], "http://b.example.org/000");
 }
@@ -98,6 +114,8 @@ fn options_that_do_not_go_together_are_refused() {
         "--score wang does not go with --device gpu",
     );
     usage(&[&wang[..], &["-n", "2"]].concat(), "--score wang does not go with several processes");
+    let rounds = [&query[..], &["--algorithm", "wang", "--mode", "and"]].concat();
+    usage(&rounds, "--algorithm wang goes with --mode and, and with --score wang");
     usage(&["merge", "--index", at, "--k1", "2"], "--k1 goes with --order global");
     let apart = ["build", "--index", at, "--no-merge", "--order", "name", input.to_str().unwrap()];
     usage(&apart, "an order of documents and PageRanks are for an index of one run");

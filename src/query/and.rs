@@ -55,12 +55,12 @@ pub fn search(
 
 /// What all steps of a search need to know. There are two terms or more, and all have a list.
 #[derive(Clone, Copy)]
-struct Conjunction<'a> {
-    terms: &'a [RunTerm<'a>],
-    first_docid: u32,
-    documents: u32,
-    norms: Norms<'a>,
-    level: Level,
+pub(super) struct Conjunction<'a> {
+    pub(super) terms: &'a [RunTerm<'a>],
+    pub(super) first_docid: u32,
+    pub(super) documents: u32,
+    pub(super) norms: Norms<'a>,
+    pub(super) level: Level,
 }
 
 impl Conjunction<'_> {
@@ -68,9 +68,7 @@ impl Conjunction<'_> {
         let terms = self.terms;
         scratch.reset_cursors(terms.len());
         let Scratch { cursors, order, candidates, .. } = scratch;
-        order.clear();
-        order.extend(0..terms.len());
-        order.sort_unstable_by_key(|&term| (terms[term].list.map_or(0, |list| list.df()), term));
+        self.sort(order);
         let Some(shortest) = terms[order[0]].list else { return Ok(()) };
 
         let blocks = shortest.full_blocks() + usize::from(shortest.tail_len() > 0);
@@ -84,7 +82,13 @@ impl Conjunction<'_> {
                 // All lies behind the docids that are asked for.
                 break;
             }
-            let (count, more) = self.thin_out(cursors, order, (block, count), candidates)?;
+            let find = |cursor: &mut Cursor,
+                        (_, list): (usize, &ListView<'_>),
+                        from: (&Room, usize),
+                        to: (&mut Room, &mut Room)| {
+                cursor.find((list, self.documents), from, to, self.level)
+            };
+            let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }
@@ -117,8 +121,16 @@ impl Conjunction<'_> {
         Ok(())
     }
 
+    /// Sorts the numbers of the terms, shortest list first.
+    pub(super) fn sort(&self, order: &mut Vec<usize>) {
+        let df = |term: usize| self.terms[term].list.map_or(0, |list| list.df());
+        order.clear();
+        order.extend(0..self.terms.len());
+        order.sort_unstable_by_key(|&term| (df(term), term));
+    }
+
     /// Makes the documents of some blocks of the shortest list the candidates; returns how many.
-    fn take(
+    pub(super) fn take(
         &self,
         cursor: &mut Cursor,
         list: &ListView<'_>,
@@ -145,15 +157,22 @@ impl Conjunction<'_> {
     }
 
     /// Looks for the documents of the shortest list from block `block` on, `count` of them, in all
-    /// others. Leaves the full matches in the last room of `candidates` and their positions in the
-    /// cursors. Returns how many there are, and `false` if a list has ended, so that no more can
-    /// come.
-    fn thin_out(
+    /// others, by `find`, which does what [`Cursor::find`] does in the list of a term. Leaves the full
+    /// matches in the last room of `candidates` and their positions in the cursors. Returns how many
+    /// there are, and `false` if a list has ended, so that no more can come.
+    #[inline]
+    pub(super) fn thin_out(
         &self,
         cursors: &mut [Cursor],
         order: &[usize],
         (block, mut count): (usize, usize),
         candidates: &mut Candidates,
+        mut find: impl FnMut(
+            &mut Cursor,
+            (usize, &ListView<'_>),
+            (&Room, usize),
+            (&mut Room, &mut Room),
+        ) -> Result<(usize, bool), ListError>,
     ) -> Result<(usize, bool), ListError> {
         let mut more = true;
         let Candidates { docids: [from, to], kept, .. } = candidates;
@@ -161,12 +180,8 @@ impl Conjunction<'_> {
         for (number, &term) in order.iter().enumerate().skip(1) {
             let Some(list) = self.terms[term].list else { return Ok((0, false)) };
             let has_more;
-            (count, has_more) = cursors[term].find(
-                (&list, self.documents),
-                (from, count),
-                (to, kept),
-                self.level,
-            )?;
+            let (found_in, found) = ((&*from, count), (&mut *to, &mut *kept));
+            (count, has_more) = find(&mut cursors[term], (term, &list), found_in, found)?;
             more &= has_more;
             if count == 0 {
                 break;
@@ -184,7 +199,7 @@ impl Conjunction<'_> {
     }
 
     /// Offers the full matches with their scores.
-    fn offer(
+    pub(super) fn offer(
         &self,
         cursors: &mut [Cursor],
         count: usize,

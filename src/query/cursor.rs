@@ -8,13 +8,14 @@ use super::kernels::{
     scores, share_out,
 };
 use super::max_score::Asking;
+pub use super::norms::Norms;
 use super::ranges::Ranges;
 use super::top_k::TopK;
 use super::wand::Stand;
+use super::wang::Segments;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::{Level, level};
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
-use crate::score::bounds::BoundNorms;
 
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
@@ -23,26 +24,6 @@ pub struct RunTerm<'a> {
     pub weight: f32,
     /// Its list, or `None` if no document of the run has the term.
     pub list: Option<ListView<'a>>,
-}
-
-/// What a search needs to score the documents of a run.
-#[derive(Clone, Copy, Debug)]
-pub struct Norms<'a> {
-    /// The length norm of each document.
-    pub documents: &'a [f32],
-    /// What bounds are worth with the same parameters.
-    pub bounds: &'a BoundNorms,
-    /// What the score of each document begins with; empty if with 0. Algorithms that go by bounds take
-    /// none.
-    pub statics: &'a [f32],
-}
-
-impl Norms<'_> {
-    /// What the score of a document begins with.
-    #[inline]
-    pub(super) fn static_of(&self, docid: u32) -> f32 {
-        self.statics.get(docid as usize).copied().unwrap_or(0.0)
-    }
 }
 
 /// The memory of a worker's queries. It grows to what the largest query took and is used again, so
@@ -75,6 +56,8 @@ pub struct Scratch {
     pub(super) ahead: TopK,
     /// Of each document of a run, the sum of its scores and how many terms it has.
     pub(super) sums: Vec<(f32, u32)>,
+    /// Where the blocks of each list lie.
+    pub(super) segments: Vec<Segments>,
 }
 
 /// The accumulators of a window.
@@ -155,6 +138,7 @@ impl Scratch {
             best: Vec::new(),
             ahead: TopK::new(),
             sums: Vec::new(),
+            segments: Vec::new(),
         }
     }
 

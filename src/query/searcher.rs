@@ -14,7 +14,7 @@ use super::share::{DocumentShare, Source};
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
-use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
@@ -235,6 +235,10 @@ impl Searcher {
                 [] => &[],
                 all => &all[first as usize..][..documents as usize],
             },
+            globals: match plan.snapshot().globals() {
+                [] => &[],
+                all => &all[first as usize..][..documents as usize],
+            },
         };
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
@@ -242,6 +246,7 @@ impl Searcher {
             (Stage::Any, _) if !norms.statics.is_empty() => scored::search_any,
             (Stage::All, Algorithm::Exhaustive) if !norms.statics.is_empty() => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
+            (Stage::All, Algorithm::Wang) => wang::search,
             (Stage::All, _) => and::search,
             (_, Algorithm::Exhaustive) => exhaustive::search,
             (_, Algorithm::Wand) => wand::search,

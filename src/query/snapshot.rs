@@ -9,11 +9,11 @@ use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
-use crate::index::scores::ranks_of;
+use crate::index::scores::{RunScores, ranks_of};
 use crate::score::bm25::{Bm25, IdfKind};
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
-use crate::score::wang::Wang;
+use crate::score::wang::{GlobalParameters, Wang};
 use crate::text::analysis::Analysis;
 use std::ops::Range;
 use std::path::Path;
@@ -60,6 +60,9 @@ pub struct Snapshot {
     bounds: BoundNorms,
     /// What the score of every document begins with; empty if with 0.
     statics: Vec<f32>,
+    /// The global score of every document, in an index that is in the order of them for the score; empty
+    /// if not.
+    globals: Vec<f32>,
     /// Whether the runs have PageRanks; not known if the score does not ask for them.
     has_ranks: bool,
 }
@@ -126,9 +129,33 @@ impl Snapshot {
             }
         };
         let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
-        let snapshot =
-            Self { generation, whole, analysis, scoring, share, norms, bounds, statics, has_ranks };
-        Ok(Arc::new(snapshot))
+        let globals = Vec::new();
+        let snapshot = Self {
+            generation,
+            whole,
+            analysis,
+            scoring,
+            share,
+            norms,
+            bounds,
+            statics,
+            globals,
+            has_ranks,
+        };
+        Ok(Arc::new(snapshot.with_globals()?))
+    }
+
+    /// Takes global scores, if the order is by those of this score.
+    fn with_globals(mut self) -> Result<Self, IndexError> {
+        if self.check_global().is_ok() {
+            let manifest = self.generation.manifest();
+            for run in &manifest.runs {
+                let scores = RunScores::open(self.generation.path(), run, &manifest.files)?;
+                let globals = scores.as_ref().map(RunScores::globals).transpose()?.flatten();
+                self.globals.extend_from_slice(globals.unwrap_or_default());
+            }
+        }
+        Ok(self)
     }
 
     /// Opens the live generation of the index in the folder `index`; see [`Generation::open`].
@@ -174,6 +201,42 @@ impl Snapshot {
         &self.statics
     }
 
+    /// The global score of every document, by docid, which falls; empty unless the index is in the order
+    /// of them for this score ([`check_global`](Self::check_global)).
+    pub fn globals(&self) -> &[f32] {
+        &self.globals
+    }
+
+    /// Makes sure that searches may stop early by global scores.
+    ///
+    /// # Errors
+    /// `Lacks` if the documents are not in global order, or in that for another parameter, which is named.
+    pub fn check_global(&self) -> Result<(), IndexError> {
+        let lacks = |reason: String| Err(IndexError::lacks(self.generation.path(), reason));
+        let Some(wang) = wang_of(&self.scoring) else {
+            return lacks("the algorithm wang needs the score wang".into());
+        };
+        let Some(order) = global_order(&self.generation) else {
+            return lacks(
+                "documents are not in global order: millrace merge --order global".into(),
+            );
+        };
+        let bm25 = self.scoring.bm25;
+        for (name, of_order, asked) in [
+            ("alpha", order.wang.alpha(), wang.alpha()),
+            ("k1", order.bm25.k1(), bm25.k1()),
+            ("b", order.bm25.b(), bm25.b()),
+        ] {
+            if of_order != asked {
+                return lacks(format!(
+                    "documents are in global order for {name} {of_order}, and {asked} is asked for: ask for \
+                     --{name} {of_order}, or give an order for the other (millrace merge --order global --{name} {asked})"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.
     pub fn has_ranks(&self) -> bool {
         self.has_ranks
@@ -202,6 +265,18 @@ impl Snapshot {
         let share = DocumentShare::range(end - start, number, shares);
         start + share.start..start + share.end
     }
+}
+
+fn wang_of(scoring: &Scoring) -> Option<Wang> {
+    match scoring.score {
+        Score::Wang(wang) => Some(wang),
+        Score::Bm25 => None,
+    }
+}
+
+/// For what the documents of a generation are in global order, if they are.
+fn global_order(generation: &Generation) -> Option<GlobalParameters> {
+    generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }
 
 /// What the scores of all documents begin with, those of deleted ones with minus infinity; and whether

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::cursor::{Norms, RunTerm, Scratch};
 use super::top_k::{Hit, TopK};
-use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand};
+use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::cpu::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::score::bm25::{Bm25, score};
@@ -57,9 +57,10 @@ enum Algorithm {
     Bmw,
     ScoredAny,
     ScoredAll,
+    Wang,
 }
 
-const ALGORITHMS: [Algorithm; 9] = [
+const ALGORITHMS: [Algorithm; 10] = [
     Algorithm::And,
     Algorithm::SmallAdaptive,
     Algorithm::Auto,
@@ -69,11 +70,13 @@ const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::Bmw,
     Algorithm::ScoredAny,
     Algorithm::ScoredAll,
+    Algorithm::Wang,
 ];
 
 impl Algorithm {
     fn is_and(self) -> bool {
-        matches!(self, Algorithm::And | Algorithm::SmallAdaptive | Algorithm::ScoredAll)
+        use Algorithm::{And, ScoredAll, SmallAdaptive, Wang};
+        matches!(self, And | SmallAdaptive | ScoredAll | Wang)
     }
 
     /// Whether scores may begin with something else than 0.
@@ -145,9 +148,11 @@ fn search(
         Algorithm::Bmw => wand::search_block_max,
         Algorithm::ScoredAny => scored::search_any,
         Algorithm::ScoredAll => scored::search_all,
+        Algorithm::Wang => wang::search,
     };
     let bounds = BoundNorms::new(&case.bm25, MEAN);
-    let norms = Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics };
+    let norms =
+        Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics, globals: &[] };
     search(&terms, case.first_docid, case.documents, norms, &mut top, scratch)?;
     top.take(&mut hits);
     Ok(hits)
@@ -221,8 +226,9 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
         if !case.statics.is_empty() && !algorithm.takes_statics() {
             continue;
         }
-        // What reads every posting one by one has nothing that depends on k or on the machine.
-        let is_plain = matches!(algorithm, Algorithm::ScoredAny | Algorithm::ScoredAll);
+        // These have nothing that depends on k or on the machine.
+        use Algorithm::{ScoredAll, ScoredAny, Wang};
+        let is_plain = matches!(algorithm, ScoredAny | ScoredAll | Wang);
         let ks = [10, 1, 1000, u32::MAX as usize];
         for &k in &ks[..if is_plain { 1 } else { ks.len() }] {
             let expected = oracle(case, algorithm.is_and(), k);

@@ -32,6 +32,9 @@ pub enum Algorithm {
     Galloping,
     /// `And`: document at a time, the list with the fewest postings left first.
     SmallAdaptive,
+    /// `And`: rounds of documents of the shortest list, until none that is left can be among the best; for
+    /// an index in global order and the score `wang`.
+    Wang,
 }
 
 impl Mode {
@@ -55,7 +58,7 @@ impl Mode {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Auto,
         Self::Exhaustive,
         Self::MaxScore,
@@ -63,6 +66,7 @@ impl Algorithm {
         Self::Bmw,
         Self::Galloping,
         Self::SmallAdaptive,
+        Self::Wang,
     ];
 
     /// Its name, as users write it.
@@ -75,6 +79,7 @@ impl Algorithm {
             Self::Bmw => "bmw",
             Self::Galloping => "galloping",
             Self::SmallAdaptive => "small-adaptive",
+            Self::Wang => "wang",
         }
     }
 

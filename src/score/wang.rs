@@ -85,16 +85,16 @@ impl Wang {
     fn share(&self, rank: f32, greatest: f32) -> f64 {
         if greatest > 0.0 { f64::from(rank) / f64::from(greatest) } else { 1.0 }
     }
+}
 
-    /// Whether no document whose GS is at most `global` can come before one with the score `threshold`
-    /// that has a smaller docid. `terms` scores are added up in single precision, which may lift a score
-    /// above GS by some parts in 2^24.
-    pub fn is_over(&self, threshold: f32, global: f32, terms: usize) -> bool {
-        // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding; the
-        // static part and the last additions have one each.
-        let slack = 1.0 + (terms + 8) as f64 * f64::from(f32::EPSILON);
-        f64::from(threshold) >= f64::from(global) * slack
-    }
+/// Whether no document whose GS is at most `global` can come before one with the score `threshold`
+/// that has a smaller docid. `terms` scores are added up in single precision, which may lift a score
+/// above GS by some parts in 2^24.
+pub fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
+    // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding; the
+    // static part and the last additions have one each.
+    let slack = 1.0 + (terms + 8) as f64 * f64::from(f32::EPSILON);
+    f64::from(threshold) >= f64::from(global) * slack
 }
 
 /// The parameters on which the order of documents by GS rests.
@@ -172,11 +172,11 @@ mod tests {
             let global = wang.global(rank, greatest, most, norm);
             // A threshold that stops a search is not below what comes.
             for threshold in [found, found.next_down(), found / 2.0, global, found * 1.001] {
-                if wang.is_over(threshold, global, postings.len()) {
+                if is_over(threshold, global, postings.len()) {
                     prop_assert!(threshold >= found, "{threshold} {found} {global}");
                 }
             }
-            prop_assert!(wang.is_over(global * 1.001 + f32::MIN_POSITIVE, global, postings.len()));
+            prop_assert!(is_over(global * 1.001 + f32::MIN_POSITIVE, global, postings.len()));
         }
     }
 }
