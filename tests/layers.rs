@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["index"],
     &["input"],
     &["evaluate", "query", "schedule"],
-    &["gpu"],
+    &["gpu", "tune"],
     &["rebuild"],
     &["dataflow"],
     &["build"],
