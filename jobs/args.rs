@@ -47,7 +47,8 @@ pub(crate) struct Common {
     /// Print nothing but errors and results.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Write totals and each operator's share of the time to FILE, as JSON.
+    /// Write totals and each operator's share of the time to FILE: as a page with charts if it ends in .html, else as
+    /// JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }

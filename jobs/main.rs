@@ -26,6 +26,7 @@ mod explain;
 mod export;
 mod follow;
 mod fuse;
+mod help;
 mod import;
 mod info;
 mod merge;
@@ -38,14 +39,16 @@ mod query_measured;
 mod query_score;
 mod rebuild;
 mod report;
+mod report_page;
 mod rollback;
+mod shell;
 mod show;
 mod signals;
 mod tune;
 
 /// Builds inverted indexes from very large text collections and answers batches of ranked queries.
 #[derive(Parser)]
-#[command(name = "millrace", version, max_term_width = 100)]
+#[command(name = "millrace", max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     job: Job,
@@ -89,6 +92,10 @@ enum Job {
     Devices(devices::Args),
     /// Measure.
     Bench(bench::Args),
+    /// Print a script that completes the command line in a shell.
+    Completions(shell::Completions),
+    /// Print the manual page, or write one for each job.
+    Man(shell::Man),
 }
 
 /// Wrong usage that clap cannot see.
@@ -103,10 +110,15 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// The whole command line.
+pub(crate) fn cli() -> clap::Command {
+    help::complete(Cli::command())
+}
+
 fn main() -> ExitCode {
     signals::refuse_no_file_size();
     millrace::dataflow::workers::keep_panic_messages();
-    let (start, matches) = (Instant::now(), Cli::command().get_matches());
+    let (start, matches) = (Instant::now(), cli().get_matches());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = match cli.job {
         Job::Build(args) => build::run(&args),
@@ -127,6 +139,8 @@ fn main() -> ExitCode {
         Job::Dump(args) => dump::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),
+        Job::Completions(args) => shell::completions(&args),
+        Job::Man(args) => shell::man(&args),
     };
     millrace::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };

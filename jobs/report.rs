@@ -49,10 +49,15 @@ pub(crate) fn write(
         })
         .collect();
     totals["version"] = json!(env!("CARGO_PKG_VERSION"));
+    totals["commit"] = json!(crate::help::COMMIT);
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
     totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
     totals["operators"] = json!(operators);
-    let text = serde_json::to_string_pretty(&totals)? + "\n";
+    let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
+    let text = match is_page {
+        true => crate::report_page::page(&totals),
+        false => serde_json::to_string_pretty(&totals)? + "\n",
+    };
     std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))
 }

@@ -46,12 +46,14 @@
 //! | [`build`](mod@build) | how a program builds an index |
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
+//! | [`chart`] | how numbers are drawn |
 //! | [`fault`] | how tests make every step fail |
 
 // A library has no say on standard error.
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 pub mod build;
+pub mod chart;
 pub mod cluster;
 pub mod codec;
 mod cpu;

@@ -5,8 +5,28 @@ use crate::util::*;
 use serde_json::Value;
 use std::path::Path;
 
-const JOBS: [&str; 10] =
-    ["build", "rebuild", "query", "demo", "merge", "check", "info", "show", "devices", "bench"];
+const JOBS: [&str; 20] = [
+    "build",
+    "query",
+    "demo",
+    "evaluate",
+    "tune",
+    "fuse",
+    "rebuild",
+    "merge",
+    "check",
+    "rollback",
+    "info",
+    "show",
+    "explain",
+    "dump",
+    "export",
+    "import",
+    "devices",
+    "bench",
+    "completions",
+    "man",
+];
 
 fn build_job(index: &Path) -> Job {
     millrace(args!["build", "--index", index])
@@ -20,6 +40,7 @@ fn every_job_explains_itself() {
     for job in JOBS {
         let outcome = millrace([job, "--help"]).ok();
         assert!(outcome.text().contains("Usage: millrace"), "{outcome:?}");
+        assert!(outcome.text().contains("Examples:\n"), "{outcome:?}");
         assert_eq!(outcome.stderr, "");
     }
     assert!(JOBS.iter().all(|job| millrace(["--help"]).ok().text().contains(job)));
@@ -50,6 +71,30 @@ fn every_job_explains_itself() {
     ] {
         assert!(help.text().contains(option), "{option}");
     }
+}
+
+#[test]
+fn shells_get_completions_and_manual_pages() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = millrace(["completions", shell]).ok();
+        assert!(JOBS.iter().all(|job| script.text().contains(job)), "{shell}");
+        assert!(script.text().contains("stopwords"), "{shell}");
+        if shell == "bash" {
+            let scratch = Scratch::new();
+            let mut bash = std::process::Command::new("bash");
+            let parsed = bash.arg("-n").arg(scratch.write("s", script.text())).status();
+            assert!(parsed.is_ok_and(|status| status.success()));
+        }
+    }
+    millrace(["completions", "tcsh"]).fails(2).says("possible values: bash");
+    let scratch = Scratch::new();
+    millrace(args!["man", "--dir", scratch.path("man1")]).ok();
+    for job in JOBS {
+        let page = scratch.path(format!("man1/millrace-{job}.1"));
+        let page = std::fs::read_to_string(page).expect(job);
+        assert!(page.contains(".TH") && page.contains("millrace"), "{job}");
+    }
+    assert!(millrace(["man"]).ok().text().contains("build"));
 }
 
 #[test]
@@ -264,6 +309,16 @@ fn builds_report_and_can_be_quiet() {
     }
     assert_eq!(report["runs"], 1);
     assert!(report["runs_before_merge"].as_u64() > Some(1));
+    // The same as a page that needs nothing else.
+    let page = scratch.path("report.html");
+    build_job(&index).args(args!["-w", "2", "--quiet", "--report", page, input]).ok();
+    let page = std::fs::read_to_string(page).unwrap();
+    for part in
+        ["<h1>millrace build</h1>", "Seconds by operator", ">Parse</text>", "lexicon</text>"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http") && !page.contains("<script") && page.ends_with("</html>\n"));
     assert_eq!(report["uncompressed_bytes"], std::fs::metadata(&input).unwrap().len());
     let bytes: usize = files(&index).values().map(Vec::len).sum();
     assert_eq!(report["index_bytes"], bytes);

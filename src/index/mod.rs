@@ -5,6 +5,7 @@ pub mod browse;
 pub mod check;
 pub mod ciff;
 pub mod contents;
+mod crc32;
 pub mod deletions;
 pub mod documents;
 pub mod draft;

@@ -2,24 +2,11 @@
 //! table of the last rebuilds.
 
 use super::history::{Outcome, Record};
+use crate::chart::{Series, begin, end, escape, upright};
 use std::fmt::Write;
 
 /// Rebuilds that are shown.
 const SHOWN: usize = 60;
-
-/// Width and height of a chart, and the width of a rebuild in it.
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 140.0;
-
-/// Colours that people with any kind of colour vision tell apart (Okabe and Ito).
-const COLOURS: [&str; 8] =
-    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999"];
-
-/// A part of each bar of a chart.
-struct Series<'a> {
-    name: &'a str,
-    values: Vec<f64>,
-}
 
 /// Makes the page of an index from its history, the oldest record first.
 pub fn page(index: &str, history: &[Record]) -> String {
@@ -28,9 +15,7 @@ pub fn page(index: &str, history: &[Record]) -> String {
         let values = shown.iter().map(value).collect();
         Series { name, values }
     };
-    let mut page = String::from(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Rebuilds</title>\n<style>body{font:14px sans-serif;margin:2em;max-width:60em}table{border-collapse:collapse}td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}td.t,th.t{text-align:left}.failed{color:#b00}</style></head><body>\n",
-    );
+    let mut page = begin("Rebuilds");
     // Writing to a string never fails.
     _ = writeln!(page, "<h1>Rebuilds of {}</h1>", escape(index));
     _ = writeln!(
@@ -39,13 +24,13 @@ pub fn page(index: &str, history: &[Record]) -> String {
         shown.len(),
         history.len()
     );
-    chart(&mut page, "Documents", &[series("live", |r| r.documents.live as f64)]);
+    upright(&mut page, "Documents", SHOWN, &[series("live", |r| r.documents.live as f64)]);
     let changes = [
         series("added", |r| r.documents.added as f64),
         series("changed", |r| r.documents.changed as f64),
         series("removed", |r| r.documents.removed as f64),
     ];
-    chart(&mut page, "Documents that changed", &changes);
+    upright(&mut page, "Documents that changed", SHOWN, &changes);
     let mut stages: Vec<&str> =
         shown.iter().flat_map(|record| record.stages.keys().map(String::as_str)).collect();
     stages.sort_unstable();
@@ -55,57 +40,12 @@ pub fn page(index: &str, history: &[Record]) -> String {
         Series { name, values: shown.iter().map(seconds).collect() }
     };
     let stages: Vec<_> = stages.into_iter().map(stage).collect();
-    chart(&mut page, "Seconds by stage", &stages);
+    upright(&mut page, "Seconds by stage", SHOWN, &stages);
     let size = series("index", |r| r.index_bytes as f64 / f64::from(1 << 20));
-    chart(&mut page, "Size of the index in MiB", &[size]);
+    upright(&mut page, "Size of the index in MiB", SHOWN, &[size]);
     table(&mut page, shown);
-    page.push_str("</body></html>\n");
+    end(&mut page);
     page
-}
-
-/// Appends a chart of bars, the parts of each on top of one another.
-fn chart(page: &mut String, title: &str, series: &[Series<'_>]) {
-    let bars = series.iter().map(|series| series.values.len()).max().unwrap_or(0);
-    let height = |bar: usize| series.iter().map(|series| series.values[bar]).sum::<f64>();
-    let most = (0..bars).map(height).fold(0.0, f64::max);
-    _ = writeln!(page, "<h2>{title}</h2>");
-    if most <= 0.0 {
-        return page.push_str("<p>None.</p>\n");
-    }
-    let (wide, tall) = (WIDTH + 10.0, HEIGHT + 20.0);
-    _ = writeln!(
-        page,
-        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{title}\">"
-    );
-    _ = writeln!(page, "<text x=\"0\" y=\"12\" font-size=\"12\">{}</text>", number(most));
-    let step = WIDTH / SHOWN as f64;
-    for bar in 0..bars {
-        let mut y = tall;
-        for (part, colour) in series.iter().zip(COLOURS.iter().cycle()) {
-            let value = part.values[bar];
-            let share = value / most * HEIGHT;
-            y -= share;
-            if value > 0.0 {
-                _ = writeln!(
-                    page,
-                    "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{share:.1}\" fill=\"{colour}\"><title>{}: {}</title></rect>",
-                    bar as f64 * step,
-                    step * 0.8,
-                    escape(part.name),
-                    number(value),
-                );
-            }
-        }
-    }
-    page.push_str("</svg>\n<p>");
-    for (part, colour) in series.iter().zip(COLOURS.iter().cycle()) {
-        _ = write!(
-            page,
-            "<span style=\"color:{colour}\">&#9632;</span> {} &nbsp; ",
-            escape(part.name)
-        );
-    }
-    page.push_str("</p>\n");
 }
 
 /// Appends the rebuilds, the newest first.
@@ -134,20 +74,6 @@ fn table(page: &mut String, shown: &[Record]) {
         );
     }
     page.push_str("</table>\n");
-}
-
-/// A number as people read it.
-fn number(value: f64) -> String {
-    if value.fract() == 0.0 || value >= 1000.0 {
-        format!("{value:.0}")
-    } else {
-        format!("{value:.3}")
-    }
-}
-
-/// Text as HTML.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

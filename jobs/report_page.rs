@@ -1,0 +1,184 @@
+//! What does a report look like for people? A page of HTML, drawn from the numbers of the report and nothing else.
+
+use millrace::chart::{Series, begin, end, escape, number, rows};
+use serde_json::{Map, Value};
+use std::fmt::Write;
+
+/// Files that are drawn, the largest ones.
+const FILES: usize = 40;
+
+/// Makes the page of a report.
+pub(crate) fn page(report: &Value) -> String {
+    let nothing = Map::new();
+    let fields = report.as_object().unwrap_or(&nothing);
+    let job = fields.get("job").and_then(Value::as_str).unwrap_or("job");
+    let mut page = begin(&format!("millrace {job}"));
+    // Writing to a string never fails.
+    _ = writeln!(page, "<h1>millrace {}</h1>", escape(job));
+    if let Some(error) = fields.get("error").and_then(Value::as_str) {
+        _ = writeln!(page, "<p class=\"failed\">{}</p>", escape(error));
+    }
+    for (field, title) in [
+        ("operators", "Seconds by operator and worker"),
+        ("phases", "Seconds by phase"),
+        ("skipped", "Skipped records by reason"),
+        ("files", "Bytes by file"),
+        ("measures", "Measures"),
+    ] {
+        match fields.get(field) {
+            Some(Value::Array(list)) if field == "operators" && !list.is_empty() => {
+                operators(&mut page, title, list)
+            }
+            Some(Value::Array(list)) if field == "files" => files(&mut page, title, list),
+            Some(Value::Object(map)) => numbers(&mut page, title, map),
+            _ => {}
+        }
+    }
+    if let Some(Value::Array(grid)) = fields.get("grid") {
+        heat(&mut page, grid);
+    }
+    table(&mut page, fields);
+    end(&mut page);
+    page
+}
+
+fn text(of: &Value, field: &str) -> String {
+    of[field].as_str().unwrap_or_default().to_string()
+}
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+/// A row for each operator, a part for each worker.
+fn operators(page: &mut String, title: &str, list: &[Value]) {
+    let names: Vec<String> = list.iter().map(|row| text(row, "operator")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let of = |row: &Value, worker: usize| float(&row["seconds_by_worker"][worker]);
+    let count = |row: &Value| row["seconds_by_worker"].as_array().map_or(0, Vec::len);
+    let workers: Vec<String> =
+        (0..list.iter().map(count).max().unwrap_or(0)).map(|n| format!("worker {n}")).collect();
+    let series = workers.iter().enumerate().map(|(worker, name)| Series {
+        name,
+        values: list.iter().map(|row| of(row, worker)).collect(),
+    });
+    rows(page, title, &names, &series.collect::<Vec<_>>());
+}
+
+/// A row for each file, the largest first.
+fn files(page: &mut String, title: &str, list: &[Value]) {
+    let mut list: Vec<(String, f64)> =
+        list.iter().map(|file| (text(file, "name"), float(&file["bytes"]))).collect();
+    list.sort_by(|a, b| b.1.total_cmp(&a.1));
+    list.truncate(FILES);
+    let names: Vec<&str> = list.iter().map(|(name, _)| name.as_str()).collect();
+    rows(
+        page,
+        title,
+        &names,
+        &[Series { name: "bytes", values: list.iter().map(|file| file.1).collect() }],
+    );
+}
+
+/// A row for each number of an object.
+fn numbers(page: &mut String, title: &str, map: &Map<String, Value>) {
+    let names: Vec<&str> = map.keys().map(String::as_str).collect();
+    rows(page, title, &names, &[Series { name: title, values: map.values().map(float).collect() }]);
+}
+
+/// The means of a grid of `tune`, k1 down and b across, the better the darker.
+fn heat(page: &mut String, grid: &[Value]) {
+    let values = |field: &str| {
+        let mut values: Vec<f64> = grid.iter().map(|pair| float(&pair[field])).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    };
+    let (k1s, bs, means) = (values("k1"), values("b"), values("mean"));
+    let (Some(least), Some(most)) = (means.first(), means.last()) else { return };
+    page.push_str("<h2>Means by k1 and b</h2>\n<table><tr><th>k1 \\ b</th>");
+    bs.iter().for_each(|b| _ = write!(page, "<th>{b}</th>"));
+    for k1 in k1s {
+        _ = write!(page, "</tr>\n<tr><th>{k1}</th>");
+        for &b in &bs {
+            let is_here = |pair: &&Value| float(&pair["k1"]) == k1 && float(&pair["b"]) == b;
+            _ = match grid.iter().find(is_here).map(|pair| float(&pair["mean"])) {
+                None => write!(page, "<td></td>"),
+                Some(mean) => {
+                    let share = if most > least { (mean - least) / (most - least) } else { 0.0 };
+                    write!(
+                        page,
+                        "<td style=\"background:rgba(0,114,178,{:.2})\">{mean:.4}</td>",
+                        0.75 * share
+                    )
+                }
+            };
+        }
+    }
+    page.push_str("</tr></table>\n");
+}
+
+/// All that is a single value.
+fn table(page: &mut String, fields: &Map<String, Value>) {
+    page.push_str("<h2>Totals</h2>\n<table>\n");
+    for (name, value) in fields {
+        let value = match value {
+            Value::Number(_) => number(float(value)),
+            Value::String(text) => escape(text),
+            Value::Bool(is) => is.to_string(),
+            _ => continue,
+        };
+        _ = writeln!(
+            page,
+            "<tr><td class=\"t\">{}</td><td class=\"t\">{value}</td></tr>",
+            escape(name)
+        );
+    }
+    page.push_str("</table>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn charts_are_drawn_from_the_report() {
+        let page = page(&json!({
+            "job": "build", "documents": 7, "index": "a<b",
+            "operators": [{"operator": "Parse", "seconds_by_worker": [1.0, 3.0]},
+                          {"operator": "Read", "seconds_by_worker": [2.0, 0.0]}],
+            "files": [{"name": "small", "bytes": 10}, {"name": "large", "bytes": 40}],
+            "skipped": {"no <title>": 3},
+            "phases": {"prepare_s": 0.25},
+        }));
+        for part in [
+            "<h1>millrace build</h1>",
+            "width=\"180.0\" height=\"16\" fill=\"#0072b2\"><title>worker 0: 1</title>",
+            "width=\"540.0\" height=\"16\" fill=\"#e69f00\"><title>worker 1: 3</title>",
+            "width=\"360.0\" height=\"16\" fill=\"#0072b2\"><title>worker 0: 2</title>",
+            "width=\"720.0\" height=\"16\" fill=\"#0072b2\"><title>bytes: 40</title>",
+            "width=\"180.0\" height=\"16\" fill=\"#0072b2\"><title>bytes: 10</title>",
+            "no &lt;title&gt;",
+            "<td class=\"t\">documents</td><td class=\"t\">7</td>",
+            "a&lt;b",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(page.find("large") < page.find("small"));
+        assert_eq!(page.matches("<svg").count(), 4);
+    }
+
+    #[test]
+    fn a_grid_is_a_heat_map_and_an_error_stands_first() {
+        let pair = |k1: f64, mean: f64| json!({"k1": k1, "b": 0.5, "mean": mean});
+        let page = page(
+            &json!({"job": "tune", "error": "too <late>", "grid": [pair(1.0, 0.2), pair(2.0, 0.4)]}),
+        );
+        assert!(
+            page.contains("rgba(0,114,178,0.00)\">0.2000<")
+                && page.contains("rgba(0,114,178,0.75)\">0.4000<")
+        );
+        assert!(page.contains("<p class=\"failed\">too &lt;late&gt;</p>"));
+    }
+}

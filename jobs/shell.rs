@@ -1,0 +1,42 @@
+//! `millrace completions` and `millrace man`: what a shell knows of the command line.
+
+use anyhow::Context;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Arguments of `completions`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Completions {
+    /// The shell.
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: clap_complete::Shell,
+}
+
+/// Arguments of `man`.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Man {
+    /// Folder for a page of each job; made if it is not there (if left out, the program's own page goes to standard
+    /// output).
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// Prints a script that completes jobs and options.
+pub(crate) fn completions(args: &Completions) -> anyhow::Result<()> {
+    // Whole, and not through the generator, which panics where nobody listens.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut crate::cli(), "millrace", &mut script);
+    Ok(std::io::stdout().write_all(&script)?)
+}
+
+/// Writes manual pages.
+pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
+    let Some(folder) = &args.dir else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(crate::cli()).render(&mut page)?;
+        return Ok(std::io::stdout().write_all(&page)?);
+    };
+    let named = || format!("writing manual pages to {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(named)?;
+    clap_mangen::generate_to(crate::cli(), folder).with_context(named)
+}
