@@ -9,6 +9,7 @@ mod gpu_queries;
 mod parallelism;
 mod pipeline;
 mod scheduling;
+mod wang;
 
 use crate::query::Ranking;
 use crate::query_input::open_queries;
@@ -48,6 +49,8 @@ enum Experiment {
     Pipeline(pipeline::Args),
     /// Latency of streams of queries on CPU and GPU together, by schedule and rate, simulated with measured costs.
     Scheduling(scheduling::Args),
+    /// The figures of wang that need no GPU: visits of lists, caches of lists, threads.
+    Wang(wang::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -76,6 +79,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),
         Experiment::Scheduling(args) => scheduling::run(args),
+        Experiment::Wang(args) => wang::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }

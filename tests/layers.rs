@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["index", "schedule"],
     &["input"],
     &["evaluate", "query"],
-    &["gpu"],
+    &["gpu", "tune"],
     &["rebuild"],
     &["dataflow"],
     &["build"],

@@ -9,6 +9,7 @@ mod crc32;
 pub mod deletions;
 pub mod documents;
 pub mod draft;
+pub mod dump;
 pub mod error;
 pub mod find;
 pub mod format;
