@@ -8,6 +8,7 @@ mod generate;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
+mod wang;
 
 use crate::query::Ranking;
 use crate::query_input::open_queries;
@@ -45,6 +46,8 @@ enum Experiment {
     Parallelism(parallelism::Args),
     /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
     Pipeline(pipeline::Args),
+    /// The figures of wang that need no GPU: visits of lists, caches of lists, threads.
+    Wang(wang::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
@@ -72,6 +75,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::GpuQueries(args) => gpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),
+        Experiment::Wang(args) => wang::run(args),
         Experiment::Generate(args) => generate::run(args),
     }
 }

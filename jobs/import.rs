@@ -6,14 +6,12 @@ use anyhow::Context;
 use millrace::index::ciff::{Import, import};
 use millrace::index::error::IndexError;
 use millrace::index::list::{Form, ListCodec};
-use millrace::index::manifest::{InputEntry, Settings, StopWordsEntry};
-use millrace::input::hash::{InputHash, NAME};
+use millrace::index::manifest::{Settings, StopWordsEntry};
+use millrace::input::hash::entry_of;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
 use millrace::text::tokenizer::Tokenizer;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Arguments of the job.
@@ -73,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         format: args.format.clone(),
         ..Settings::default()
     };
-    let input = entry(&args.file, &args.format)
+    let input = entry_of(&args.file, &args.format)
         .with_context(|| format!("reading {}", args.file.display()))?;
     let (command, keep) = (crate::args::command(), args.keep);
     let what = Import { command, settings, input, keep, memory_bytes: args.memory };
@@ -94,26 +92,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "terms": found.terms, "postings": found.postings, "tokens": found.tokens,
     });
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
-}
-
-/// The file as an input of the index.
-fn entry(path: &Path, format: &str) -> std::io::Result<InputEntry> {
-    let (mut file, mut hash) = (File::open(path)?, InputHash::default());
-    let (mut bytes, mut block) = (0, vec![0; 1 << 18]);
-    loop {
-        match file.read(&mut block)? {
-            0 => break,
-            read => {
-                hash.update(&block[..read]);
-                bytes += read as u64;
-            }
-        }
-    }
-    Ok(InputEntry {
-        path: path.display().to_string(),
-        bytes,
-        hash: format!("{NAME}:{:016x}", hash.digest()),
-        format: format.to_string(),
-        compression: "none".to_string(),
-    })
 }

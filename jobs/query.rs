@@ -429,7 +429,7 @@ impl Args {
         };
         let out = io::BufWriter::with_capacity(1 << 16, io::stdout());
         match measured {
-            Some(measured) => Sink::text(form, measured.beside(out)),
+            Some(measured) => Sink::text(form, measured.written.beside(out)),
             None => Sink::text(form, out),
         }
     }

@@ -39,6 +39,7 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
+//! | [`tune`] | which parameters of BM25 rank best |
 //! | [`rebuild`] | what a job file asks for, and what the rebuilds of an index have done |
 //! | [`follow`] | how an index is brought up to date with its sources |
 //! | [`schedule`] | who does which part of a job |
@@ -72,6 +73,7 @@ pub mod rebuild;
 pub mod schedule;
 pub mod score;
 pub mod text;
+pub mod tune;
 
 pub use build::{BuildError, BuildOptions, BuildReport, OwnedDocument, build};
 pub use dataflow::control::Control;

@@ -8,7 +8,7 @@ use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
 use millrace::gpu::btree::Tuning;
-use millrace::gpu::btree::block::Block;
+use millrace::gpu::btree::block::TokenBlock;
 use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
@@ -197,7 +197,7 @@ impl<'a> Emulated<'a> {
     fn insert(&mut self, pieces: &[(TokenGroup, u32)]) -> Result<(), String> {
         let pieces: Vec<(&TokenGroup, u32)> =
             pieces.iter().map(|(group, first)| (group, *first)).collect();
-        let block = Block::of(&pieces);
+        let block = TokenBlock::of(&pieces);
         let mut input: Vec<u8> =
             pieces.iter().flat_map(|(group, _)| group.bytes.iter().copied()).collect();
         let mut streams = vec![0xa5; block.stream_bytes as usize];

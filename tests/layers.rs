@@ -1,4 +1,5 @@
-//! Do imports run one way, does only the dataflow know timely, and do files stay short?
+//! Do imports run one way, does only the dataflow know timely, do files stay short, and do pages of measurements say whose
+//! experiments they are?
 //!
 //! Source files are read as text: comments and strings are dropped, and every path that begins with
 //! `crate`, `super`, `self` or `millrace` is followed to the module of the library that it names.
@@ -17,7 +18,7 @@ const LAYERS: [&[&str]; 13] = [
     &["index"],
     &["input"],
     &["evaluate", "query", "schedule"],
-    &["gpu"],
+    &["gpu", "tune"],
     &["rebuild"],
     &["dataflow"],
     &["build"],
@@ -385,6 +386,20 @@ fn files_stay_short() {
         }
     }
     assert_none(&wrong);
+}
+
+/// Every page of measurements says in its first words which experiment of which paper it repeats, or that it is ours.
+#[test]
+fn measurements_say_what_they_repeat() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");
+    let pages: Vec<_> = fs::read_dir(folder).unwrap().map(|page| page.unwrap().path()).collect();
+    assert!(pages.len() > 10, "{pages:?}");
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let first = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
+        let says = ["Repeats ", "Our own"].iter().any(|begin| first.starts_with(begin));
+        assert!(says, "{}: {first}", page.display());
+    }
 }
 
 #[test]

@@ -53,6 +53,7 @@ pub(crate) fn shared(name: &str) -> Option<PathBuf> {
 pub(crate) struct Job {
     command: Command,
     stdin: Vec<u8>,
+    patience: Duration,
 }
 
 /// What a run of the binary left.
@@ -68,7 +69,7 @@ pub(crate) struct Outcome {
 pub(crate) fn millrace<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Job {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
     command.args(args).env_remove("MILLRACE_FAULT").env_remove("MILLRACE_RUN_LIMIT");
-    Job { command, stdin: Vec::new() }
+    Job { command, stdin: Vec::new(), patience: PATIENCE }
 }
 
 /// Makes a list of arguments out of strings and paths.
@@ -108,6 +109,12 @@ impl Job {
         self
     }
 
+    /// Lets the job take longer than others before it is killed.
+    pub(crate) fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
     /// The command, for messages.
     pub(crate) fn command(&self) -> &Command {
         &self.command
@@ -128,7 +135,7 @@ impl Job {
         let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
         let stdout = drain(child.stdout.take().unwrap());
         let stderr = drain(child.stderr.take().unwrap());
-        let status = wait(&mut child, &command);
+        let status = wait_within(&mut child, &command, self.patience);
         writing.join().unwrap();
         let stderr = String::from_utf8_lossy(&stderr.join().unwrap()).into_owned();
         Outcome { command, status, stdout: stdout.join().unwrap(), stderr }
@@ -164,16 +171,21 @@ pub(crate) fn copy_folder(from: &Path, to: &Path) {
 
 /// Waits for a child, and kills it when it takes too long.
 pub(crate) fn wait(child: &mut Child, what: &str) -> Option<i32> {
+    wait_within(child, what, PATIENCE)
+}
+
+/// As [`wait`], with a limit of its own.
+fn wait_within(child: &mut Child, what: &str, patience: Duration) -> Option<i32> {
     let start = Instant::now();
     let mut pause = Duration::from_micros(500);
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > patience {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("killed after {PATIENCE:?}: {what}");
+            panic!("killed after {patience:?}: {what}");
         }
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(10));

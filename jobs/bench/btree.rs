@@ -11,7 +11,7 @@ use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::TokenGroup;
 use millrace::gpu::btree::Tuning;
-use millrace::gpu::btree::block::Block;
+use millrace::gpu::btree::block::TokenBlock;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::modules::Toolchain;
@@ -98,7 +98,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let began = Instant::now();
     let blocks = blocks(&pieces, args.block);
     let out = &mut std::io::stdout().lock();
-    let sum = |f: fn(&Block) -> u64| blocks.iter().map(|prepared| f(&prepared.block)).sum::<u64>();
+    let sum =
+        |f: fn(&TokenBlock) -> u64| blocks.iter().map(|prepared| f(&prepared.block)).sum::<u64>();
     let largest = blocks.iter().map(|p| p.block.work.first().map_or(0, |row| u64::from(row[2])));
     let bytes = sum(|block| u64::from(block.input_bytes));
     let line = json!({
@@ -130,7 +131,7 @@ fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
         bytes += group.bytes.len() as u64;
         blocks.last_mut().expect("a block was begun").push((group, *first));
     }
-    blocks.into_iter().map(|pieces| Prepared { block: Block::of(&pieces), pieces }).collect()
+    blocks.into_iter().map(|pieces| Prepared { block: TokenBlock::of(&pieces), pieces }).collect()
 }
 
 /// One core; returns terms and the digest of all.

@@ -17,7 +17,7 @@ use millrace::query::engine::Model;
 use millrace::query::lines::Query;
 use millrace::query::searcher::{Cutting, Searcher};
 use millrace::query::snapshot::Snapshot;
-use rig::{MOST_QUERIES, Rig, Run};
+use rig::{MOST_QUERIES, Rig, Timings};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -259,7 +259,7 @@ struct Point {
     way: Way,
     /// Queries a second that arrive; infinity if all are there from the beginning.
     rate: f64,
-    runs: Vec<Run>,
+    runs: Vec<Timings>,
 }
 
 impl Point {
@@ -273,7 +273,7 @@ impl Point {
     }
 
     /// Sorted microseconds of all queries in all runs.
-    fn sorted(&self, of: impl Fn(&Run) -> &Vec<f64>) -> Vec<f64> {
+    fn sorted(&self, of: impl Fn(&Timings) -> &Vec<f64>) -> Vec<f64> {
         let mut all: Vec<f64> = self.runs.iter().flat_map(of).copied().collect();
         all.sort_unstable_by(f64::total_cmp);
         all

@@ -21,7 +21,7 @@ use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedDocuments;
 use crate::schedule::claims::Claims;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) fn build_generation(
     input: Ready,
     number: u32,
     directory: PathBuf,
-    wanted: Option<Wanted>,
+    wanted: Option<WantedDocuments>,
 ) -> Result<Built, BuildError> {
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
@@ -82,7 +82,7 @@ pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     mut input: Ready,
     directory: PathBuf,
-    wanted: Option<Wanted>,
+    wanted: Option<WantedDocuments>,
 ) -> Result<(Arc<Build>, Placement), BuildError> {
     let (owners, placement) = place(options, &mut input)?;
     let Ready { gpus, roles, budget, plan, .. } = input;

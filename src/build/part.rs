@@ -7,7 +7,7 @@ use super::prepare::Ready;
 use crate::dataflow::scan::{Scanned, scan as scan_documents};
 use crate::gpu::discover::Gpus;
 use crate::index::manifest::Manifest;
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedDocuments;
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` and indexes nothing; sorting takes `memory` bytes and leaves
@@ -30,7 +30,7 @@ pub fn scan(mut options: BuildOptions, folder: &Path, memory: u64) -> Result<Sca
 /// See [`build`](super::build).
 pub fn build_part(
     mut options: BuildOptions,
-    wanted: Wanted,
+    wanted: WantedDocuments,
     folder: PathBuf,
 ) -> Result<Manifest, BuildError> {
     let input = Ready::new(&mut options, false)?;

@@ -12,7 +12,7 @@ use crate::input::Compression;
 use crate::input::documents::DocumentsDone;
 use crate::input::splits::Plan;
 use crate::input::turns::Turns;
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedDocuments;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::schedule::claims::Claims;
@@ -52,7 +52,7 @@ pub struct Build {
     /// The generation's folder.
     pub(crate) directory: PathBuf,
     /// The documents that are indexed; all of them if nothing is said.
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) wanted: Option<WantedDocuments>,
     /// Whether the job goes on.
     pub(crate) control: Arc<Control>,
     /// What joins them beside their streams.

@@ -19,7 +19,7 @@
 use super::control::{Control, Guard, JobError, lock};
 use super::local::Local;
 use super::workers;
-use crate::score::pagerank::{Asked, Graph, Push, Slice, Sums, normalise};
+use crate::score::pagerank::{Graph, Push, RankSettings, Slice, Sums, normalise};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
@@ -70,7 +70,7 @@ pub struct Ranks {
 /// When `control` ends the job.
 pub fn pagerank(
     graph: &Arc<Graph>,
-    asked: Asked,
+    asked: RankSettings,
     first: Vec<f64>,
     workers: usize,
     control: &Arc<Control>,
@@ -139,7 +139,7 @@ fn rank(worker: &mut Worker, ranker: Ranker, control: &Arc<Control>, found: &Arc
 /// What a worker does in a round.
 struct Ranker {
     graph: Arc<Graph>,
-    asked: Asked,
+    asked: RankSettings,
     slice: Slice,
     me: usize,
     workers: usize,
@@ -151,7 +151,13 @@ struct Ranker {
 }
 
 impl Ranker {
-    fn new(graph: Arc<Graph>, asked: Asked, slice: Slice, me: usize, workers: usize) -> Self {
+    fn new(
+        graph: Arc<Graph>,
+        asked: RankSettings,
+        slice: Slice,
+        me: usize,
+        workers: usize,
+    ) -> Self {
         let all = vec![0.0; graph.nodes() as usize];
         let (power_rounds, push_rounds, pushes) = Default::default();
         Self { graph, asked, slice, me, workers, all, power_rounds, push_rounds, pushes }

@@ -12,7 +12,7 @@
 
 use super::control::{Control, Guard, JobError, lock};
 use super::workers;
-use crate::score::pagerank::{Asked, Graph, normalise};
+use crate::score::pagerank::{Graph, RankSettings, normalise};
 use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::{AsCollection, VecCollection};
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ pub struct Rounded {
 /// When `control` ends the job.
 pub fn pagerank_by_iterate(
     graph: &Arc<Graph>,
-    asked: Asked,
+    asked: RankSettings,
     workers: usize,
     control: &Arc<Control>,
 ) -> Result<Rounded, JobError> {

@@ -1,7 +1,8 @@
 //! How good is a ranking, by what people judged?
 //!
 //! [`qrels`] reads judgements, [`run`] reads rankings, [`measure`] has the measures, [`compare`]
-//! tells whether the difference of two runs may be chance, [`fuse`] makes one run of several, and [`tune`] chooses parameters. Definitions, ties and defaults are those of
+//! tells whether the difference of two runs may be chance, [`fuse`] makes one run of several, [`tune`] chooses parameters,
+//! [`table`] lays values out as text, and [`written`] measures what a job writes. Definitions, ties and defaults are those of
 //! trec_eval, names those of ir_measures: a ranking is ordered by score, equal scores by name, the
 //! greater first, whatever ranks the file states; every query that has judgements counts, with 0
 //! where the run has nothing for it.
@@ -12,7 +13,9 @@ pub mod fuse;
 pub mod measure;
 pub mod qrels;
 pub mod run;
+pub mod table;
 pub mod tune;
+pub mod written;
 
 pub use error::EvaluateError;
 

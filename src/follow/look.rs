@@ -12,7 +12,7 @@ use crate::index::shards::ShardedManifest;
 use crate::input::Compression;
 use crate::input::folder::Walk;
 use crate::input::splits::{Plan, Source};
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedDocuments;
 use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
@@ -228,12 +228,12 @@ impl Looked {
     }
 
     /// The files with documents that are to be indexed, and which those are; `None` if there are none.
-    pub(super) fn wanted(&self) -> Result<Option<(Plan, Wanted)>, FollowError> {
+    pub(super) fn wanted(&self) -> Result<Option<(Plan, WantedDocuments)>, FollowError> {
         if self.changes.wanted.is_empty() {
             return Ok(None);
         }
         let (plan, places) = (self.touched_plan(), self.places()?);
-        let mut wanted = Wanted::new(plan.inputs.len());
+        let mut wanted = WantedDocuments::new(plan.inputs.len());
         for number in self.changes.wanted.iter() {
             let place = places.get(number)?;
             wanted.push(place.input, place.offset);

@@ -16,7 +16,7 @@ use crate::rebuild::files;
 use crate::rebuild::history::{FOLDER, RankCounts};
 use crate::rebuild::job_file::{PageRankKeys, PageRankMethod};
 use crate::rebuild::table::name_hash;
-use crate::score::pagerank::{Asked, Graph};
+use crate::score::pagerank::{Graph, RankSettings};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -54,7 +54,7 @@ pub(super) fn rank(
     let (found, passed_over) = read_links(links, &nodes)?;
     drop(nodes);
     let graph = Arc::new(Graph::new(first.len() as u32, found));
-    let asked = Asked { damping: keys.damping, tolerance: keys.tolerance };
+    let asked = RankSettings { damping: keys.damping, tolerance: keys.tolerance };
     let workers = rebuild.workers();
     let ranks = match keys.method {
         PageRankMethod::Power => pagerank(&graph, asked, first, workers, &rebuild.control)?,

@@ -23,7 +23,7 @@ use super::nvrtc::Source;
 use super::pinned::Pinned;
 use crate::dictionary::stream::TokenGroup;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
-use block::{Block, Row};
+use block::{Row, TokenBlock};
 use cudarc::driver::PushKernelArg;
 use room::{COUNTERS, Room};
 use std::ops::Range;
@@ -188,7 +188,7 @@ impl Most {
     }
 
     /// Whether a block has no more than this.
-    pub fn holds(&self, block: &Block) -> bool {
+    pub fn holds(&self, block: &TokenBlock) -> bool {
         block.input_bytes as usize <= self.bytes && block.segments_len() as usize <= self.segments
     }
 }
@@ -221,7 +221,7 @@ impl Staged {
     /// # Panics
     /// If it is too small.
     pub fn fill(
-        block: &Block,
+        block: &TokenBlock,
         pieces: &[(&TokenGroup, u32)],
         to: &mut Pinned,
     ) -> Result<(), GpuError> {
@@ -242,7 +242,7 @@ impl Staged {
     }
 
     /// Where the tables begin in pinned memory.
-    fn tables_at(block: &Block) -> usize {
+    fn tables_at(block: &TokenBlock) -> usize {
         (block.input_bytes as usize).next_multiple_of(size_of::<Row>())
     }
 
@@ -256,7 +256,7 @@ impl Staged {
     pub fn upload(
         &mut self,
         device: &Device,
-        block: &Block,
+        block: &TokenBlock,
         from: &Pinned,
     ) -> Result<Ticket, GpuError> {
         assert!(block.input_bytes as usize <= self.input.len(), "a block has too many bytes");
@@ -384,7 +384,7 @@ impl Kernels {
             uploaded.holds_back(device.compute())?;
         }
         // SAFETY: the segments are those of a block that fits the buffers, which `upload` checked;
-        // their tables come from `Block::of`, so that each lies in the pieces and in the streams.
+        // their tables come from `TokenBlock::of`, so that each lies in the pieces and in the streams.
         unsafe {
             self.regroup.launch(device.compute(), geometry, |arguments| {
                 arguments

@@ -32,7 +32,7 @@ use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::Most;
-use crate::gpu::btree::block::{Block, MOST_BLOCK_BYTES};
+use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
 use crate::gpu::btree::room::{Coming, Room, Usage};
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::error::GpuError;
@@ -78,7 +78,7 @@ pub trait TreeDevice {
     fn insert(
         &mut self,
         pieces: &[(&TokenGroup, u32)],
-        block: &Block,
+        block: &TokenBlock,
     ) -> Result<Option<Self::Insert>, GpuError>;
 
     /// The counters behind an insertion that is done; its buffers are free again.
@@ -242,7 +242,7 @@ impl<T: TreeDevice> GpuIndexer<T> {
             let waiting = self.waiting.front_mut().expect("it has these pieces");
             let taken: Vec<(&TokenGroup, u32)> =
                 waiting.iter().take(pieces).map(|(group, first)| (group, *first)).collect();
-            let block = Block::of(&taken);
+            let block = TokenBlock::of(&taken);
             let coming = load(&taken);
             let Some(insert) = trees.insert(&taken, &block)? else { return Ok(()) };
             waiting.drain(..pieces);

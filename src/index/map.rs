@@ -86,7 +86,7 @@ impl Map {
     /// `Damaged`.
     pub fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
         super::format::check_length(&self.path, self.map.len() as u64, Some(bytes))?;
-        check_crc(&self.path, crc32, crc32fast::hash(&self.map))
+        check_crc(&self.path, crc32, crate::index::crc32::hash(&self.map))
     }
 }
 

@@ -3,6 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use crate::index::manifest::InputEntry;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The name of the hash, as a manifest has it before the colon.
@@ -10,6 +14,31 @@ pub const NAME: &str = "xxh3-1m";
 
 /// Bytes of a chunk; the last one of a file is shorter.
 pub const CHUNK_BYTES: u64 = 1 << 20;
+
+/// What a manifest says of a file that is read as it lies there.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
+    let (mut file, mut hash) = (File::open(path)?, InputHash::default());
+    let (mut bytes, mut block) = (0, vec![0; 1 << 18]);
+    loop {
+        match file.read(&mut block)? {
+            0 => break,
+            read => {
+                hash.update(&block[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+    Ok(InputEntry {
+        path: path.display().to_string(),
+        bytes,
+        hash: format!("{NAME}:{:016x}", hash.digest()),
+        format: format.to_string(),
+        compression: "none".to_string(),
+    })
+}
 
 /// Hashes the bytes of an input as they come: XXH3 (64 bits, no seed) of the little-endian hashes of
 /// all chunks, each of which is the XXH3 of the chunk's bytes. An empty input has no chunk.

@@ -14,7 +14,7 @@ use super::splits::Plan;
 use super::trec::TrecParser;
 use super::tsv::TsvParser;
 use super::turns::{Turn, Turns};
-use super::wanted::Wanted;
+use super::wanted::WantedDocuments;
 use super::warc::WarcParser;
 use super::{Format, json_values, plain};
 use crate::dictionary::hash::hash;
@@ -69,7 +69,7 @@ impl<R: Regroup> PieceParser<R> {
     pub fn parse(
         &mut self,
         plan: &Plan,
-        wanted: Option<&Wanted>,
+        wanted: Option<&WantedDocuments>,
         mut piece: Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
@@ -137,7 +137,7 @@ struct PieceSink<'a, R> {
     offset: u64,
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
-    wanted: Option<&'a Wanted>,
+    wanted: Option<&'a WantedDocuments>,
 }
 
 impl<R: Regroup> Sink for PieceSink<'_, R> {

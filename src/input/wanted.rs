@@ -2,11 +2,11 @@
 
 /// The places of documents that are wanted, by input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedDocuments {
     offsets: Vec<Vec<u64>>,
 }
 
-impl Wanted {
+impl WantedDocuments {
     /// Wants nothing of so many inputs.
     pub fn new(inputs: usize) -> Self {
         Self { offsets: vec![Vec::new(); inputs] }

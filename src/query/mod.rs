@@ -4,6 +4,7 @@
 pub mod again;
 pub mod and;
 mod auto;
+pub mod caching;
 pub mod copied;
 pub mod cursor;
 mod daat;

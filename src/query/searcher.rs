@@ -1,6 +1,7 @@
 //! Which documents answer a planned query best? Takes the query's lists of every run, or a share or
 //! a part of them, and lets an algorithm find the best k.
 
+mod prefixes;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -228,18 +229,7 @@ impl Searcher {
         let weighted = plan.terms().iter().zip(lists);
         terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
         let (first, documents) = source.place(run, number);
-        let norms = Norms {
-            documents: &plan.snapshot().norms()[first as usize..][..documents as usize],
-            bounds: plan.snapshot().bounds(),
-            statics: match plan.snapshot().statics() {
-                [] => &[],
-                all => &all[first as usize..][..documents as usize],
-            },
-            globals: match plan.snapshot().globals() {
-                [] => &[],
-                all => &all[first as usize..][..documents as usize],
-            },
-        };
+        let norms = norms_of(plan, (first, documents));
         let (top, scratch) = (&mut self.top, &mut self.scratch);
         let search = match (stage, plan.wanted().algorithm) {
             // No bound knows what scores begin with.
@@ -258,6 +248,22 @@ impl Searcher {
         self.run_terms = recycle(terms);
         searched
     }
+}
+
+/// What a search knows of so many documents from a docid on.
+fn norms_of(plan: &Plan, place: (u32, u32)) -> Norms<'_> {
+    let snapshot = plan.snapshot();
+    Norms {
+        documents: part(snapshot.norms(), place),
+        bounds: snapshot.bounds(),
+        statics: part(snapshot.statics(), place),
+        globals: part(snapshot.globals(), place),
+    }
+}
+
+/// What belongs to so many documents from a docid on; nothing if there is nothing for any document.
+fn part(all: &[f32], (first, documents): (u32, u32)) -> &[f32] {
+    if all.is_empty() { &[] } else { &all[first as usize..][..documents as usize] }
 }
 
 /// Finds out which of some terms' lists is damaged, after an algorithm has met `source` in one of

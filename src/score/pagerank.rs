@@ -106,14 +106,14 @@ fn row<'a>(ends: &[u64], values: &'a [u32], node: u32) -> &'a [u32] {
 
 /// What is asked of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Asked {
+pub struct RankSettings {
     /// The damping factor d, between 0 and 1.
     pub damping: f64,
     /// The L1 distance of the ranks, of a sum of 1, to the exact ones, at most.
     pub tolerance: f64,
 }
 
-impl Asked {
+impl RankSettings {
     /// Whether ranks with the sum `sum` are good enough when their `residual` is at most this.
     pub fn is_met(&self, residual: f64, sum: f64) -> bool {
         2.0 * residual <= self.tolerance * (1.0 - self.damping) * sum
@@ -204,7 +204,7 @@ impl Slice {
 
     /// Nodes take the residuals that have to be pushed, and give them on along their links. `out`
     /// gets what the targets get.
-    pub fn push(&mut self, graph: &Graph, asked: &Asked, out: &mut Vec<Push>) -> u64 {
+    pub fn push(&mut self, graph: &Graph, asked: &RankSettings, out: &mut Vec<Push>) -> u64 {
         let active: Vec<usize> = self.active(asked.least_push()).collect();
         for &at in &active {
             let node = self.nodes.start + at as u32;

@@ -4,7 +4,7 @@
 use super::{Entry, SHAPES, Shape, compare, entries, on_cpu, pieces};
 use crate::gpu::{device, wait};
 use millrace::dictionary::stream::TokenGroup;
-use millrace::gpu::btree::block::Block;
+use millrace::gpu::btree::block::TokenBlock;
 use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
 use millrace::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
@@ -44,7 +44,7 @@ macro_rules! fetch {
 impl Indexer<'_> {
     fn insert(&mut self, pieces: &[(TokenGroup, u32)]) {
         let pieces: Vec<(&TokenGroup, u32)> = pieces.iter().map(|(g, first)| (g, *first)).collect();
-        let block = Block::of(&pieces);
+        let block = TokenBlock::of(&pieces);
         Staged::fill(&block, &pieces, &mut self.up).unwrap();
         let uploaded = self.staged.upload(self.device, &block, &self.up).unwrap();
         self.kernels.insert(self.device, &mut self.trees, &mut self.staged).unwrap();

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use millrace::dictionary::hash::hash;
 use millrace::dictionary::stream::TokenGroup;
-use millrace::gpu::btree::block::Block;
+use millrace::gpu::btree::block::TokenBlock;
 use millrace::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use millrace::gpu::btree::terms::{Columns, Sums, ranges, starts};
 use millrace::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// A block and its pieces.
 pub(super) struct Prepared<'a> {
-    pub(super) block: Block,
+    pub(super) block: TokenBlock,
     pub(super) pieces: Vec<(&'a TokenGroup, u32)>,
 }
 

@@ -4,7 +4,7 @@ use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::modules::Toolchain;
-use millrace::gpu::query::bring::{Asked, Bringer, Brought};
+use millrace::gpu::query::bring::{Bringer, Brought, ListRequest};
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
@@ -177,8 +177,9 @@ impl OnDevice {
                     return Ok(made);
                 };
                 let mut lens = [0; 16];
-                let asked =
-                    (0..).zip(some).map(|(id, (_, term))| Asked { id, entries: &term.entries });
+                let asked = (0..)
+                    .zip(some)
+                    .map(|(id, (_, term))| ListRequest { id, entries: &term.entries });
                 let room = |id: usize, bytes| {
                     lens[id] = bytes;
                     ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take(bytes)

@@ -35,7 +35,7 @@ pub(super) struct Rig {
 
 /// What a run came to.
 #[derive(Clone, Debug)]
-pub(super) struct Run {
+pub(super) struct Timings {
     pub(super) queries_per_s: f64,
     /// Of each query, from arrival to answer, in microseconds.
     pub(super) latencies: Vec<f64>,
@@ -87,7 +87,7 @@ impl Rig {
         &mut self,
         queries: &[&Query],
         times: impl IntoIterator<Item = f64>,
-    ) -> anyhow::Result<Run> {
+    ) -> anyhow::Result<Timings> {
         let first = self.sent;
         let began = Instant::now();
         let mut arrived = Vec::with_capacity(queries.len());
@@ -119,7 +119,7 @@ impl Rig {
         let latencies = answers.iter().map(latency).collect();
         let processing = answers.iter().map(|(.., took)| took.as_secs_f64() * 1e6).collect();
         let seconds = (last - arrived[0]).as_secs_f64();
-        Ok(Run { queries_per_s: arrived.len() as f64 / seconds, latencies, processing })
+        Ok(Timings { queries_per_s: arrived.len() as f64 / seconds, latencies, processing })
     }
 
     /// Ends the job.

@@ -2,7 +2,7 @@ use super::super::pagerank_iterate::{Rounded, pagerank_by_iterate};
 use super::*;
 use proptest::prelude::*;
 
-const ASKED: Asked = Asked { damping: 0.85, tolerance: 1e-9 };
+const ASKED: RankSettings = RankSettings { damping: 0.85, tolerance: 1e-9 };
 
 /// The definition: dangling nodes give their share to all nodes, and so does a surfer who is bored.
 fn exact(graph: &Graph, damping: f64) -> Vec<f64> {
@@ -25,7 +25,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-fn ranks(graph: &Arc<Graph>, asked: Asked, first: Vec<f64>, workers: usize) -> Ranks {
+fn ranks(graph: &Arc<Graph>, asked: RankSettings, first: Vec<f64>, workers: usize) -> Ranks {
     pagerank(graph, asked, first, workers, &Arc::new(Control::default())).unwrap()
 }
 
@@ -83,7 +83,7 @@ proptest! {
     fn oracle_the_definition(seed in 1u64..u64::MAX, nodes in 1u32..3000, density in 0usize..6, workers in 1usize..=4) {
         let graph = Arc::new(Graph::new(nodes, links(seed, nodes, nodes as usize * density)));
         for tolerance in [1e-3, 1e-9] {
-            let asked = Asked { damping: 0.85, tolerance };
+            let asked = RankSettings { damping: 0.85, tolerance };
             let found = ranks(&graph, asked, vec![1.0; nodes as usize], workers);
             let distance = distance(&found.ranks, &exact(&graph, 0.85));
             prop_assert!(distance <= tolerance, "{distance} is beyond {tolerance}");
@@ -95,7 +95,7 @@ proptest! {
         let graph = Arc::new(Graph::new(nodes, links(seed, nodes, nodes as usize * 3)));
         let found = ranks(&graph, ASKED, vec![1.0; nodes as usize], workers);
         let Rounded { ranks: rounded, distance: most } = pagerank_by_iterate(
-            &graph, Asked { damping: 0.85, tolerance: 1e-6 }, workers, &Arc::new(Control::default()),
+            &graph, RankSettings { damping: 0.85, tolerance: 1e-6 }, workers, &Arc::new(Control::default()),
         ).unwrap();
         let distance = distance(&found.ranks, &rounded);
         prop_assert!(most <= 1e-5 && distance <= most + 1e-9, "{distance} is beyond {most}");
@@ -122,8 +122,8 @@ fn few_changes_are_pushed() {
     after.truncate(39_995);
     after.extend(links(4, 10_000, 5));
     let (before, after) = (Graph::new(10_000, before), Arc::new(Graph::new(10_000, after)));
-    let asked = Asked { damping: 0.85, tolerance: 1e-7 };
-    let tight = Asked { damping: 0.85, tolerance: 1e-11 };
+    let asked = RankSettings { damping: 0.85, tolerance: 1e-7 };
+    let tight = RankSettings { damping: 0.85, tolerance: 1e-11 };
     let last = ranks(&Arc::new(before), tight, vec![1.0; 10_000], 2);
     let cold = ranks(&after, asked, vec![1.0; 10_000], 2);
     let warm = ranks(&after, asked, last.raw.clone(), 2);

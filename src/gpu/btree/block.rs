@@ -20,7 +20,7 @@ pub(super) const PADDING: usize = 32;
 
 /// The tables of a parsed block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct TokenBlock {
     /// Segments by collection, then by docid: first byte in the block, first byte in the streams of
     /// all collections, bytes, docid of the piece's first document; and rows of zeros behind them.
     pub segments: Vec<Row>,
@@ -45,7 +45,7 @@ struct Share {
     next: u32,
 }
 
-impl Block {
+impl TokenBlock {
     /// The tables of consecutive pieces, each with the docid of its first document, counted from the
     /// run's first; the pieces' bytes lie end to end.
     ///
@@ -123,7 +123,7 @@ mod tests {
                 })
                 .collect();
             let pieces: Vec<(&TokenGroup, u32)> = groups.iter().zip((0u32..).map(|p| p * 10)).collect();
-            let block = Block::of(&pieces);
+            let block = TokenBlock::of(&pieces);
             let input: Vec<u8> = groups.iter().flat_map(|group| group.bytes.iter().copied()).collect();
             prop_assert_eq!(block.input_bytes as usize, input.len());
             prop_assert!(block.work.is_sorted_by_key(|row| Reverse(row[2])));

@@ -5,7 +5,7 @@ use super::batch::{Batch, BatchQuery, PlacedTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
 use crate::gpu::error::GpuError;
-use crate::gpu::query::fetch::{Key, NO_LIST, Wanted};
+use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
 use crate::gpu::query::residency::{ListId, Place, Residency};
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::Turn;
@@ -40,7 +40,7 @@ impl DingTurn {
     }
 
     /// The lists of a query, which are pinned; those that are not on the device are added to `wanted`.
-    fn ask(&mut self, plan: &Plan, wanted: &mut Vec<Wanted>) -> Vec<ListId> {
+    fn ask(&mut self, plan: &Plan, wanted: &mut Vec<FetchRequest>) -> Vec<ListId> {
         let runs = self.snapshot.generation().runs().len();
         let (terms, entries) = (plan.terms().len(), plan.lists());
         let mut lists = Vec::with_capacity(terms);
@@ -52,21 +52,21 @@ impl DingTurn {
             lists.push(id);
             if let Place::Away = place {
                 self.lists.fetch(id, 0);
-                wanted.push(Wanted { id, entries: of_runs.collect() });
+                wanted.push(FetchRequest { id, entries: of_runs.collect() });
             }
         }
         lists
     }
 
     /// Lays lists out and copies them to the device, on several threads if there are many.
-    fn fetch(&mut self, wanted: &[Wanted]) {
+    fn fetch(&mut self, wanted: &[FetchRequest]) {
         let lists = Mutex::new(&mut self.lists);
         let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
         let (generation, arena) = (self.snapshot.generation(), self.device.arena());
         let next = AtomicUsize::new(0);
         let work = || {
             let (mut layer, mut bytes) = (ListLayer::default(), Vec::new());
-            while let Some(Wanted { id, entries }) =
+            while let Some(FetchRequest { id, entries }) =
                 wanted.get(next.fetch_add(1, Ordering::Relaxed))
             {
                 bytes.clear();

@@ -8,7 +8,7 @@
 
 use super::{Column, Stretch, TreeDevice, UnderWay, Waiter};
 use crate::dictionary::stream::TokenGroup;
-use crate::gpu::btree::block::Block;
+use crate::gpu::btree::block::TokenBlock;
 use crate::gpu::btree::room::{COUNTERS, Coming, Room, Usage};
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::btree::{Kernels, Most, Output, Staged, Trees, Tuning};
@@ -250,7 +250,7 @@ impl TreeDevice for CudaTrees {
     fn insert(
         &mut self,
         pieces: &[(&TokenGroup, u32)],
-        block: &Block,
+        block: &TokenBlock,
     ) -> Result<Option<Inserting>, GpuError> {
         let Some(mut slot) = self.slots.pop() else { return Ok(None) };
         Staged::fill(block, pieces, &mut slot.pinned)?;

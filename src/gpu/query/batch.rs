@@ -4,7 +4,7 @@
 //! if the one of AND finds too few.
 
 use super::plan::{
-    Asked, MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryRecord, QueryState, TermRecord, bits,
+    MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
     record,
 };
 use super::steps::Groups;
@@ -186,7 +186,7 @@ impl Batch {
                 if !wanted || (is_or && is_narrow != (group == 1)) {
                     continue;
                 }
-                let asked = Asked {
+                let asked = QueryLimits {
                     k: query.k,
                     docids: query.docids.clone(),
                     capacity: room.capacity(query.k),

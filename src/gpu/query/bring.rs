@@ -42,7 +42,7 @@ pub enum Brought {
 
 /// A list that is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a, I> {
+pub struct ListRequest<'a, I> {
     /// Who asks.
     pub id: I,
     /// The term in each run.
@@ -129,14 +129,14 @@ impl<I: Copy> Bringer<I> {
     /// If a list has not as many entries as there are runs.
     pub fn bring<'a>(
         &mut self,
-        asked: impl IntoIterator<Item = Asked<'a, I>>,
+        asked: impl IntoIterator<Item = ListRequest<'a, I>>,
         mut room: impl FnMut(I, u64) -> Option<u64>,
         mut tell: impl FnMut(I, Brought),
     ) where
         I: 'a,
     {
         let snapshot = self.snapshot.clone();
-        for Asked { id, entries } in asked {
+        for ListRequest { id, entries } in asked {
             let outline = lists_to_unpack(snapshot.generation(), entries).map(|lists| {
                 lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
             });

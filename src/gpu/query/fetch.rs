@@ -1,7 +1,7 @@
 //! Who brings lists to the device while batches run? Threads beside the workers make them, or have the device make
 //! them, and say when a list is there, or that it cannot come.
 
-use super::bring::{Asked, Bringer, Brought};
+use super::bring::{Bringer, Brought, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
 use crate::gpu::error::GpuError;
@@ -20,7 +20,7 @@ pub(in crate::gpu) type Key = Vec<u64>;
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 
 /// What is fetched.
-pub(in crate::gpu) struct Wanted {
+pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) id: ListId,
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
@@ -40,7 +40,7 @@ pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f
 /// Lists that wait for a thread.
 #[derive(Default)]
 struct Queue {
-    wanted: VecDeque<Wanted>,
+    wanted: VecDeque<FetchRequest>,
     closed: bool,
 }
 
@@ -56,7 +56,7 @@ impl Waiting {
     }
 
     /// Waits for lists, and takes as many as have about so many bytes on disk, and others leave; none at the end.
-    fn take(&self, most_bytes: u64, taken: &mut Vec<Wanted>) {
+    fn take(&self, most_bytes: u64, taken: &mut Vec<FetchRequest>) {
         let mut queue = self.lock();
         while queue.wanted.is_empty() && !queue.closed {
             queue = self.more.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -105,8 +105,9 @@ impl Fetchers {
                     if taken.is_empty() {
                         return;
                     }
-                    let asked =
-                        taken.iter().map(|Wanted { id, entries }| Asked { id: *id, entries });
+                    let asked = taken
+                        .iter()
+                        .map(|FetchRequest { id, entries }| ListRequest { id: *id, entries });
                     let room = |id, bytes| lock(&lists).make_room(id, bytes);
                     // Nobody reads any more when the device's thread has ended.
                     bringer.bring(asked, room, |id, came| _ = sender.send((id, came)));
@@ -123,7 +124,7 @@ impl Fetchers {
     }
 
     /// Asks for a list.
-    pub(super) fn want(&self, wanted: Wanted) {
+    pub(super) fn want(&self, wanted: FetchRequest) {
         self.waiting.lock().wanted.push_back(wanted);
         self.waiting.more.notify_one();
     }

@@ -166,7 +166,7 @@ pub fn worth(impact: u8, multiplier: u32) -> u32 {
 
 /// What a query asks for, beside its terms.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct QueryLimits {
     /// The most hits, 1 to [`MOST_HITS`].
     pub k: u32,
     /// Docids.
@@ -183,7 +183,7 @@ pub struct Asked {
 /// hits. `None` if a device cannot answer it.
 pub fn record(
     query: &[PlacedTerm],
-    asked: &Asked,
+    asked: &QueryLimits,
     terms: &mut Vec<TermRecord>,
 ) -> Option<(QueryRecord, Scale)> {
     let scale = Scale::new(query.iter().map(|term| term.weight))?;

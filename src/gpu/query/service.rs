@@ -5,7 +5,7 @@
 use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
 use super::bring::Brought;
 use super::device::{QueryDevice, Slot};
-use super::fetch::{Fetchers, Key, Lists, NO_LIST, Wanted, lock};
+use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST, lock};
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Place, Residency};
 use crate::gpu::error::GpuError;
@@ -317,7 +317,7 @@ impl Driver {
             self.waits_for.entry(id).or_default().push(number);
             if let Some(t) = fetched {
                 let entries = (0..runs).map(|run| entries[run * terms + t]).collect();
-                self.fetchers.want(Wanted { id, entries });
+                self.fetchers.want(FetchRequest { id, entries });
             }
         }
         let open = Open { missing: missing.len(), job, lists: ids, floors: [0; 2] };

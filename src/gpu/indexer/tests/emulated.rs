@@ -6,7 +6,7 @@ use crate::codec::folded;
 use crate::dictionary::closed::Wake;
 use crate::dictionary::stream::{TokenGroup, Tokens};
 use crate::gpu::btree::Most;
-use crate::gpu::btree::block::Block;
+use crate::gpu::btree::block::TokenBlock;
 use crate::gpu::btree::room::{Coming, Room, Usage};
 use crate::gpu::btree::terms::Sums;
 use crate::gpu::error::Cuda;
@@ -157,7 +157,7 @@ impl TreeDevice for Emulated {
     fn insert(
         &mut self,
         pieces: &[(&TokenGroup, u32)],
-        block: &Block,
+        block: &TokenBlock,
     ) -> Result<Option<Self::Insert>, GpuError> {
         assert!(self.manner.most.holds(block), "a block that is too large");
         if self.inserts == self.manner.buffers {

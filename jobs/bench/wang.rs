@@ -1,0 +1,249 @@
+//! `millrace bench wang`: the figures of `wang` that need no GPU. How often the documents of a list are visited
+//! (figure 3), what a cache of lists spares (figure 7) and what it leaves to the CPU, and queries a second by
+//! threads (figure 10, its CPU part).
+//!
+//! The log is cut in halves if no training log is given, and queries without a document that has all their
+//! terms are left out, as in the paper (section 4.1).
+
+use super::all_queries;
+use crate::Usage;
+use crate::query_score::wang;
+use anyhow::Context;
+use millrace::index::generation::Generation;
+use millrace::query::caching::{Demand, Policy};
+use millrace::query::plan::{Plan, Planner};
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::score::bm25::IdfKind;
+use millrace::score::named::Score;
+use serde_json::json;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+/// Arguments of the experiment.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index, which is in global order.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// Only this figure: figure3, figure7 or figure10.
+    #[arg(long, value_name = "NAME", value_parser = ["figure3", "figure7", "figure10"])]
+    only: Option<String>,
+    /// Queries that the cache is filled by; the first half of QUERIES if left out.
+    #[arg(long, value_name = "FILE")]
+    train: Option<PathBuf>,
+    /// The share of PageRank for which the index is in order (0.3 if left out).
+    #[arg(long, value_name = "F")]
+    alpha: Option<f64>,
+    /// Memory of the cache, in parts of the bytes of all lists.
+    #[arg(
+        long,
+        value_name = "F,...",
+        value_delimiter = ',',
+        default_value = "0.05,0.1,0.2,0.4,0.8"
+    )]
+    sizes: Vec<f64>,
+    /// Greatest shares of a list that vfb takes.
+    #[arg(long, value_name = "F,...", value_delimiter = ',', default_value = "0.75,0.85,0.95,1")]
+    lambda: Vec<f64>,
+    /// Hits of figure 7; figure 10 has 1, 5, 10 and 15.
+    #[arg(short, default_value_t = 10, value_name = "K")]
+    k: usize,
+    /// Threads of figure 10.
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4,8")]
+    threads: Vec<NonZeroUsize>,
+    /// Queries: `qid TAB text` a line, or text alone; standard input if left out or -.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
+
+/// Parts of a list that are told of in figure 3.
+const PARTS: usize = 20;
+
+/// Runs the experiment.
+pub(super) fn run(args: &Args) -> anyhow::Result<()> {
+    let is_share = |share: &f64| (0.0..=1.0).contains(share);
+    if !args.lambda.iter().chain(&args.sizes).all(is_share) {
+        return Err(Usage("--lambda and --sizes: give shares from 0 to 1".into()).into());
+    }
+    let scoring = Scoring {
+        idf: IdfKind::Robertson,
+        score: Score::Wang(wang(args.alpha)?),
+        ..Scoring::default()
+    };
+    let snapshot = Snapshot::new(Generation::open(&args.index, false)?, scoring)?;
+    snapshot.check_global()?;
+    let mut bench = Bench { searcher: Searcher::new(), snapshot, k: args.k };
+    let (mut test, none) = bench.plans(&args.queries)?;
+    let mut train = Vec::new();
+    match &args.train {
+        Some(_) => train = bench.plans(&args.train)?.0,
+        None => train.extend(test.drain(..test.len() / 2)),
+    }
+    anyhow::ensure!(
+        !train.is_empty() && !test.is_empty(),
+        "no query has a document with all its terms"
+    );
+    let run = &bench.snapshot.generation().runs()[0];
+    let bytes = run.postings_header().list_bytes;
+    print(json!({
+        "row": "load", "documents": bench.snapshot.norms().len(), "list_bytes": bytes,
+        "train": train.len(), "test": test.len(), "without_answer": none,
+    }))?;
+    let wants = |name: &str| args.only.as_ref().is_none_or(|only| only == name);
+    let demand = bench.demand(&train)?;
+    if wants("figure3") {
+        figure_3(&demand)?;
+    }
+    if wants("figure7") {
+        for &size in &args.sizes {
+            bench.figure_7(args, &demand, &test, (size, (bytes as f64 * size) as u64))?;
+        }
+    }
+    if wants("figure10") {
+        bench.figure_10(args, &test)?;
+    }
+    Ok(())
+}
+
+fn print(line: serde_json::Value) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{line}")?;
+    Ok(())
+}
+
+/// Queries that visit each twentieth of the list of the most frequent term.
+fn figure_3(demand: &Demand) -> anyhow::Result<()> {
+    let Some(list) = demand.most_wanted() else { return Ok(()) };
+    let units = list.visits.len();
+    let parts = (0..PARTS).map(|part| list.visits[units * part / PARTS]);
+    print(json!({
+        "row": "figure3", "df": list.entry.df, "queries": list.queries, "units": units,
+        "visits_by_offset": parts.collect::<Vec<_>>(), "visits_at_end": list.visits[units - 1],
+    }))
+}
+
+struct Bench {
+    searcher: Searcher,
+    snapshot: Arc<Snapshot>,
+    k: usize,
+}
+
+impl Bench {
+    /// The plans of the queries of a file that have answers, and how many have none.
+    fn plans(&mut self, path: &Option<PathBuf>) -> anyhow::Result<(Vec<Plan>, usize)> {
+        let wanted = Wanted { k: self.k, mode: Mode::And, algorithm: Algorithm::Wang };
+        let (mut planner, mut plans, mut none) = (Planner::default(), Vec::new(), 0);
+        for query in all_queries(path.as_deref()).context("reading the queries")? {
+            let plan = planner.plan(&self.snapshot, wanted, &query.text)?;
+            if self.searcher.answer(&plan)?.is_empty() {
+                none += 1;
+            } else {
+                plans.push(plan);
+            }
+        }
+        Ok((plans, none))
+    }
+
+    /// What queries want of lists.
+    fn demand(&mut self, train: &[Plan]) -> anyhow::Result<Demand> {
+        let (mut demand, mut blocks) = (Demand::default(), Vec::new());
+        for plan in train {
+            self.searcher.visit(plan, &mut blocks)?;
+            for (entry, &(visited, all)) in plan.lists_of(0).iter().zip(&blocks) {
+                if let Some(entry) = entry {
+                    demand.add(*entry, visited, all);
+                }
+            }
+        }
+        Ok(demand)
+    }
+
+    /// Transfer volume, hit rate and queries that the CPU has to end, by policy. What is left to the CPU is
+    /// compared with whole lists: both have to find the same.
+    fn figure_7(
+        &mut self,
+        args: &Args,
+        demand: &Demand,
+        test: &[Plan],
+        (size, memory): (f64, u64),
+    ) -> anyhow::Result<()> {
+        for policy in Policy::ALL {
+            let lambdas = if policy == Policy::Vfb { &args.lambda[..] } else { &[1.0] };
+            for &lambda in lambdas {
+                let admitted = demand.admit(policy, memory, lambda);
+                let (mut lists, mut hits, mut bytes, mut complete) = (0u64, 0u64, 0u64, 0usize);
+                for plan in test {
+                    let mut prefixes = Vec::new();
+                    for entry in plan.lists_of(0).iter().flatten() {
+                        let there = admitted.blocks(entry);
+                        lists += 1;
+                        hits += u64::from(there.is_some());
+                        bytes += if there.is_some() { 0 } else { entry.bytes };
+                        prefixes.push(there.unwrap_or(usize::MAX));
+                    }
+                    let (found, is_complete) = self.searcher.answer_prefixes(plan, &prefixes)?;
+                    let found = found.to_vec();
+                    anyhow::ensure!(
+                        found == self.searcher.answer(plan)?,
+                        "prefixes and whole lists find different documents: this is a bug"
+                    );
+                    complete += usize::from(is_complete);
+                }
+                print(json!({
+                    "row": "figure7", "policy": policy.name(), "lambda": lambda, "size": size,
+                    "memory_bytes": memory, "cached_bytes": admitted.bytes, "cached_lists": admitted.lists(),
+                    "hit_rate": hits as f64 / lists.max(1) as f64,
+                    "transfer_bytes_per_query": bytes as f64 / test.len() as f64,
+                    "left_to_the_cpu": 1.0 - complete as f64 / test.len() as f64,
+                }))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Queries a second by threads, each of which takes the next query: by rounds, and to the ends of the
+    /// lists.
+    fn figure_10(&self, args: &Args, test: &[Plan]) -> anyhow::Result<()> {
+        for k in [1, 5, 10, 15] {
+            for algorithm in [Algorithm::Wang, Algorithm::Galloping] {
+                let wanted = Wanted { k, mode: Mode::And, algorithm };
+                let mut plans = test.to_vec();
+                plans.iter_mut().for_each(|plan| plan.want(wanted));
+                for &threads in &args.threads {
+                    let seconds = (0..3).map(|_| in_threads(&plans, threads.get()));
+                    let seconds = seconds.collect::<anyhow::Result<Vec<f64>>>()?;
+                    let best = seconds.into_iter().fold(f64::INFINITY, f64::min);
+                    print(json!({
+                        "row": "figure10", "k": k, "algorithm": algorithm.name(), "threads": threads,
+                        "queries_per_s": plans.len() as f64 / best,
+                    }))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers all queries and returns the seconds that it took.
+fn in_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
+    let next = AtomicUsize::new(0);
+    let start = Instant::now();
+    let work = || -> anyhow::Result<()> {
+        let mut searcher = Searcher::new();
+        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            std::hint::black_box(searcher.answer(plan)?);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().expect("no search panics"));
+        ended.collect::<anyhow::Result<Vec<()>>>()
+    })?;
+    Ok(start.elapsed().as_secs_f64())
+}

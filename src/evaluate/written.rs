@@ -1,0 +1,74 @@
+//! How good are the answers that a job writes? What goes out is kept beside, and measured when all is there.
+
+use super::Evaluation;
+use super::error::EvaluateError;
+use super::measure::Measure;
+use super::qrels::Qrels;
+use super::run::Rankings;
+use std::io::{self, Read, Seek, Write};
+use std::sync::{Arc, Mutex};
+use tempfile::SpooledTempFile;
+
+/// Answers up to this size are kept in memory, longer ones in a temporary file.
+const IN_MEMORY: usize = 64 << 20;
+
+/// What was written, as a run in any form that [`Rankings`] read.
+#[derive(Debug)]
+pub struct Written(Arc<Mutex<SpooledTempFile>>);
+
+impl Default for Written {
+    /// Nothing yet.
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(SpooledTempFile::new(IN_MEMORY))))
+    }
+}
+
+impl Written {
+    /// What writes to `to` and keeps the same.
+    pub fn beside<W: Write>(&self, to: W) -> Beside<W> {
+        Beside { to, written: self.0.clone() }
+    }
+
+    /// Measures all that was written as the run `name`.
+    ///
+    /// # Errors
+    /// When it cannot be read again, or [`Evaluation::new`] refuses it.
+    pub fn evaluate(
+        &self,
+        name: &str,
+        qrels: &Qrels,
+        measures: &[Measure],
+    ) -> Result<Evaluation, EvaluateError> {
+        let io = |source| EvaluateError::Io { path: name.to_string(), source };
+        let mut written = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        written.rewind().map_err(io)?;
+        let mut run = match written.read(&mut [0]).map_err(io)? {
+            0 => Rankings::new(name),
+            _ => {
+                written.rewind().map_err(io)?;
+                Rankings::read(name, &mut *written)?
+            }
+        };
+        Evaluation::new(&mut run, qrels, measures)
+    }
+}
+
+/// Writes to two places.
+#[derive(Debug)]
+pub struct Beside<W> {
+    to: W,
+    written: Arc<Mutex<SpooledTempFile>>,
+}
+
+impl<W: Write> Write for Beside<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.to.write(bytes)?;
+        let mut written = self.written.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        written.write_all(&bytes[..taken])?;
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,93 @@
+//! How does a searcher answer by rounds and tell how far it went, or with the beginnings of lists alone?
+//! For who finds out which parts of lists are worth a place in a cache (`query::caching`).
+
+use super::{Searcher, blame, norms_of, recycle};
+use crate::index::error::IndexError;
+use crate::index::list::{ListError, ListView};
+use crate::query::cursor::{Norms, RunTerm, Scratch};
+use crate::query::plan::Plan;
+use crate::query::share::DocumentShare;
+use crate::query::top_k::{Hit, TopK};
+use crate::query::wang;
+
+impl Searcher {
+    /// Returns the best documents with all terms, and sets how many blocks of each term's list were visited
+    /// of how many. The index has one run.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If the index has no run.
+    pub fn visit(
+        &mut self,
+        plan: &Plan,
+        blocks: &mut Vec<(usize, usize)>,
+    ) -> Result<&[Hit], IndexError> {
+        blocks.clear();
+        let mut visited = Vec::new();
+        self.by_rounds(plan, |terms, run, norms, top, scratch| {
+            wang::visits(terms, run, norms, top, scratch, &mut visited)?;
+            let of_list = |(term, docid): (&RunTerm<'_>, &Option<u32>)| {
+                let of = |list: ListView<'_>| {
+                    let visited = docid.map_or(0, |docid| list.block_of(0, docid) + 1);
+                    (visited.min(list.blocks()), list.blocks())
+                };
+                term.list.map_or((0, 0), of)
+            };
+            blocks.extend(terms.iter().zip(&visited).map(of_list));
+            Ok(())
+        })?;
+        Ok(&self.hits)
+    }
+
+    /// Returns the best documents with all terms, from the first `prefixes` blocks of each term's list if
+    /// they do, and whether they did. The index has one run.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If the index has no run.
+    pub fn answer_prefixes(
+        &mut self,
+        plan: &Plan,
+        prefixes: &[usize],
+    ) -> Result<(&[Hit], bool), IndexError> {
+        let complete = self.by_rounds(plan, |terms, run, norms, top, scratch| {
+            let rest = wang::search_prefixes(terms, prefixes, run, norms, top, scratch)?;
+            if let Some(from) = rest {
+                wang::go_on(terms, from, run, norms, top, scratch)?;
+            }
+            Ok(rest.is_none())
+        })?;
+        Ok((&self.hits, complete))
+    }
+
+    /// Calls `work` with the lists and the documents of the only run, and takes what it finds.
+    fn by_rounds<R>(
+        &mut self,
+        plan: &Plan,
+        work: impl FnOnce(
+            &[RunTerm<'_>],
+            (u32, u32),
+            Norms<'_>,
+            &mut TopK,
+            &mut Scratch,
+        ) -> Result<R, ListError>,
+    ) -> Result<R, IndexError> {
+        let run = &plan.snapshot().generation().runs()[0];
+        let place = (run.first_docid(), run.documents());
+        self.with_lists(plan, &DocumentShare::Whole, |searcher, lists| {
+            plan.snapshot().begin(&mut searcher.top, plan.wanted().k);
+            let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
+            let weighted = plan.terms().iter().zip(lists);
+            terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
+            let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
+            let worked = work(&terms, place, norms_of(plan, place), top, scratch);
+            searcher.run_terms = recycle(terms);
+            searcher.top.take(&mut searcher.hits);
+            worked.map_err(|error| blame(run, plan.split_terms(), error))
+        })
+    }
+}
