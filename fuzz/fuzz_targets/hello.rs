@@ -10,10 +10,11 @@ fuzz_target!(|data: &[u8]| {
     framed.extend_from_slice(&(data.len() as u32).to_be_bytes());
     framed.extend_from_slice(data);
     for bytes in [data, &framed] {
-        let Ok(hello) = Hello::read(&mut &bytes[..]) else { continue };
+        let Ok((hello, _)) = Hello::read(&mut &bytes[..]) else { continue };
         let mut written = Vec::new();
         hello.write(&mut written).expect("a vector takes all");
-        assert_eq!(Hello::read(&mut &written[..]).ok().as_ref(), Some(&hello));
+        let again = Hello::read(&mut &written[..]).ok();
+        assert_eq!(again.map(|(hello, _)| hello).as_ref(), Some(&hello));
         let ours = Hello::new("b", 1, "build", 2, (0, hello.process, Line::Control));
         if let Err(error) = ours.agree(&hello, "somewhere") {
             assert!(!error.to_string().is_empty());

@@ -69,7 +69,7 @@ fn expected(Lists { terms: lists, lengths }: &Lists, text: &str, wanted: &Wanted
             None => terms.push((term.to_owned(), 1)),
         }
     });
-    let (Scoring { bm25, idf: kind }, k) = (Scoring::default(), wanted.k);
+    let (Scoring { bm25, idf: kind, .. }, k) = (Scoring::default(), wanted.k);
     let mean = lengths.iter().map(|&tokens| f64::from(tokens)).sum::<f64>() / f64::from(DOCUMENTS);
     let mut found: BTreeMap<u32, (usize, f32)> = BTreeMap::new();
     for (term, times) in &terms {

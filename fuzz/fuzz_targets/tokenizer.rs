@@ -20,9 +20,8 @@ thread_local! {
 
 fn tallies() -> Vec<(Analysis, Tally)> {
     let owners = Arc::new(Owners::in_turn(2));
-    let tally = |analysis: Analysis| {
-        (analysis.clone(), Tally::new(analysis, owners.clone(), 1 << 16))
-    };
+    let tally =
+        |analysis: Analysis| (analysis.clone(), Tally::new(analysis, owners.clone(), 1 << 16));
     let stemmers = Stemmer::all().map(|stemmer| Analysis { stemmer, ..Analysis::default() });
     let bigrams = Analysis { tokenizer: Tokenizer::CjkBigram, ..Analysis::default() };
     stemmers.chain([bigrams]).map(tally).collect()

@@ -13,8 +13,6 @@ use millrace::index::run::RunWriter;
 use millrace::index::storage::{Durability, FileEntry};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
-use millrace::text::stemmer::Stemmer;
-use millrace::text::stop_words::StopWords;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
