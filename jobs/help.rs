@@ -17,8 +17,23 @@ fn version(commit: Option<&str>) -> String {
     }
 }
 
+/// What queries ask for, and who answers them.
+const FOUND: &[&str] = &["k", "mode", "algorithm", "docids", "verify"];
+const GPUS: &[&str] = &[
+    "device",
+    "schedule",
+    "deadline_ms",
+    "gpus",
+    "gpu_partition",
+    "gpu_memory",
+    "merge_levels",
+    "query_threads",
+    "traversal",
+    "threshold",
+];
+
 /// Groups of options: of one job, or of all that have them, the heading, and the options.
-const GROUPS: [(&str, &str, &[&str]); 12] = [
+const GROUPS: [(&str, &str, &[&str]); 14] = [
     ("build", "Documents", &["format", "id_fields", "text_fields", "max_document"]),
     ("", "Text", &["tokenizer", "stemmer", "stopwords"]),
     ("", "Lists", &["codec", "block_size", "no_merge"]),
@@ -43,14 +58,16 @@ const GROUPS: [(&str, &str, &[&str]); 12] = [
         ],
     ),
     ("", "Score", &["score", "alpha", "k1", "b", "idf"]),
-    ("query", "What is found", &["k", "mode", "algorithm", "docids", "verify"]),
+    ("query", "What is found", FOUND),
+    ("calibrate", "What is found", FOUND),
     (
         "query",
         "Queries and answers",
         &["topic_fields", "format", "tag", "batch", "delay_ms", "qrels"],
     ),
     ("query", "Spreading over workers", &["parallelism", "delta", "cut_us", "spin_us", "barrier"]),
-    ("query", "GPUs", &["device", "gpus", "gpu_partition", "gpu_memory", "merge_levels"]),
+    ("query", "GPUs", GPUS),
+    ("calibrate", "GPUs", GPUS),
     (
         "",
         "Threads and processes",

@@ -190,17 +190,19 @@ impl HybridEngine {
             self.device.submit(number, plan);
             got[0] = true;
         }
-        if let Some((number, plan)) = state.queues.take(Processor::Cpu, now) {
+        // Whoever takes queries in leaves those of the CPU to others while any of these sleeps: what comes in would wait.
+        let leaves = self.worker == 0 && !state.idle.is_empty();
+        if !leaves && let Some((number, plan)) = state.queues.take(Processor::Cpu, now) {
             self.cpu.submit(number, plan);
             got[1] = true;
         }
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);
+        // Whoever begins a query of the CPU is away for some time: another looks after what is left.
+        let woken = if (got[1] || leaves) && left > 0 { state.idle.pop() } else { None };
         if got == [false; 2] {
             state.idle.push(self.worker);
         }
-        // Whoever begins a query of the CPU is away for some time: another looks after what is left.
-        let woken = if got[1] && left > 0 { state.idle.pop() } else { None };
         drop(state);
         self.shared.wakers.wake(woken.as_slice());
         got
