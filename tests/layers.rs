@@ -388,20 +388,6 @@ fn files_stay_short() {
     assert_none(&wrong);
 }
 
-/// Every page of measurements says in its first words which experiment of which paper it repeats, or that it is ours.
-#[test]
-fn measurements_say_what_they_repeat() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/measurements");
-    let pages: Vec<_> = fs::read_dir(folder).unwrap().map(|page| page.unwrap().path()).collect();
-    assert!(pages.len() > 10, "{pages:?}");
-    for page in pages {
-        let text = fs::read_to_string(&page).unwrap();
-        let first = text.lines().skip(1).find(|line| !line.is_empty()).unwrap_or_default();
-        let says = ["Repeats ", "Our own"].iter().any(|begin| first.starts_with(begin));
-        assert!(says, "{}: {first}", page.display());
-    }
-}
-
 #[test]
 fn nothing_is_left_undone() {
     let marks = [concat!("todo", "!"), concat!("unimplemented", "!"), concat!("dbg", "!")];
