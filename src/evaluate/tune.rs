@@ -25,7 +25,7 @@ pub struct Fold {
 }
 
 /// The candidate with the highest mean over some queries, and that mean; of several the first. `values` has the value of
-/// each query for each candidate: [candidates][queries].
+/// each query for each candidate: `[candidates][queries]`.
 ///
 /// # Panics
 /// If there is no candidate, or `queries` names one that has no value.
