@@ -17,6 +17,7 @@
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::measure::Cost;
 use millrace::schedule::features::{CostModel, Costs};
+use millrace::schedule::model_tree::{Example, ModelTree};
 use millrace::schedule::queues::Policy;
 use millrace::schedule::simulate::{Arrival, Machine, latencies};
 use serde_json::{Value, json};
@@ -74,18 +75,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let pairs: Vec<_> = learned.iter().map(|cost| (cost.features, cost.seconds)).collect();
     let model = CostModel::learn(&pairs).context("too few queries, or one that took no time")?;
     ensure!(!stream.is_empty(), "too few queries");
-    let errors = |kind: usize| {
-        let of =
-            |cost: &Cost| (model.costs(&cost.features).seconds[kind] - cost.seconds[kind]).abs();
-        let mean = stream.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / stream.len() as f64;
-        let off: f64 = stream.iter().map(of).sum();
-        let spread: f64 = stream.iter().map(|cost| (cost.seconds[kind] - mean).abs()).sum();
-        let relative = stream.iter().map(|cost| of(cost) / cost.seconds[kind]).sum::<f64>();
-        json!({"mean_relative": relative / stream.len() as f64, "relative_absolute": off / spread})
+    let errors = |kind: usize, tree: &ModelTree| {
+        let example =
+            |cost: &Cost| Example { features: cost.features.numbers(), took: cost.seconds[kind] };
+        tree.errors(&stream.iter().map(example).collect::<Vec<_>>())
     };
     print(json!({
-        "row": "model", "learned_from": learned.len(), "queries": stream.len(),
-        "cpu": errors(0), "device": errors(1), "paper": {"cpu": 0.20, "device": 0.22},
+        "row": "model", "learned_from": learned.len() - learned.len() / 4, "queries": stream.len(),
+        "cpu": errors(0, &model.cpu), "device": errors(1, &model.device), "paper": {"cpu": 0.20, "device": 0.22},
         "leaves": [model.cpu.leaves(), model.device.leaves()],
     }))?;
     let stream = stream.iter().map(|cost| (*cost, model.costs(&cost.features).seconds)).collect();
