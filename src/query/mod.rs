@@ -13,6 +13,7 @@ pub mod exhaustive;
 pub mod explain;
 mod kernels;
 pub mod lines;
+pub mod many;
 pub mod max_score;
 mod norms;
 pub mod output;
