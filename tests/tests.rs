@@ -1,6 +1,7 @@
 //! Black-box, differential and fault tests.
 
 mod util;
+mod wang;
 
 mod bench;
 mod btree;

@@ -21,6 +21,7 @@
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
 //! | [`turns`] | who drives a device that answers one batch after the other |
+//! | [`wang`] | how it answers them as `wang` has it |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -43,6 +44,7 @@ pub mod query;
 pub mod turns;
 pub mod version;
 pub mod wake;
+pub mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
@@ -51,5 +53,6 @@ pub fn sources() -> Vec<nvrtc::Source> {
         ding09::source(),
         huang::source(),
         query::Tuning::default().source(),
+        wang::source(),
     ]
 }
