@@ -146,10 +146,8 @@ impl Devices {
     /// # Errors
     /// There are none, or too few.
     pub fn of_machine(choice: &Choice) -> Result<Self, ChoiceError> {
-        let cache = choice
-            .cache
-            .as_deref()
-            .map_or_else(ModuleCache::of_user, |folder| ModuleCache::in_folder(folder));
+        let cache = choice.cache.as_deref();
+        let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
         let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
         if let Some(wanted) = choice.devices.map(NonZeroUsize::get) {
             let usable = devices.len();
