@@ -1,7 +1,6 @@
 //! Black-box, differential and fault tests.
 
 mod util;
-mod wang;
 
 mod bench;
 mod btree;
@@ -39,6 +38,7 @@ mod records;
 mod streaming;
 mod swap;
 mod topics;
+mod wang;
 mod wei11;
 
 // Only debug builds have what makes them fail.
