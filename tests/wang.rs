@@ -1,7 +1,10 @@
 //! Does `wang` on a device answer as the CPU does? Its kernel, emulated, against its twin and all documents.
 
 use crate::ding09::choose;
+use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::queries::Fixture;
+use crate::util::{Job, millrace};
 use millrace::gpu::query::steps::Argument;
 use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Room, shared_bytes};
 use millrace::gpu::wang::list::{Laid, ListLayer};
@@ -105,13 +108,7 @@ impl Collection {
     }
 
     /// Adds a list that stays, and of which the first blocks are there, or one that travels.
-    fn push(
-        &mut self,
-        postings: Vec<(u32, u32)>,
-        form: Form,
-        blocks: Option<usize>,
-        stays: bool,
-    ) {
+    fn push(&mut self, postings: Vec<(u32, u32)>, form: Form, blocks: Option<usize>, stays: bool) {
         if postings.is_empty() {
             return;
         }
@@ -339,4 +336,76 @@ fn a_batch_of_wang_takes_what_it_has_room_for() {
     let fits = Room { hits: 40, terms: 8, shared_bytes: needs, ..ROOM };
     assert!(query.add(&collection, &mut batch, &fits));
     assert!(ROUNDS.iter().all(|round| round.is_power_of_two() && *round >= 32));
+}
+
+#[test]
+fn wang_on_devices_has_options_of_its_own() {
+    let fixture = Fixture::new(82, 30);
+    let wang = ["--algorithm", "wang", "--score", "wang", "--mode", "and"];
+    let refused: [(&[&str], &str); 4] = [
+        (&["--query-threads", "64"], "goes with --algorithm huang, or wang on a GPU"),
+        (&["--device", "gpu", "--query-threads", "320"], "wang takes 64, 128, 256, 512, 1024"),
+        (&["--device", "gpu", "--gpu-partition"], "--algorithm wang goes without --gpu-partition"),
+        (&["--gpu-memory", "1M"], "goes with --device gpu"),
+    ];
+    for (more, why) in refused.into_iter().skip(1) {
+        fixture.query(&[&wang[..], more].concat()).stdin("x\n").fails(2).says(why);
+    }
+    fixture.query(refused[0].0).stdin("x\n").fails(2).says(refused[0].1);
+}
+
+/// The whole job, on devices that are pretended.
+#[test]
+fn pretended_wang_answers_as_the_cpu_does() {
+    let source = source();
+    let Some(folder) = pretended(source.text, &[KERNEL], &source.sizes) else { return };
+    let fixture = Fixture::new(81, 600);
+    let names = fixture.collection.docs.iter().filter_map(|doc| doc.name.as_ref());
+    let ranks = names.zip(0..).map(|(name, n): (_, u32)| format!("{name}\t{}\n", n * 31 % 17));
+    let ranks = fixture.scratch.write("ranks.tsv", ranks.collect::<String>());
+    let index = fixture.scratch.path("global");
+    let build = millrace(["build", "--quiet", "--order", "global", "--alpha", "0.4", "--index"]);
+    let docs = fixture.scratch.path("c.jsonl");
+    build.arg(&index).arg("--pagerank").args([&ranks, &docs]).ok();
+    let queries = fixture.queries(83, 40).join("\n");
+    let on_devices = |job: Job| {
+        let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "2");
+        job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).stdin(queries.clone())
+    };
+    let ask = |more: &[&str]| {
+        let job = millrace(["query", "--quiet", "--format", "tsv", "--score", "wang", "--index"]);
+        on_devices(job.arg(&index).args(["--mode", "and"]).args(more))
+    };
+    let path = fixture.scratch.path("report.json");
+    let device = ["--device", "gpu", "--algorithm", "wang", "--report", path.to_str().unwrap()];
+    // In 1 KB no list has room, so that all travel. Of some documents alone the CPU is asked.
+    for (asked, memory, gpus) in [
+        (&["-k", "5", "--alpha", "0.4"][..], "1K", "2"),
+        (&["-k", "700", "--alpha", "0.4"], "16M", "1"),
+        (&["-k", "5", "--alpha", "0.4", "--docids", "100..450"], "16M", "2"),
+    ] {
+        let more = [asked, &device, &["--gpu-memory", memory, "--gpus", gpus]].concat();
+        let found = ask(&more).ok().text().to_owned();
+        let expected = ask(&[asked, &["--device", "cpu", "--algorithm", "exhaustive"]].concat());
+        assert_eq!(found, expected.ok().text(), "{asked:?} {memory}");
+        let report = std::fs::read_to_string(&path).unwrap();
+        let gpu = &serde_json::from_str::<serde_json::Value>(&report).unwrap()["gpu"];
+        let is_part = asked.contains(&"--docids");
+        assert_eq!((gpu["answered"] == 0, gpu["unsuited"] == 0), (is_part, !is_part), "{gpu}");
+        assert_eq!((&gpu["without_lists"], &gpu["lost"]), (&0.into(), &0.into()), "{gpu}");
+    }
+    let bench = ["bench", "gpu-queries", "--only", "wang-check", "--alpha", "0.4", "--index"];
+    let done = on_devices(millrace(bench).arg(&index)).args(["--sample", "3"]).ok();
+    let rows: Vec<serde_json::Value> =
+        done.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let number = |row: &serde_json::Value, name: &str| row[name].as_u64().unwrap();
+    let checks: Vec<_> = rows.iter().filter(|row| row["row"] == "wang-check").collect();
+    assert!(checks.len() > 20 && checks.iter().all(|row| number(row, "wrong") == 0));
+    let continued: u64 = checks.iter().map(|row| number(row, "continued")).sum();
+    assert!(continued > 0 && checks.iter().any(|row| number(row, "continued") == 0), "{rows:?}");
+    // An index in another order, or in that for other parameters.
+    let refused = ask(&device).fails(1);
+    refused.says("in global order for alpha 0.4, and 0.3 is asked for");
+    let plain = fixture.query(&["--score", "wang", "--mode", "and"]).args(device);
+    on_devices(plain).fails(1).says("documents are not in global order");
 }
