@@ -80,7 +80,7 @@ const GROUPS: [(&str, &str, &[&str]); 14] = [
 type Example = (&'static str, &'static str);
 
 /// Two examples of each job; those of a job that is not built in are not used.
-const EXAMPLES: [(&str, [Example; 2]); 21] = [
+const EXAMPLES: [(&str, [Example; 2]); 22] = [
     (
         "build",
         [
@@ -235,6 +235,19 @@ const EXAMPLES: [(&str, [Example; 2]); 21] = [
     (
         "devices",
         [("What there is:", "millrace devices"), ("For programs:", "millrace devices --json")],
+    ),
+    (
+        "cache",
+        [
+            (
+                "What of the lists 4 GB are best filled with, by a log of queries:",
+                "millrace cache --index idx --memory 4G --lambda 0.95 log-train.tsv",
+            ),
+            (
+                "Whole lists of the terms that queries have most often:",
+                "millrace cache --index idx --memory 4G --cache qtf log-train.tsv",
+            ),
+        ],
     ),
     (
         "calibrate",
