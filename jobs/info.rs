@@ -65,6 +65,22 @@ fn readable(c: &Contents) -> anyhow::Result<String> {
     if let Some(order) = &c.order {
         row("order", order.to_string())?;
     }
+    if let Some(plan) = &c.cache_plan {
+        let of = match plan.generation == c.generation {
+            true => String::new(),
+            false => format!("; about generation {}, so of no use now", plan.generation),
+        };
+        let value = format!(
+            "{} {}: {} in {} lists, by {} queries for {} hits{of}",
+            plan.cache,
+            plan.lambda,
+            show_bytes(plan.cached_bytes),
+            show_count(plan.lists),
+            show_count(plan.queries),
+            plan.k,
+        );
+        row("cache plan", value)?;
+    }
     row("runs", show_count(c.runs))?;
     row("generation", c.generation.to_string())?;
     row("made", format!("{} s after 1970 by `{}`", c.created, c.command))?;
