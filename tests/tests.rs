@@ -4,6 +4,7 @@ mod util;
 
 mod bench;
 mod btree;
+mod cache;
 mod cli;
 mod cluster;
 mod codecs;
