@@ -5,6 +5,7 @@
 //! | module | the question that it answers |
 //! | --- | --- |
 //! | [`discover`] | which devices can be used, and why not the others |
+//! | [`inventory`] | what is said of them |
 //! | [`version`] | which version of CUDA, which architecture |
 //! | [`nvrtc`] | how a kernel's source becomes code |
 //! | [`cache`] | where the code is kept |
@@ -35,6 +36,7 @@ pub mod error;
 pub mod events;
 pub mod huang;
 pub mod indexer;
+pub mod inventory;
 mod lost;
 pub mod memory;
 pub mod modules;
