@@ -52,11 +52,7 @@ impl PythonDocuments {
             self.number += 1;
             let document = document(&item?, &self.fields).map_err(|error| {
                 let said = error.value(py).to_string();
-                let error = PyErr::from_type(
-                    error.get_type(py),
-                    (format!("document {}: {said}", self.number),),
-                );
-                error
+                PyErr::from_type(error.get_type(py), (format!("document {}: {said}", self.number),))
             })?;
             bytes += document.text.len();
             self.fetched.push_back(document);

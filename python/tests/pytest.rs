@@ -55,10 +55,15 @@ fn pytest() {
         }
     };
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut path = vec![module(package)];
+    path.extend(std::env::split_paths(&std::env::var_os("PYTHONPATH").unwrap_or_default()));
+    let path = std::env::join_paths(path).unwrap();
     let mut tests = Command::new(python)
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--color", "no", "tests"])
-        .current_dir(package)
-        .env("PYTHONPATH", module(package))
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "--color", "no", "-c"])
+        .args([package.join("pyproject.toml"), package.join("tests")])
+        // Not in the package: what Python finds there first has no library beside it.
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .env("PYTHONPATH", path)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .stdin(Stdio::null())
         .spawn()

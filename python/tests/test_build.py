@@ -66,7 +66,7 @@ def test_settings(tmp_path):
     [
         ({}, "give either documents or files"),
         ({"documents": [], "files": []}, "give either documents or files"),
-        ({"documents": [("a", "b")], "memory": "1M"}, "memory"),
+        ({"documents": [("a", "b")], "memory": "1M"}, "the least is 64M"),
         ({"documents": [("a", "b")], "memory": "1X"}, "1X"),
         ({"documents": [("a", "b")], "codec": "zip"}, "codec is one of bp128"),
         ({"documents": [("a", "b")], "block_size": 3}, "3"),
@@ -108,7 +108,7 @@ def test_what_the_iterable_raises_is_raised(tmp_path, index):
 def test_errors_have_the_message_of_the_library(tmp_path):
     with pytest.raises(millrace.MillraceError, match="nowhere.jsonl"):
         millrace.build(tmp_path / "index", files=[tmp_path / "nowhere.jsonl"])
-    with pytest.raises(millrace.MillraceError, match="no document"):
+    with pytest.raises(millrace.MillraceError, match="input is empty"):
         millrace.build(tmp_path / "index", [])
     assert millrace.build(tmp_path / "index", [], allow_empty=True)["documents"] == 0
 

@@ -45,7 +45,7 @@ def test_names_and_parameters_are_the_same():
                 found[f"{name}.{member}"] = [p for p in signature.parameters if p != "self"]
             elif inspect.isgetsetdescriptor(what) and not member.startswith("__"):
                 found[f"{name}.{member}"] = None
-    plain = {name: value for name, value in stubs.items() if ".__" not in name}
+    plain = {name: value for name, value in stubs.items() if ".__" not in name and name[0] != "_"}
     assert plain == found
     assert stubs["Index.__init__"] == list(inspect.signature(millrace.Index).parameters)
 

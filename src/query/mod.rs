@@ -13,6 +13,7 @@ pub mod engine;
 pub mod exhaustive;
 pub mod explain;
 mod kernels;
+pub mod latencies;
 pub mod lines;
 pub mod many;
 pub mod max_score;
