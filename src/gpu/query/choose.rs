@@ -163,7 +163,7 @@ impl Devices {
             k: choice.k,
             batch: match choice.method {
                 Method::Huang(_) => huang::BATCH,
-                Method::Bounds | Method::Ding09 { .. } => usual.batch,
+                Method::Bounds | Method::Ding09(_) => usual.batch,
             },
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             partition: choice.partition,
@@ -190,7 +190,7 @@ impl Devices {
     pub fn path_of_models(&self, index: &Path) -> PathBuf {
         index.join(match self.options.method {
             Method::Bounds => "costs.json",
-            Method::Ding09 { .. } => "costs-ding09.json",
+            Method::Ding09(_) => "costs-ding09.json",
             Method::Huang(_) => "costs-huang.json",
         })
     }
@@ -221,7 +221,7 @@ impl Devices {
         let Self { devices, toolchain, options } = self;
         match options.method {
             Method::Bounds => {}
-            Method::Ding09 { .. } => drop(ding09::list::form_of(snapshot.generation())?),
+            Method::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
             Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost)?)
