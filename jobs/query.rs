@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where};
+use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
 use crate::query_score::Scored;
@@ -10,22 +10,23 @@ use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
+use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
+use millrace::query::docids::Docids;
 use millrace::query::engine::hybrid::Shares;
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
-use millrace::query::snapshot::{ALL, Scoring, Snapshot};
+use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use millrace::score::named::Score;
 use serde_json::json;
 use std::io;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +45,7 @@ pub(crate) struct Ranking {
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
     /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive, wang;
-    /// with --device gpu: ding09, huang; auto: what is fastest. All find the same.
+    /// with --device gpu: ding09, huang, wang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
@@ -63,26 +64,8 @@ pub(crate) struct Ranking {
     pub(crate) verify: bool,
     /// Answer with documents A to B-1 alone, by docid; either end may be left out. Scores stay those
     /// of the whole collection.
-    #[arg(long, default_value = "..", hide_default_value = true, value_parser = parse_docids, value_name = "A..B")]
+    #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
     pub(crate) docids: Docids,
-}
-
-/// A range of docids of the whole index.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Docids(pub(crate) Range<u32>);
-
-fn parse_docids(text: &str) -> Result<Docids, String> {
-    let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
-    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let number = |text: &str, open: u32| match text {
-        "" => Ok(open),
-        text => text.parse().map_err(|_| wrong()),
-    };
-    let docids = number(start, ALL.start)?..number(end, ALL.end)?;
-    if docids.start > docids.end {
-        return Err(format!("{} is behind {}", docids.start, docids.end));
-    }
-    Ok(Docids(docids))
 }
 
 /// Arguments of the job.
@@ -184,51 +167,11 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-/// An algorithm of the CPU, or one that devices alone have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Chosen {
-    Cpu(Algorithm),
-    Ding09,
-    Huang,
-}
-
-impl Chosen {
-    /// Those of devices alone.
-    const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Cpu(algorithm) => algorithm.name(),
-            Self::Ding09 => "ding09",
-            Self::Huang => "huang",
-        }
-    }
-
-    /// What the CPU does of it.
-    fn on_cpu(self) -> Algorithm {
-        match self {
-            Self::Cpu(algorithm) => algorithm,
-            Self::Ding09 | Self::Huang => Algorithm::Auto,
-        }
-    }
-
-    /// Makes sure that it is not for devices alone.
-    ///
-    /// # Errors
-    /// It is.
-    pub(crate) fn without_devices(self) -> Result<(), Usage> {
-        if let Self::Cpu(_) = self {
-            return Ok(());
-        }
-        Err(Usage(format!("--algorithm {} goes with --device gpu", self.name())))
-    }
-}
-
 fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    let of_devices = Chosen::OF_DEVICES.into_iter().find(|chosen| chosen.name() == text);
-    Algorithm::named(text).map(Chosen::Cpu).or(of_devices).ok_or_else(|| {
-        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
-        format!("give {names}, {}", Chosen::OF_DEVICES.map(Chosen::name).join(", "))
+    Chosen::named(text).ok_or_else(|| {
+        let of_cpu = Algorithm::ALL.map(Algorithm::name);
+        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
+        format!("give {}", names.join(", "))
     })
 }
 
@@ -247,7 +190,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 impl Ranking {
     /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        self.algorithm.without_devices()?;
+        query_gpus::without_devices(self.algorithm)?;
         self.open_for_any()
     }
 
@@ -308,10 +251,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if processes > 1 {
         args.ranking.scored.only_bm25("several processes")?;
     }
-    if args.place.is_gpu() {
-        args.ranking.scored.only_bm25("--device gpu")?;
-    }
     let Ranking { k, algorithm, .. } = args.ranking;
+    if args.place.is_gpu() && algorithm != Chosen::Cpu(Algorithm::Wang) {
+        args.ranking.scored.only_bm25("--device gpu without --algorithm wang")?;
+    }
     let devices = args.place.devices(k, processes, is_inter, algorithm)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
@@ -321,9 +264,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
-            Some(devices) if args.workers.workers.is_none() => {
-                args.place.workers(devices, args.ranking.k, workers)
-            }
+            Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
             _ => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
@@ -379,23 +320,25 @@ fn run_on(
 ) -> anyhow::Result<()> {
     let (mut by, mut failed) = (By::default(), None);
     let quiet = args.workers.common.quiet;
-    let scheduler = args.place.scheduler(devices, &args.ranking, quiet)?;
-    let (service, asker) =
-        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| match devices
-            .open(&snapshot, wakers, quiet)
-        {
+    let models = args.place.models(devices, &args.ranking, quiet)?;
+    let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
+        match query_gpus::open(devices, &snapshot, wakers, quiet) {
             Ok(engines) => {
                 by.gpu = Some(engines.counts().clone());
-                let Some(scheduler) = scheduler else { return Box::new(engines) };
-                let hybrid = scheduler.over(engines, wakers);
+                let Some(models) = models else { return Box::new(engines) };
+                let hybrid = devices.schedule(engines, models, args.place.policy(), wakers);
                 by.shares = Some(hybrid.shares().clone());
                 Box::new(hybrid)
             }
+            // They are thrown away if devices were asked for.
             Err(error) => {
                 failed = Some(error);
-                model_engines(wakers)
+                Model::Inter.engines(wakers)
             }
-        });
+        }
+    };
+    let (service, asker) =
+        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
     if let Some(error) = failed {
         if args.place.is_gpu() {
             return Err(error);
@@ -409,11 +352,6 @@ fn run_on(
     asker.ask_in_background(remark(queries))?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     totals(args, &report, (by, measured))
-}
-
-/// Engines where devices cannot be opened: to be thrown away if they were asked for.
-fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
-    Model::Inter.engines(wakers)
 }
 
 impl Args {
@@ -503,7 +441,7 @@ impl Args {
             ("--k1", k1.to_string()),
             ("--b", b.to_string()),
             ("--idf", format!("{idf:?}")),
-            ("--docids", format!("{}..{}", docids.0.start, docids.0.end)),
+            ("--docids", docids.to_string()),
         ];
         rows.map(|(name, value)| (name.to_string(), value)).into()
     }
@@ -527,20 +465,7 @@ fn totals(
     let seconds = report.took.as_secs_f64();
     let QueryReport { queries, unknown, hits, .. } = *report;
     if !args.workers.common.quiet {
-        let of = match report.shard {
-            Shard { process: 0, .. } => String::new(),
-            Shard { process, processes, .. } => format!(" (shard {process} of {processes})"),
-        };
-        let mut line = format!(
-            "{}{of}: {} queries, {} hits in {seconds:.3} s ({:.0} queries/s)",
-            args.ranking.index.display(),
-            show_count(queries),
-            show_count(hits),
-            queries as f64 / seconds
-        );
-        if unknown > 0 {
-            line += &format!("; {} queries with no indexed term", show_count(unknown));
-        }
+        let mut line = format!("{}{report}", args.ranking.index.display());
         if let Some(note) = by.gpu.as_deref().and_then(query_gpus::note) {
             line += &format!("; {note}");
         }
