@@ -30,6 +30,7 @@ mod follow;
 mod fuse;
 mod help;
 mod import;
+mod index_args;
 mod info;
 mod merge;
 mod order_args;

@@ -4,14 +4,17 @@
 
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
+use crate::index::format::shard_name;
 use crate::index::generation::Generation;
 use crate::index::manifest::{InputEntry, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
 use crate::index::shards::{ShardEntry, ShardedManifest};
 use crate::index::storage::FileEntry;
+use crate::shown::{bytes, count};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 /// Memory to count terms in.
@@ -206,4 +209,70 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
         runs.extend(shard.manifest().runs.iter().map(|run| (shard.path(), run)));
     }
     count_distinct_terms(&runs, COUNT_BYTES).map(Some)
+}
+
+impl fmt::Display for Contents {
+    /// A row for each thing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {value}");
+        row("documents", count(self.documents))?;
+        row("terms", self.terms.map_or("unknown: some shards are not here".into(), count))?;
+        row("postings", count(self.postings))?;
+        row("tokens", count(self.tokens))?;
+        row("empty documents", count(self.empty_documents))?;
+        row("duplicate names", count(self.duplicate_names))?;
+        if self.deleted_documents > 0 {
+            let deleted = count(self.deleted_documents);
+            row("deleted", format!("{deleted} documents, which a merge drops"))?;
+        }
+        for (reason, n) in &self.skipped {
+            row("skipped", format!("{} {reason}", count(*n)))?;
+        }
+        row("tokenizer", self.settings.tokenizer.clone().unwrap_or_else(|| "words".into()))?;
+        row("stemmer", self.settings.stemmer.clone())?;
+        let words = &self.settings.stop_words;
+        row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
+        row("codec", format!("{}, blocks of {}", self.codec, self.block_size))?;
+        if let Some(order) = &self.order {
+            row("order", order.to_string())?;
+        }
+        if let Some(plan) = &self.cache_plan {
+            let of = match plan.generation == self.generation {
+                true => String::new(),
+                false => format!("; about generation {}, so of no use now", plan.generation),
+            };
+            let value = format!(
+                "{} {}: {} in {} lists, by {} queries for {} hits{of}",
+                plan.cache,
+                plan.lambda,
+                bytes(plan.cached_bytes),
+                count(plan.lists),
+                count(plan.queries),
+                plan.k,
+            );
+            row("cache plan", value)?;
+        }
+        row("runs", count(self.runs))?;
+        row("generation", self.generation.to_string())?;
+        row("made", format!("{} s after 1970 by `{}`", self.created, self.command))?;
+        for input in &self.input_files {
+            row("input", format!("{} ({}, {})", input.path, input.format, bytes(input.bytes)))?;
+        }
+        for file in &self.files {
+            row("file", format!("{} ({})", file.name, bytes(file.bytes)))?;
+        }
+        for (number, shard) in self.shards.iter().enumerate() {
+            let s = &shard.statistics;
+            let value = format!(
+                "{} documents from docid {}, {} terms, {} runs, {}",
+                count(s.documents),
+                shard.first_docid,
+                count(s.terms),
+                shard.runs,
+                bytes(shard.bytes)
+            );
+            row(&shard_name(number), value)?;
+        }
+        Ok(())
+    }
 }
