@@ -4,13 +4,21 @@
 // A warp takes a block, and a lane four neighbouring postings of it, so that it adds up three gaps by itself and
 // writes 16 bytes of docids and four of term frequencies at once.
 
-// Values i to i + 3 of a stream of values of so many bits, 0 to 32; i is a multiple of four. One word behind the
-// stream may be read.
-__device__ __forceinline__ void four_values(const u32* words, u32 bits, u32 i, u32* out) {
+// The bits of values i to i + 3 of a stream of values of so many bits, at most 16; i is a multiple of four. Two words
+// behind the stream may be read: the tables of a parcel lie behind its blocks.
+__device__ __forceinline__ u64 bits_of_four(const u32* words, u32 bits, u32 i) {
+    u32 bit = i * bits, word = bit >> 5;
+    u32 low = words[word], middle = words[word + 1], high = bits > 8 ? words[word + 2] : 0;
+    return (u64)__funnelshift_r(middle, high, bit) << 32 | __funnelshift_r(low, middle, bit);
+}
+
+// These values. If they have more bits, they are read one by one.
+__device__ __forceinline__ void four_values(u64 all, const u32* words, u32 bits, u32 i, u32* out) {
+    u32 mask = (1u << (bits & 31)) - 1;
     if (bits <= 8) {
-        u32 bit = i * bits, word = bit >> 5, mask = (1u << bits) - 1;
-        u32 all = bits == 0 ? 0 : __funnelshift_r(words[word], words[word + 1], bit);
-        for (u32 j = 0; j < 4; j++) out[j] = all >> (j * bits) & mask;
+        for (u32 j = 0; j < 4; j++) out[j] = (u32)all >> (j * bits) & mask;
+    } else if (bits <= 16) {
+        for (u32 j = 0; j < 4; j++) out[j] = (u32)(all >> (j * bits)) & mask;
     } else {
         for (u32 j = 0; j < 4; j++) out[j] = packed_value(words, bits, i + j);
     }
@@ -35,7 +43,11 @@ extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32
         u32 before = line.previous;
         for (u32 from = 0; from < block_len; from += 128) {
             u32 value = from + 4 * lane, docid[4] = {0, 0, 0, 0}, tf[4];
-            if (value < block_len) four_values(gaps, gap_bits, value, docid);
+            bool is_inside = value < block_len;
+            // All loads are on their way before anything waits for one.
+            u64 all_gaps = is_inside && gap_bits <= 16 ? bits_of_four(gaps, gap_bits, value) : 0;
+            u64 all_tfs = is_inside && tf_bits <= 16 ? bits_of_four(counts, tf_bits, value) : 0;
+            if (is_inside) four_values(all_gaps, gaps, gap_bits, value, docid);
             docid[0] += 1;
             for (u32 j = 1; j < 4; j++) docid[j] += docid[j - 1] + 1;
             u32 sum = docid[3];
@@ -44,14 +56,21 @@ extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32
                 if (lane >= step) sum += other;
             }
             u32 base = before + sum - docid[3];
-            before = __shfl_sync(ALL, before + sum, 31);
-            if (value >= block_len) continue;
-            four_values(counts, tf_bits, value, tf);
+            if (from + 128 < block_len) before = __shfl_sync(ALL, before + sum, 31);
+            if (!is_inside) continue;
+            four_values(all_tfs, counts, tf_bits, value, tf);
             u32 bytes = 0;
-            for (u32 j = 0; j < 4; j++) {
-                bool is_there = value + j < count;
-                docid[j] = is_there ? docid[j] + base : NONE;
-                bytes |= (!is_there ? 0 : tf[j] < 254 ? tf[j] + 1 : 255) << (8 * j);
+            if (count == block_len && tf_bits < 8) {
+                for (u32 j = 0; j < 4; j++) {
+                    docid[j] += base;
+                    bytes |= (tf[j] + 1) << (8 * j);
+                }
+            } else {
+                for (u32 j = 0; j < 4; j++) {
+                    bool is_there = value + j < count;
+                    docid[j] = is_there ? docid[j] + base : NONE;
+                    bytes |= (!is_there ? 0 : tf[j] < 254 ? tf[j] + 1 : 255) << (8 * j);
+                }
             }
             u64 place = ((u64)at_line * block_len + value) / 4;
             docids[place] = make_uint4(docid[0], docid[1], docid[2], docid[3]);
