@@ -120,19 +120,19 @@ impl Hits {
 
 #[pymethods]
 impl Hits {
-    /// The docids: uint32 [hits]. A view of memory that may not be written.
+    /// The docids: `uint32[hits]`. A view of memory that may not be written.
     #[getter]
     fn docids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.slice(py, Kind::Docids)
     }
 
-    /// The scores: float32 [hits]. A view of memory that may not be written.
+    /// The scores: `float32[hits]`. A view of memory that may not be written.
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.slice(py, Kind::Scores)
     }
 
-    /// The names of the documents: str [hits].
+    /// The names of the documents: `str[hits]`.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         texts(py, self.found.names(py, (self.start, self.end))?)
@@ -226,25 +226,25 @@ impl Answers {
         self.queries.iter().map(|(qid, _)| &**qid).collect()
     }
 
-    /// Where the hits of each query begin, and at last where all end: uint64 [queries + 1].
+    /// Where the hits of each query begin, and at last where all end: `uint64[queries + 1]`.
     #[getter]
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         column(py, &self.found, Kind::Offsets)
     }
 
-    /// The docids: uint32 [hits]. A view of memory that may not be written.
+    /// The docids: `uint32[hits]`. A view of memory that may not be written.
     #[getter]
     fn docids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         column(py, &self.found, Kind::Docids)
     }
 
-    /// The scores: float32 [hits]. A view of memory that may not be written.
+    /// The scores: `float32[hits]`. A view of memory that may not be written.
     #[getter]
     fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         column(py, &self.found, Kind::Scores)
     }
 
-    /// The names of the documents: str [hits]. They are looked up when this is first asked for.
+    /// The names of the documents: `str[hits]`. They are looked up when this is first asked for.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let names = self.names.get_or_try_init(py, || {

@@ -21,11 +21,11 @@ const TAKEN: usize = 4;
 /// The hits of many queries, query after query, each best first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManyHits {
-    /// Where the hits of each query begin, and at last where all end: [queries + 1].
+    /// Where the hits of each query begin, and at last where all end: `[queries + 1]`.
     pub offsets: Vec<u64>,
-    /// The documents: [hits].
+    /// The documents: `[hits]`.
     pub docids: Vec<u32>,
-    /// Their scores: [hits].
+    /// Their scores: `[hits]`.
     pub scores: Vec<f32>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
