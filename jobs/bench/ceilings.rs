@@ -90,6 +90,12 @@ const STAGES: [(Stage, &str); 9] = [
     (Encode, "encode"),
 ];
 
+/// A file that is open.
+struct Input {
+    path: PathBuf,
+    file: File,
+}
+
 /// A part of a file.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -171,7 +177,7 @@ fn print(out: &mut impl Write, row: &Value) -> anyhow::Result<()> {
 }
 
 /// Opens the files and cuts what is looked at.
-fn parts(args: &Args) -> anyhow::Result<(Vec<(PathBuf, File)>, Vec<Part>)> {
+fn parts(args: &Args) -> anyhow::Result<(Vec<Input>, Vec<Part>)> {
     let (mut files, mut parts, mut left) = (Vec::new(), Vec::new(), args.bytes);
     for (number, path) in args.inputs.iter().enumerate() {
         let shown = || path.display().to_string();
@@ -193,7 +199,7 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<(PathBuf, File)>, Vec<Part>)> {
             start,
             end: (start + PART_BYTES).min(bytes),
         }));
-        files.push((path.clone(), file));
+        files.push(Input { path: path.clone(), file });
     }
     ensure!(!parts.is_empty(), "the files are empty");
     Ok((files, parts))
@@ -201,7 +207,7 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<(PathBuf, File)>, Vec<Part>)> {
 
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
 fn point(
-    files: &[(PathBuf, File)],
+    files: &[Input],
     parts: &[Part],
     (stage, threads): (Stage, usize),
     budget: &Budget,
@@ -214,7 +220,7 @@ fn point(
                     let mut worker = Worker::new(stage, budget);
                     barrier.wait();
                     while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let (path, file) = &files[part.file];
+                        let Input { path, file } = &files[part.file];
                         worker.part(file, *part).with_context(|| path.display().to_string())?;
                     }
                     worker.finish()
