@@ -2,6 +2,7 @@
 
 mod bounds;
 mod btree;
+mod ceilings;
 mod codecs;
 mod cpu_queries;
 mod generate;
@@ -37,6 +38,8 @@ enum Experiment {
     Bounds(bounds::Args),
     /// Tokens a second of the paper's B-trees, on one core and on a device.
     Btree(btree::Args),
+    /// What the stages of a build cost on this machine when threads share nothing, beside a build.
+    Ceilings(ceilings::Args),
     /// Size and decoding speed of every codec, on the lists that queries touch.
     Codecs(codecs::Args),
     /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
@@ -73,6 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Queries(args) => queries(args),
         Experiment::Bounds(args) => bounds::run(args),
         Experiment::Btree(args) => btree::run(args),
+        Experiment::Ceilings(args) => ceilings::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::CpuQueries(args) => cpu_queries::run(args),
         Experiment::GpuQueries(args) => gpu_queries::run(args),

@@ -267,6 +267,35 @@ fn cpu_queries_say_what_they_were_measured_with() {
     }
 }
 
+#[test]
+fn ceilings_find_the_same_whoever_looks_and_as_much_as_a_build() {
+    let (fixture, _) = fixture(200);
+    let input = fixture.scratch.path("c.jsonl");
+    let bench = |input: &std::path::Path| {
+        let job = millrace(args!["bench", "ceilings", "-w", "1,2", "--memory", "256M"]);
+        job.args(["--repeat", "1"]).arg(input)
+    };
+    let rows = bench(&input).ok().json_lines();
+    let stages = "read hash copy lines documents tokens count append encode build";
+    let bytes = std::fs::metadata(&input).unwrap().len() as f64;
+    for threads in [1, 2] {
+        let of: Vec<&Value> = rows.iter().filter(|row| row["threads"] == threads).collect();
+        let names: Vec<&str> = of.iter().map(|row| row["stage"].as_str().unwrap()).collect();
+        assert_eq!(names.join(" "), stages);
+        assert!(
+            of.iter().all(|row| number(row, "bytes") == bytes && number(row, "gb_per_s") > 0.0)
+        );
+        let (encode, build) = (of[8], of[9]);
+        assert_eq!(encode["lines"], 200);
+        for counted in ["documents", "tokens", "postings"] {
+            assert_eq!(encode[counted], build[counted], "{counted} with {threads} threads");
+        }
+    }
+    bench(&fixture.scratch.path("gone.jsonl")).fails(1).says("gone.jsonl");
+    let other = fixture.scratch.write("a.txt", "no JSON\n");
+    bench(&other).fails(1).says("a.txt: the stages are those of JSON lines");
+}
+
 /// What is said of the papers names files; those that are gone mislead.
 #[test]
 fn the_files_that_the_page_of_papers_names_are_there() {

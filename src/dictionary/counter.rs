@@ -9,8 +9,9 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, Scanner, Stretches};
 use crate::text::tokenizer::Tokenizer;
 
-/// Tokens that are looked up together: the cache misses of one overlap those of the others.
-pub(super) const TOGETHER: usize = 32;
+/// Tokens that are looked up together: the cache misses of one overlap those of the others. So many that a line
+/// has come from memory when its turn is there, where all cores ask memory for lines.
+pub(super) const TOGETHER: usize = 64;
 
 /// The document that is counted. Documents are counted from 1 and from piece to piece, so that what
 /// is kept with a term is out of date by itself when the next piece begins.

@@ -252,7 +252,7 @@ impl<S: Copy + Default> Memo<S> {
     /// The terms of tokens that have keys, at most [`TOGETHER`].
     #[inline(always)]
     pub(super) fn terms_of_keys(&mut self, keys: &[Key], terms: &mut [u32; TOGETHER]) {
-        let mut unknown = 0u32;
+        let mut unknown = 0u64;
         for (i, (term, &key)) in terms.iter_mut().zip(keys).enumerate() {
             match self.find_key(key) {
                 Ok(found) => *term = found,
@@ -306,7 +306,7 @@ impl<S: Copy + Default> Memo<S> {
     /// for before, for several at a time: it is out of the caches.
     #[cold]
     #[inline(never)]
-    fn learn_keys(&mut self, keys: &[Key], mut unknown: u32, terms: &mut [u32; TOGETHER]) {
+    fn learn_keys(&mut self, keys: &[Key], mut unknown: u64, terms: &mut [u32; TOGETHER]) {
         let analysis = Arc::clone(&self.analysis);
         while unknown != 0 {
             let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);

@@ -10,8 +10,9 @@ use crate::codec::folded;
 use crate::codec::prefetch::prefetch;
 use crate::pages;
 
-/// A term and its postings so far.
+/// A term and its postings so far: two to a line of the cache.
 #[derive(Clone, Copy)]
+#[repr(align(32))]
 struct Entry {
     suffix: u32,
     df: u32,
@@ -128,6 +129,16 @@ impl RunDictionary {
         }
     }
 
+    /// Brings the string of a term and the beginning of its list into the cache.
+    #[inline(always)]
+    fn prefetch_list(&self, number: u32) {
+        let entry = &self.entries[number as usize];
+        if let Some(byte) = self.suffixes.get(entry.suffix as usize) {
+            prefetch(byte);
+        }
+        self.slices.prefetch_head(&entry.chain);
+    }
+
     fn suffix(&self, entry: &Entry) -> &[u8] {
         &self.suffixes[entry.suffix as usize..][..usize::from(entry.suffix_bytes)]
     }
@@ -173,6 +184,13 @@ impl ClosedTerms for SortedRun {
         postings.clear();
         let order = self.order.get_or_insert_with(|| self.dictionary.sort());
         let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
+        // The order of the lexicon is none of the order in which terms came.
+        if let Some(&(_, ahead)) = order.get(self.given + AHEAD) {
+            prefetch(&self.dictionary.entries[ahead as usize]);
+        }
+        if let Some(&(_, ahead)) = order.get(self.given + AHEAD / 2) {
+            self.dictionary.prefetch_list(ahead);
+        }
         self.given += 1;
         let entry = &self.dictionary.entries[number as usize];
         self.dictionary.slices.read(&entry.chain, |slice| postings.extend_from_slice(slice));

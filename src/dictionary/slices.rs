@@ -105,6 +105,12 @@ impl Slices {
         }
     }
 
+    /// Brings the beginning of a list into the cache.
+    #[inline]
+    pub fn prefetch_head(&self, chain: &Chain) {
+        prefetch(&self.at(chain.head as usize * UNIT)[0]);
+    }
+
     /// Appends bytes to a list.
     #[inline]
     pub fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
