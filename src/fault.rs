@@ -12,7 +12,8 @@
 //! | `trap@N` | a GPU ends with a fault when a launch comes to its trie collection N (from 0) |
 //!
 //! `MILLRACE_RUN_LIMIT=BYTES` replaces the cost at which a run of a build ends, so that little input
-//! gives many runs.
+//! gives many runs. `MILLRACE_PARCEL_BYTES=BYTES` does so with what lists travel to a device in, so that
+//! short lists are too long for it.
 //!
 //! Release builds contain none of it.
 
@@ -66,9 +67,17 @@ pub fn operator(name: &str) -> io::Result<()> {
 /// The cost in bytes at which a run ends: `limit`, or what a test asks for.
 pub fn run_limit(limit: u64) -> u64 {
     #[cfg(debug_assertions)]
-    return enabled::run_limit().unwrap_or(limit);
+    return enabled::number("MILLRACE_RUN_LIMIT").unwrap_or(limit);
     #[cfg(not(debug_assertions))]
     limit
+}
+
+/// Bytes of what lists travel to a device in: `bytes`, or what a test asks for.
+pub fn parcel_bytes(bytes: usize) -> usize {
+    #[cfg(debug_assertions)]
+    return enabled::number("MILLRACE_PARCEL_BYTES").map_or(bytes, |asked| asked as usize);
+    #[cfg(not(debug_assertions))]
+    bytes
 }
 
 /// The trie collection of a launch at which a GPU is to end with a fault.
@@ -150,9 +159,9 @@ mod enabled {
         }
     }
 
-    pub(super) fn run_limit() -> Option<u64> {
-        let text = std::env::var("MILLRACE_RUN_LIMIT").ok()?;
-        Some(text.parse().expect("MILLRACE_RUN_LIMIT: a number of bytes"))
+    pub(super) fn number(name: &str) -> Option<u64> {
+        let text = std::env::var(name).ok()?;
+        Some(text.parse().unwrap_or_else(|_| panic!("{name}: a number of bytes")))
     }
 
     pub(super) fn report() {

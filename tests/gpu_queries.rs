@@ -409,6 +409,15 @@ fn pretended_devices_answer_as_the_cpu_does() {
             assert_eq!(found, expected, "{mode} {k} {more:?}");
         }
     }
+    // A list that no parcel has room for goes by itself; nothing travels after it that would tell of it.
+    let word = fixture.collection.words.phrase(&mut crate::util::Random::new(76), 1);
+    let job = |more: &[&str]| {
+        let job = fixture.query(&["--format", "tsv"]).args(more).stdin(word.clone() + "\n");
+        let job = job.env("LD_LIBRARY_PATH", &folder).env("MILLRACE_PARCEL_BYTES", "16");
+        job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok().text().to_owned()
+    };
+    let found = job(&["--device", "gpu", "--gpu-memory", "16M"]);
+    assert!(!found.is_empty() && found == job(&["--algorithm", "exhaustive"]), "{word}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
 use super::slab::{Slab, Staging};
 use super::unpack::Outline;
+use crate::fault;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
@@ -85,7 +86,7 @@ impl<I: Copy> Bringer<I> {
         snapshot: &Arc<Snapshot>,
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
-        Self::with_parcels(query, snapshot, share, PARCEL_BYTES)
+        Self::with_parcels(query, snapshot, share, fault::parcel_bytes(PARCEL_BYTES))
     }
 
     /// As [`new`](Self::new), with parcels of so many bytes.
@@ -244,10 +245,8 @@ impl<I: Copy> Bringer<I> {
 
     /// Sends the parcel and tells of the lists that are whole then; false if anything in it was damaged.
     fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
-        if self.parcel.is_empty() {
-            return true;
-        }
-        let sent = self.copy_and_launch();
+        // A list that no parcel has room for has gone by itself, and waits to be told of with an empty one.
+        let sent = if self.parcel.is_empty() { Ok(true) } else { self.copy_and_launch() };
         self.parcel.clear();
         for (id, at, placed) in self.travelling.drain(..) {
             tell(
