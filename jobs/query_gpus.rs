@@ -11,7 +11,7 @@ use millrace::gpu::query::choose::{Choice, ChoiceError, Chosen, Devices};
 use millrace::gpu::query::engine::{GpuEngines, Method, OnLost};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
-use millrace::gpu::wang;
+use millrace::gpu::wang::{self, Cached};
 use millrace::query::engine::Wakers;
 use millrace::query::engine::hybrid::Models;
 use millrace::query::snapshot::Snapshot;
@@ -69,6 +69,10 @@ pub(crate) struct Where {
     /// the best of those of all threads of the query.
     #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
     threshold: Option<String>,
+    /// Lists that wang has on a GPU for good: planned, what the plan of `millrace cache` says, or the longest if there is none;
+    /// longest (planned if left out).
+    #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
+    cached: Option<String>,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -127,9 +131,13 @@ impl Where {
             }
         }
         self.check_threads(algorithm)?;
+        if self.cached.is_some() && algorithm != WANG {
+            return Err(Usage("--cached goes with --algorithm wang".into()).into());
+        }
         if !self.is_gpu() {
             without_devices(algorithm)?;
             for (name, given) in [
+                ("cached", self.cached.is_some()),
                 ("query-threads", self.query_threads.is_some()),
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
@@ -179,7 +187,16 @@ impl Where {
     /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
         let method = match algorithm {
-            WANG => Method::Wang { round: self.query_threads.unwrap_or(wang::DEFAULT_ROUND) },
+            WANG => {
+                let usual = wang::Tuning::default();
+                Method::Wang(wang::Tuning {
+                    round: self.query_threads.unwrap_or(usual.round),
+                    cached: match self.cached.as_deref() {
+                        Some("longest") => Cached::Longest,
+                        _ => usual.cached,
+                    },
+                })
+            }
             Chosen::Cpu(_) => Method::Bounds,
             Chosen::Ding09 => Method::Ding09(Merging {
                 levels: self.merge_levels.unwrap_or(Merging::default().levels),

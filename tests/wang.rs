@@ -6,7 +6,7 @@ use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::queries::Fixture;
 use crate::util::{Job, millrace};
 use millrace::gpu::query::steps::Argument;
-use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Room, shared_bytes};
+use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Bytes, Room, shared_bytes};
 use millrace::gpu::wang::list::{Laid, ListLayer};
 use millrace::gpu::wang::twin::{Found, Term, Worth, by_rounds};
 use millrace::gpu::wang::{KERNEL, ROUNDS, source};
@@ -159,10 +159,9 @@ impl Query {
             AskedTerm { key: n as u64, cached, weight }
         });
         let asked: Vec<AskedTerm> = asked.collect();
-        let added = batch.add(&asked, self.k, room, |t, out| {
+        let added = batch.add(&asked, self.k, room, |t| {
             let list = &collection.lists[self.lists[t]];
-            out.extend(&list.bytes);
-            Ok::<Laid, ListError>(list.laid)
+            Ok::<Bytes, ListError>((list.laid, list.bytes.as_slice().into()))
         });
         added.unwrap()
     }
@@ -346,7 +345,7 @@ fn wang_on_devices_has_options_of_its_own() {
         (&["--query-threads", "64"], "goes with --algorithm huang, or wang on a GPU"),
         (&["--device", "gpu", "--query-threads", "320"], "wang takes 64, 128, 256, 512, 1024"),
         (&["--device", "gpu", "--gpu-partition"], "--algorithm wang goes without --gpu-partition"),
-        (&["--gpu-memory", "1M"], "goes with --device gpu"),
+        (&["--cached", "planned"], "goes with --device gpu"),
     ];
     for (more, why) in refused.into_iter().skip(1) {
         fixture.query(&[&wang[..], more].concat()).stdin("x\n").fails(2).says(why);
@@ -378,19 +377,25 @@ fn pretended_wang_answers_as_the_cpu_does() {
     };
     let path = fixture.scratch.path("report.json");
     let device = ["--device", "gpu", "--algorithm", "wang", "--report", path.to_str().unwrap()];
+    // Beginnings of lists, so that the CPU ends some queries.
+    let cache = ["cache", "--quiet", "--memory", "12K", "--lambda", "0.5", "-k", "3", "--index"];
+    millrace(cache).arg(&index).stdin(queries.clone()).ok();
     // In 1 KB no list has room, so that all travel. Of some documents alone the CPU is asked.
-    for (asked, memory, gpus) in [
-        (&["-k", "5", "--alpha", "0.4"][..], "1K", "2"),
-        (&["-k", "700", "--alpha", "0.4"], "16M", "1"),
-        (&["-k", "5", "--alpha", "0.4", "--docids", "100..450"], "16M", "2"),
+    for (asked, memory, cached) in [
+        (&["-k", "5", "--alpha", "0.4"][..], "1K", "longest"),
+        (&["-k", "700", "--alpha", "0.4"], "16M", "longest"),
+        (&["-k", "5", "--alpha", "0.4"], "16M", "planned"),
+        (&["-k", "5", "--alpha", "0.4", "--docids", "100..450"], "16M", "planned"),
     ] {
-        let more = [asked, &device, &["--gpu-memory", memory, "--gpus", gpus]].concat();
+        let more = [asked, &device, &["--gpu-memory", memory, "--cached", cached]].concat();
         let found = ask(&more).ok().text().to_owned();
         let expected = ask(&[asked, &["--device", "cpu", "--algorithm", "exhaustive"]].concat());
         assert_eq!(found, expected.ok().text(), "{asked:?} {memory}");
         let report = std::fs::read_to_string(&path).unwrap();
         let gpu = &serde_json::from_str::<serde_json::Value>(&report).unwrap()["gpu"];
         let is_part = asked.contains(&"--docids");
+        let continues = cached == "planned" && !is_part;
+        assert_eq!(gpu["continued"].as_u64() > Some(0), continues, "{gpu}");
         assert_eq!((gpu["answered"] == 0, gpu["unsuited"] == 0), (is_part, !is_part), "{gpu}");
         assert_eq!((&gpu["without_lists"], &gpu["lost"]), (&0.into(), &0.into()), "{gpu}");
     }
@@ -403,6 +408,17 @@ fn pretended_wang_answers_as_the_cpu_does() {
     assert!(checks.len() > 20 && checks.iter().all(|row| number(row, "wrong") == 0));
     let continued: u64 = checks.iter().map(|row| number(row, "continued")).sum();
     assert!(continued > 0 && checks.iter().any(|row| number(row, "continued") == 0), "{rows:?}");
+    for figure in ["wang-figure4", "wang-figure10"] {
+        let bench = ["bench", "gpu-queries", "--only", figure, "--alpha", "0.4", "--index"];
+        let done = on_devices(millrace(bench).arg(&index)).ok();
+        let rows = done.text().lines().map(|line| serde_json::from_str(line).unwrap());
+        let rows: Vec<serde_json::Value> = rows.collect();
+        let rows = rows.iter().filter(|row| row["row"] == figure);
+        let rates = ["queries_per_s", "c_us", "t_us_per_mb", "dq_mb"];
+        let is_told = |row: &serde_json::Value| rates.iter().any(|rate| row[rate].is_number());
+        let told = rows.filter(|row| is_told(row)).count();
+        assert!(told > 20, "{figure}: {told}");
+    }
     // An index in another order, or in that for other parameters.
     let refused = ask(&device).fails(1);
     refused.says("in global order for alpha 0.4, and 0.3 is asked for");

@@ -40,8 +40,8 @@ pub(super) struct Args {
     /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
     /// -table2, -table3, -terms, -levels, -splitters and -batched; huang is one for newpfd with blocks of 64, with rows huang-check,
-    /// -table1, -figure3, -figure4, -figure5 and -table3; wang is one for indexes in global order, with the row
-    /// wang-check.
+    /// -table1, -figure3, -figure4, -figure5 and -table3; wang is one for indexes in global order, with rows
+    /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Queries of a batch (256 if left out, of huang and wang 4096).
@@ -62,12 +62,15 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Bytes of the device's memory for lists that travel with a batch of wang (256M if left out).
+    /// Bytes of the device's memory for lists that travel with a batch of wang-check (256M if left out).
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     buffer: Option<u64>,
     /// The share of PageRank for which the index of wang is in order (0.3 if left out).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
+    /// Milliseconds within which queries of wang are to be answered in figures 5 and 9.
+    #[arg(long, value_name = "MS,...", value_delimiter = ',', default_value = "20,150")]
+    deadline_ms: Vec<f64>,
     /// Levels of splitters of ding09.
     #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
     merge_levels: u32,

@@ -9,6 +9,7 @@
 //! | [`batch`] | what a batch of queries says to the kernel, and how much memory it takes |
 //! | [`cache`] | which lists are on the device for good |
 //! | [`device`] | how a device takes batches and gives results |
+//! | [`kept`] | which lists that travel the host keeps laid out |
 //! | `turn` | how planned queries become its batches |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`twin`] | what the kernel finds |
@@ -16,6 +17,7 @@
 pub mod batch;
 pub mod cache;
 pub mod device;
+pub mod kept;
 pub mod list;
 pub(super) mod turn;
 pub mod twin;
@@ -30,6 +32,32 @@ pub const ROUNDS: [u32; 5] = [64, 128, 256, 512, 1024];
 
 /// Documents of a round unless another number is asked for.
 pub const DEFAULT_ROUND: u32 = 256;
+
+/// Which lists are on a device for good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cached {
+    /// Those of the plan beside the index ([`cache_plan`](crate::index::cache_plan)), or [the longest](Self::Longest) if
+    /// there is none.
+    #[default]
+    Planned,
+    /// Whole lists, the longest first.
+    Longest,
+}
+
+/// How a device answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Documents of a round.
+    pub round: u32,
+    /// Which lists are there.
+    pub cached: Cached,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { round: DEFAULT_ROUND, cached: Cached::default() }
+    }
+}
 
 /// The source of the kernel.
 pub fn source() -> Source {

@@ -3,10 +3,19 @@
 //! | row | of the paper |
 //! | --- | --- |
 //! | wang-check | none: answers are the CPU's, to the bit, with whole lists, beginnings of them, and none on the device |
+//! | wang-figure4 | figure 4: c by queries of a batch, t by its bytes, dq by cache and policy |
+//! | wang-figure5 | figure 5: throughput under a deadline by partition, of the model and measured |
+//! | wang-figure6 | figure 6: time of the device and of post-processing, not overlapped, by cache and lambda |
+//! | wang-figure8 | figure 8: throughput by memory and policy |
+//! | wang-figure9 | figure 9: throughput and response time under a deadline by lambda |
+//! | wang-figure10 | figure 10: throughput by k, of threads of the CPU, the device, and both |
 //!
 //! The index is in global order. The log is cut in halves: caches are filled by the first, and the other is answered.
 //! Queries without a document that has all their terms are left out, as in the paper (section 4.1).
 
+mod figure_10;
+mod figures;
+mod model;
 mod pass;
 
 use super::collection::on_all_threads;
@@ -22,6 +31,8 @@ use millrace::gpu::wang::cache::{Wanted, longest};
 use millrace::gpu::wang::device::WangDevice;
 use millrace::gpu::wang::{DEFAULT_ROUND, ROUNDS};
 use millrace::index::generation::Generation;
+use millrace::index::lexicon::TermEntry;
+use millrace::query::caching::Demand;
 use millrace::query::lines::Query;
 use millrace::query::plan::{Plan, Planner};
 use millrace::query::searcher::Searcher;
@@ -30,8 +41,11 @@ use millrace::query::top_k::Hit;
 use millrace::query::wanted::{Algorithm, Mode, Wanted as Asked};
 use millrace::score::bm25::IdfKind;
 use millrace::score::named::Score;
+use model::Sizes;
 use pass::{How, Post};
 use serde_json::json;
+use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -39,11 +53,20 @@ use std::time::Instant;
 /// Queries of a batch at most.
 const BATCH: usize = 4096;
 
+/// The same in figures.
+const BATCH_OF_FIGURES: usize = 16_384;
+
+/// Bytes of lists that the host keeps laid out.
+const MOST_KEPT: u64 = 32 << 30;
+
 /// The most hits that are asked for.
 const MOST_HITS: usize = 1000;
 
 /// Queries all of whose lists travel, which takes long.
 const MOST_TRAVELLING: usize = 500;
+
+/// Queries that this thread alone ends.
+const MOST_BEHIND: usize = 2000;
 
 /// Runs the experiments whose names are asked for.
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
@@ -64,12 +87,17 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let start = Instant::now();
-    let (lists, batch) = (args.gpu_memory, args.buffer);
-    let memory = Memory { lists, batch, queries: args.batch_or(BATCH), k: 64 };
+    let header = snapshot.generation().runs()[0].postings_header();
+    let has_figures = args.only.as_ref().is_none_or(|only| only != "wang-check");
+    // Where figures part the memory, what a batch has is at most as large as all lists on the device.
+    let (batch, most) = match has_figures {
+        true => (Some(2 * header.list_bytes + (1 << 20)), BATCH_OF_FIGURES),
+        false => (args.buffer, args.batch_or(BATCH)),
+    };
+    let memory = Memory { lists: args.gpu_memory, batch, queries: most, k: 64 };
     let device = WangDevice::open(device, &toolchain, &snapshot, memory)?;
     let lists = longest(snapshot.generation())?;
     let test = plans.len() / 2;
-    let header = snapshot.generation().runs()[0].postings_header();
     print(json!({
         "row": "wang-load", "device": device.device().info().to_string(),
         "documents": snapshot.norms().len(), "queries": queries.len(), "train": test,
@@ -77,9 +105,17 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         "planned_s": planned_s, "open_s": start.elapsed().as_secs_f64(),
         "cache_bytes": device.cache_room(), "buffer_bytes": device.room().list_bytes,
     }))?;
-    let mut bench = Bench { args, device, snapshot, plans, lists };
+    let (test, texts) = (test..plans.len(), plans[..test].iter().map(|plan| plan.0));
+    let texts = texts.map(|number| &*queries[number].text).collect();
+    let list_bytes = header.list_bytes;
+    let plans = plans.into_iter().map(|(_, plan)| plan).collect();
+    let (asked, sizes) = (Vec::new(), Sizes::default());
+    let mut bench = Bench { args, device, snapshot, texts, plans, test, lists, asked, sizes };
     if args.wants("wang-check") {
         bench.check()?;
+    }
+    if has_figures {
+        bench.figures(list_bytes)?;
     }
     Ok(())
 }
@@ -89,7 +125,7 @@ fn plans(
     snapshot: &Arc<Snapshot>,
     queries: &[Query],
     (least, most): (usize, usize),
-) -> anyhow::Result<Vec<Plan>> {
+) -> anyhow::Result<Vec<(usize, Plan)>> {
     let wanted = Asked { k: 1, mode: Mode::And, algorithm: Algorithm::Wang };
     let next = AtomicUsize::new(0);
     let work = || -> anyhow::Result<Vec<(usize, Plan)>> {
@@ -107,7 +143,7 @@ fn plans(
     };
     let mut plans = on_all_threads(work)?;
     plans.sort_by_key(|(number, _)| *number);
-    Ok(plans.into_iter().map(|(_, plan)| plan).collect())
+    Ok(plans)
 }
 
 /// The answers of the CPU to queries, by all its threads.
@@ -139,12 +175,74 @@ struct Bench<'a> {
     args: &'a Args,
     device: WangDevice,
     snapshot: Arc<Snapshot>,
+    /// The queries by which caches are filled.
+    texts: Vec<&'a str>,
     plans: Vec<Plan>,
+    /// Those of them that are answered in figures.
+    test: Range<usize>,
     /// All lists of more than one block, the longest first.
     lists: Vec<Wanted>,
+    /// The lists that queries of figures ask for.
+    asked: Vec<TermEntry>,
+    sizes: Sizes,
 }
 
 impl Bench<'_> {
+    fn test(&self) -> &[Plan] {
+        &self.plans[self.test.clone()]
+    }
+
+    /// What the training queries, for the best k, want of lists.
+    fn demand(&self, k: usize) -> anyhow::Result<Demand> {
+        Ok(Demand::of_log(&self.snapshot, &self.texts, k, threads())?)
+    }
+
+    /// The figures that are asked for, for the best 10 but for the last.
+    fn figures(&mut self, list_bytes: u64) -> anyhow::Result<()> {
+        let plans = for_best(self.test(), 10);
+        let entries = plans.iter().flat_map(|plan| plan.lists_of(0)).flatten();
+        let lists: HashMap<u64, TermEntry> = entries.map(|entry| (entry.offset, *entry)).collect();
+        self.asked = lists.into_values().collect();
+        self.asked.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.df));
+        let start = Instant::now();
+        self.device.keep(&self.asked, MOST_KEPT, threads())?;
+        let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
+        let kept = self.device.kept();
+        let sizes = self.asked.iter().filter_map(|entry| {
+            let key = entry.offset;
+            kept.bytes_of(key).map(|bytes| (key, bytes))
+        });
+        self.sizes.lists = sizes.collect();
+        self.sizes.growth = kept.bytes() as f64 / on_disk.max(1) as f64;
+        self.sizes.index = self.sizes.growth * list_bytes as f64;
+        print(json!({
+            "row": "wang-lists", "lists": self.asked.len(), "bytes_on_disk": on_disk,
+            "bytes": self.device.kept().bytes(), "index_bytes": self.sizes.index,
+            "lay_s": start.elapsed().as_secs_f64(),
+        }))?;
+        let demand = self.demand(10)?;
+        let model = self.measure(&plans)?;
+        if self.args.wants("wang-figure4") {
+            self.figure_4(&model, &demand, &plans)?;
+        }
+        if self.args.wants("wang-figure5") {
+            self.figure_5(&model, &demand, &plans)?;
+        }
+        if self.args.wants("wang-figure6") {
+            self.figure_6(&demand, &plans)?;
+        }
+        if self.args.wants("wang-figure8") {
+            self.figure_8(&model, &demand, &plans)?;
+        }
+        if self.args.wants("wang-figure9") {
+            self.figure_9(&model, &demand, &plans)?;
+        }
+        if self.args.wants("wang-figure10") {
+            self.figure_10(&model)?;
+        }
+        Ok(())
+    }
+
     /// Queries as a batch has them, with what the device has room for, ended by all threads.
     fn usual(&self, round: u32) -> How {
         let room = *self.device.room();
@@ -215,6 +313,7 @@ impl Bench<'_> {
                     if !is_usual {
                         how.post = Post::Behind;
                     }
+                    let most = if is_usual { most } else { most.min(MOST_BEHIND) };
                     let plans = &plans[..plans.len().min(most)];
                     let (found, took) = self.device_pass(plans, how)?;
                     let pairs = found.iter().zip(expected);

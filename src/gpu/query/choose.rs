@@ -167,7 +167,7 @@ impl Devices {
             memory: choice.memory,
             k: choice.k,
             batch: match choice.method {
-                Method::Huang(_) | Method::Wang { .. } => huang::BATCH,
+                Method::Huang(_) | Method::Wang(_) => huang::BATCH,
                 Method::Bounds | Method::Ding09(_) => usual.batch,
             },
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -197,7 +197,7 @@ impl Devices {
             Method::Bounds => "costs.json",
             Method::Ding09(_) => "costs-ding09.json",
             Method::Huang(_) => "costs-huang.json",
-            Method::Wang { .. } => "costs-wang.json",
+            Method::Wang(_) => "costs-wang.json",
         })
     }
 
@@ -229,7 +229,7 @@ impl Devices {
             Method::Bounds => {}
             Method::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
             Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
-            Method::Wang { .. } => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
+            Method::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost)?)
     }

@@ -17,9 +17,9 @@ use crate::gpu::huang::device::{HuangDevice, Tuning};
 use crate::gpu::huang::turn::HuangTurn;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::turns::{Memory, Turns};
-use crate::gpu::wang::cache::longest;
 use crate::gpu::wang::device::WangDevice;
 use crate::gpu::wang::turn::WangTurn;
+use crate::gpu::wang::{self, cache::wanted};
 use crate::query::engine::whole::WholeEngines;
 use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
@@ -48,10 +48,7 @@ pub enum Method {
     Huang(Tuning),
     /// That of `wang`, for queries of AND with its score and documents in the order of it; see
     /// [`wang`](crate::gpu::wang).
-    Wang {
-        /// Documents of a round.
-        round: u32,
-    },
+    Wang(wang::Tuning),
 }
 
 /// How devices answer queries.
@@ -230,15 +227,16 @@ fn start(
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Wang { round } => {
+        Method::Wang(tuning) => {
             let (memory, threads) = (memory(&options), options.fetchers);
-            let mut wang = WangDevice::open(device, toolchain, snapshot, memory)?;
-            let wanted = longest(snapshot.generation()).map_err(|source| GpuError::Index {
+            let mut opened = WangDevice::open(device, toolchain, snapshot, memory)?;
+            let wanted = wanted(snapshot.generation(), tuning.cached);
+            let wanted = wanted.map_err(|source| GpuError::Index {
                 device: info.to_string(),
                 source: Box::new(source),
             })?;
-            wang.fill(&wanted, wang.cache_room(), threads)?;
-            let turn = WangTurn::new(wang, round);
+            opened.fill(&wanted, opened.cache_room(), threads)?;
+            let turn = WangTurn::new(opened, tuning.round);
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
@@ -380,7 +378,7 @@ impl GpuEngine {
         {
             return false;
         }
-        if let Method::Wang { .. } = self.method {
+        if let Method::Wang(_) = self.method {
             return plan.wanted().mode == Mode::And
                 && matches!(self.snapshot.share(), DocumentShare::Whole);
         }

@@ -11,6 +11,7 @@ use crate::query::top_k::Hit;
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The most terms of a query: their numbers fit a word.
 pub const MOST_TERMS: usize = 16;
@@ -86,6 +87,9 @@ pub enum Array {
 /// A list, by where it begins in its run.
 pub type Key = u64;
 
+/// A list that travels: how it lies, and its bytes.
+pub type Bytes = (Laid, Arc<[u8]>);
+
 /// A term of a query that is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedTerm {
@@ -132,7 +136,8 @@ pub struct Batch {
     /// The number of each query among those that were added.
     order: Vec<usize>,
     /// Lists that travel, and where.
-    lists: Vec<u8>,
+    lists: Vec<(u64, Arc<[u8]>)>,
+    list_bytes: usize,
     places: HashMap<Key, (u64, Laid)>,
     hits: u64,
 }
@@ -159,11 +164,11 @@ impl Batch {
 
     /// Bytes of lists that travel.
     pub fn list_bytes(&self) -> usize {
-        self.lists.len()
+        self.list_bytes
     }
 
-    /// Adds a query for the best `k`; false if there is no room. `lay` writes the list of a term that has to travel, by
-    /// its number, behind what is there already.
+    /// Adds a query for the best `k`; false if there is no room. `lay` gives the bytes of the list of a term that has
+    /// to travel, by its number.
     ///
     /// # Errors
     /// What `lay` returns. The batch stays as it was.
@@ -172,7 +177,7 @@ impl Batch {
         terms: &[AskedTerm],
         k: u32,
         room: &Room,
-        mut lay: impl FnMut(usize, &mut Vec<u8>) -> Result<Laid, E>,
+        mut lay: impl FnMut(usize) -> Result<Bytes, E>,
     ) -> Result<bool, E> {
         let fits = self.terms.len() + terms.len() <= room.terms
             && (1..=MOST_TERMS).contains(&terms.len())
@@ -180,7 +185,7 @@ impl Batch {
         if !fits {
             return Ok(false);
         }
-        let (first_term, before) = (self.terms.len(), self.lists.len());
+        let (first_term, before) = (self.terms.len(), (self.lists.len(), self.list_bytes));
         let mut new: Vec<(Key, (u64, Laid))> = Vec::new();
         let mut laid_terms = Vec::with_capacity(terms.len());
         for (t, term) in terms.iter().enumerate() {
@@ -188,17 +193,19 @@ impl Batch {
                 (Some((place, laid)), _) => (place, laid, false),
                 (None, Some(&(place, laid))) => (place, laid, true),
                 (None, None) => {
-                    self.lists.resize(self.lists.len().next_multiple_of(ALIGNMENT), 0);
-                    let at = self.lists.len() as u64;
-                    match lay(t, &mut self.lists) {
-                        Ok(laid) => new.push((term.key, (at, laid))),
+                    let at = self.list_bytes as u64;
+                    match lay(t) {
+                        Ok((laid, bytes)) => {
+                            self.list_bytes += bytes.len().next_multiple_of(ALIGNMENT);
+                            self.lists.push((at, bytes));
+                            new.push((term.key, (at, laid)));
+                            (at, laid, true)
+                        }
                         Err(error) => {
-                            self.lists.truncate(before);
-                            self.terms.truncate(first_term);
+                            self.take_back(first_term, before);
                             return Err(error);
                         }
                     }
-                    (at, new[new.len() - 1].1.1, true)
                 }
             };
             laid_terms.push(laid);
@@ -208,11 +215,10 @@ impl Batch {
         let hits = self.hits + u64::from(record.k.min(record.capacity));
         let shared = shared_bytes(self.threads, terms.len(), record.capacity);
         if hits > room.hits.min(u64::from(u32::MAX))
-            || self.lists.len() > room.list_bytes
+            || self.list_bytes > room.list_bytes
             || shared > room.shared_bytes
         {
-            self.lists.truncate(before);
-            self.terms.truncate(first_term);
+            self.take_back(first_term, before);
             return Ok(false);
         }
         self.hits = hits;
@@ -220,6 +226,13 @@ impl Batch {
         self.order.push(self.records.len());
         self.records.push(record);
         Ok(true)
+    }
+
+    /// Forgets what was added behind so many terms, lists and bytes.
+    fn take_back(&mut self, terms: usize, (lists, bytes): (usize, usize)) {
+        self.terms.truncate(terms);
+        self.lists.truncate(lists);
+        self.list_bytes = bytes;
     }
 
     fn record(&self, terms: &[Laid], first_term: usize, k: u32) -> QueryRecord {
@@ -286,7 +299,7 @@ impl Batch {
     pub fn input(&self) -> Input {
         let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
         let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
-        Input { terms, lists, bytes: lists + self.lists.len() }
+        Input { terms, lists, bytes: lists + self.list_bytes }
     }
 
     /// Writes what the kernel reads, from the first byte of `to` on.
@@ -298,7 +311,9 @@ impl Batch {
         let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, bytemuck::cast_slice(&self.records));
         put(terms, bytemuck::cast_slice(&self.terms));
-        put(lists, &self.lists);
+        for (at, bytes) in &self.lists {
+            put(lists + *at as usize, bytes);
+        }
     }
 
     fn answers_bytes(&self) -> usize {

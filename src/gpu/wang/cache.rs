@@ -1,6 +1,7 @@
 //! Which lists are on the device for good? Those of a plan, whole or their first blocks, as many as its memory has room
 //! for; without a plan whole lists of more than one block, the longest first.
 
+use super::Cached;
 use super::batch::Key;
 use super::list::{Laid, ListLayer};
 use crate::gpu::device::Device;
@@ -8,7 +9,9 @@ use crate::gpu::error::GpuError;
 use crate::gpu::query::residency::Ranges;
 use crate::gpu::query::slab::Slab;
 use crate::index::browse::for_each_term;
+use crate::index::cache_plan::{CachePlan, CachedLists};
 use crate::index::error::IndexError;
+use crate::index::format::CACHE_PLAN;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use std::collections::HashMap;
@@ -17,6 +20,26 @@ use std::sync::{Mutex, PoisonError};
 
 /// A list of the only run that is to be cached: all of it, or so many of its first blocks.
 pub type Wanted = (TermEntry, Option<usize>);
+
+/// The lists of the only run of a generation that are to be cached, those first that matter most.
+///
+/// # Errors
+/// When the lexicon or the plan is damaged; `Lacks` if the plan is about another generation.
+///
+/// # Panics
+/// If the generation has no run.
+pub fn wanted(generation: &Generation, cached: Cached) -> Result<Vec<Wanted>, IndexError> {
+    let index = generation.path().parent().filter(|_| cached == Cached::Planned);
+    let plan = index.map(|index| CachePlan::read(index).map(|plan| (index, plan))).transpose()?;
+    let Some((index, Some(plan))) = plan else { return longest(generation) };
+    plan.check(&index.join(CACHE_PLAN), generation)?;
+    Ok(of_plan(&plan.cached))
+}
+
+/// The lists of a plan.
+pub fn of_plan(cached: &CachedLists) -> Vec<Wanted> {
+    cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
+}
 
 /// Whole lists of more than one block, the longest first.
 ///

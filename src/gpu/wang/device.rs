@@ -3,7 +3,7 @@
 
 use super::batch::{Array, AskedTerm, Batch, Found, MOST_TERMS, Room};
 use super::cache::{Cache, Wanted};
-use super::list::ListLayer;
+use super::kept::Kept;
 use super::{KERNEL, source};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
@@ -23,6 +23,9 @@ use std::sync::Arc;
 /// The most bytes of lists that travel with a batch, unless others are asked for.
 const MOST_TRAVELLING: u64 = 256 << 20;
 
+/// Bytes of lists that the host keeps laid out to travel, unless others are asked for.
+const MOST_KEPT: u64 = 1 << 30;
+
 /// The most shared memory of a block that takes no asking.
 const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
@@ -37,7 +40,7 @@ pub struct WangDevice {
     globals: Slab,
     arena: Slab,
     cache: Cache,
-    layer: ListLayer,
+    kept: Kept,
     room: Room,
     input: Staging,
     input_on: Slab,
@@ -130,7 +133,7 @@ impl WangDevice {
             globals,
             arena,
             cache: Cache::default(),
-            layer: ListLayer::default(),
+            kept: Kept::new(MOST_KEPT),
             room,
             input,
             input_on,
@@ -155,6 +158,26 @@ impl WangDevice {
         let room = (&self.device, &self.arena, bytes);
         self.cache = Cache::fill(self.snapshot.generation(), wanted, room, threads)?;
         Ok(())
+    }
+
+    /// Keeps lists laid out on the host, in the place of those that were, up to so many bytes; so many threads lay these
+    /// out now.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn keep(
+        &mut self,
+        entries: &[TermEntry],
+        most: u64,
+        threads: usize,
+    ) -> Result<(), IndexError> {
+        self.kept = Kept::new(most);
+        self.kept.lay_ahead(self.snapshot.generation(), entries, threads)
+    }
+
+    /// Lists that the host keeps laid out.
+    pub fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     /// The device.
@@ -202,7 +225,7 @@ impl WangDevice {
         k: u32,
         room: &Room,
     ) -> Result<bool, IndexError> {
-        let Self { snapshot, cache, layer, .. } = self;
+        let Self { snapshot, cache, kept, .. } = self;
         let asked: Vec<AskedTerm> = terms
             .iter()
             .map(|&QueryTerm { entry, weight }| {
@@ -210,9 +233,7 @@ impl WangDevice {
                 AskedTerm { key, cached: cache.place(key), weight }
             })
             .collect();
-        batch.add(&asked, k, room, |t, out| {
-            layer.lay(snapshot.generation(), terms[t].entry, None, out)
-        })
+        batch.add(&asked, k, room, |t| kept.list(snapshot.generation(), terms[t].entry))
     }
 
     /// As [`add_within`](Self::add_within) the whole room.

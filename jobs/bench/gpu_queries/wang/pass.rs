@@ -38,7 +38,9 @@ pub(super) struct Took {
     pub(super) seconds: f64,
     /// To make batches, on the host.
     pub(super) prepare_s: f64,
-    /// To copy queries and lists to the device.
+    /// To copy queries and lists to memory that the device copies from.
+    pub(super) host_copy_s: f64,
+    /// To copy them to the device.
     pub(super) copy_s: f64,
     /// The device's work, without that copy.
     pub(super) kernel_s: f64,
@@ -110,6 +112,13 @@ impl Bench<'_> {
         Ok((answers, took))
     }
 
+    /// The fastest of two passes; their answers are not looked at.
+    pub(super) fn best_pass(&mut self, plans: &[Plan], how: How) -> anyhow::Result<Took> {
+        let (_, first) = self.device_pass(plans, how)?;
+        let (_, second) = self.device_pass(plans, how)?;
+        Ok(if second.seconds < first.seconds { second } else { first })
+    }
+
     /// Answers batches; queries that have to be ended go to `later`, unless that is done behind each batch. Latencies
     /// are a sum, without those of queries that are ended later.
     fn batches(
@@ -138,7 +147,11 @@ impl Bench<'_> {
             anyhow::ensure!(!batch.is_empty(), "a query has no room in a batch: more --buffer");
             batch.finish();
             took.prepare_s += since.elapsed().as_secs_f64();
-            let found = self.device.answer(&batch)?;
+            let launched = Instant::now();
+            self.device.launch(&batch)?;
+            took.host_copy_s += launched.elapsed().as_secs_f64();
+            self.device.wait()?;
+            let found = batch.answers(self.device.output());
             let (copy_ms, all_ms) = self.device.took_ms()?;
             took.copy_s += f64::from(copy_ms) / 1e3;
             took.kernel_s += f64::from(all_ms - copy_ms) / 1e3;
