@@ -11,6 +11,7 @@ mod daat;
 pub mod engine;
 pub mod exhaustive;
 pub mod explain;
+mod frequencies;
 mod kernels;
 pub mod lines;
 pub mod max_score;

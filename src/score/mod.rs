@@ -4,4 +4,6 @@ pub mod bm25;
 pub mod bounds;
 pub mod named;
 pub mod pagerank;
+pub mod scoring;
 pub mod wang;
+pub mod weight;

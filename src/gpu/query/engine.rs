@@ -337,7 +337,7 @@ impl GpuEngine {
     /// answered from decide.
     fn suits(&self, plan: &Plan) -> bool {
         let known = plan.terms().iter().filter(|term| term.df > 0);
-        let weights: Vec<f32> = known.map(|term| term.weight).collect();
+        let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();
         (1..=MOST_HITS).contains(&plan.wanted().k)
             && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
             && self.snapshot.statics().is_empty()
