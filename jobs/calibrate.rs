@@ -2,7 +2,7 @@
 
 use crate::bench::all_queries;
 use crate::query::Ranking;
-use crate::query_gpus::Where;
+use crate::query_gpus::{self, Where};
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::hybrid::Models;
 use millrace::query::engine::measure::{Cost, costs};
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         queries.iter().step_by(step).map(|query| planner.plan(&snapshot, wanted, &query.text));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
-    let engines = devices.open(&snapshot, &wakers, false)?;
+    let engines = query_gpus::open(&devices, &snapshot, &wakers, false)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu = engines.counts().by_cpu();
     ensure!(

@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where};
+use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
 use crate::query_score::Scored;
@@ -10,6 +10,7 @@ use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
+use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
@@ -184,51 +185,11 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-/// An algorithm of the CPU, or one that devices alone have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Chosen {
-    Cpu(Algorithm),
-    Ding09,
-    Huang,
-}
-
-impl Chosen {
-    /// Those of devices alone.
-    const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Cpu(algorithm) => algorithm.name(),
-            Self::Ding09 => "ding09",
-            Self::Huang => "huang",
-        }
-    }
-
-    /// What the CPU does of it.
-    fn on_cpu(self) -> Algorithm {
-        match self {
-            Self::Cpu(algorithm) => algorithm,
-            Self::Ding09 | Self::Huang => Algorithm::Auto,
-        }
-    }
-
-    /// Makes sure that it is not for devices alone.
-    ///
-    /// # Errors
-    /// It is.
-    pub(crate) fn without_devices(self) -> Result<(), Usage> {
-        if let Self::Cpu(_) = self {
-            return Ok(());
-        }
-        Err(Usage(format!("--algorithm {} goes with --device gpu", self.name())))
-    }
-}
-
 fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    let of_devices = Chosen::OF_DEVICES.into_iter().find(|chosen| chosen.name() == text);
-    Algorithm::named(text).map(Chosen::Cpu).or(of_devices).ok_or_else(|| {
-        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
-        format!("give {names}, {}", Chosen::OF_DEVICES.map(Chosen::name).join(", "))
+    Chosen::named(text).ok_or_else(|| {
+        let of_cpu = Algorithm::ALL.map(Algorithm::name);
+        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
+        format!("give {}", names.join(", "))
     })
 }
 
@@ -247,7 +208,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 impl Ranking {
     /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        self.algorithm.without_devices()?;
+        query_gpus::without_devices(self.algorithm)?;
         self.open_for_any()
     }
 
@@ -321,9 +282,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
-            Some(devices) if args.workers.workers.is_none() => {
-                args.place.workers(devices, args.ranking.k, workers)
-            }
+            Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
             _ => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
@@ -379,23 +338,25 @@ fn run_on(
 ) -> anyhow::Result<()> {
     let (mut by, mut failed) = (By::default(), None);
     let quiet = args.workers.common.quiet;
-    let scheduler = args.place.scheduler(devices, &args.ranking, quiet)?;
-    let (service, asker) =
-        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| match devices
-            .open(&snapshot, wakers, quiet)
-        {
+    let models = args.place.models(devices, &args.ranking, quiet)?;
+    let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
+        match query_gpus::open(devices, &snapshot, wakers, quiet) {
             Ok(engines) => {
                 by.gpu = Some(engines.counts().clone());
-                let Some(scheduler) = scheduler else { return Box::new(engines) };
-                let hybrid = scheduler.over(engines, wakers);
+                let Some(models) = models else { return Box::new(engines) };
+                let hybrid = devices.schedule(engines, models, args.place.policy(), wakers);
                 by.shares = Some(hybrid.shares().clone());
                 Box::new(hybrid)
             }
+            // They are thrown away if devices were asked for.
             Err(error) => {
                 failed = Some(error);
-                model_engines(wakers)
+                Model::Inter.engines(wakers)
             }
-        });
+        }
+    };
+    let (service, asker) =
+        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
     if let Some(error) = failed {
         if args.place.is_gpu() {
             return Err(error);
@@ -409,11 +370,6 @@ fn run_on(
     asker.ask_in_background(remark(queries))?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     totals(args, &report, (by, measured))
-}
-
-/// Engines where devices cannot be opened: to be thrown away if they were asked for.
-fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
-    Model::Inter.engines(wakers)
 }
 
 impl Args {
