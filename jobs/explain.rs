@@ -2,9 +2,10 @@
 
 use crate::Usage;
 use crate::args::Common;
+use crate::query_score::Scored;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
 use millrace::query::explain::{Explanation, explain};
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::query::snapshot::Snapshot;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -21,15 +22,8 @@ pub(crate) struct Args {
     /// The hits of which the document may be one.
     #[arg(short, default_value_t = 10, value_name = "K")]
     k: usize,
-    /// Term frequency saturation of BM25, 0 or more.
-    #[arg(long, default_value_t = 1.2)]
-    k1: f64,
-    /// Length normalisation of BM25, from 0 to 1.
-    #[arg(long, default_value_t = 0.75)]
-    b: f64,
-    /// Weight of rare terms: lucene, or robertson as in the papers.
-    #[arg(long, default_value = "lucene", value_name = "lucene|robertson", value_parser = ["lucene", "robertson"])]
-    idf: String,
+    #[command(flatten)]
+    scored: Scored,
     /// As one JSON object.
     #[arg(long)]
     json: bool,
@@ -42,8 +36,7 @@ pub(crate) struct Args {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let bm25 = Bm25::new(args.k1, args.b).map_err(|e| Usage(e.to_string()))?;
-    let idf = if args.idf == "robertson" { IdfKind::Robertson } else { IdfKind::Lucene };
+    let scoring = args.scored.scoring()?;
     let (key, query) = match (&args.words[..], args.docid) {
         ([query], Some(docid)) => (DocumentKey::Docid(docid), query),
         ([name, query], None) => (DocumentKey::Name(name), query),
@@ -54,13 +47,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let generation = open_plain(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
-    let found = explain(&generation, (&bm25, idf), query, docid, args.k)?;
-    let name = String::from_utf8_lossy(generation.documents().name(docid).unwrap_or_default());
+    let snapshot = Snapshot::new(generation, scoring)?;
+    let found = explain(&snapshot, query, docid, args.k)?;
+    let documents = snapshot.generation().documents();
+    let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
     let text = if args.json {
         let mut object = serde_json::to_value(&found)?;
         object["name"] = name.into();
         object["query"] = query.as_str().into();
         object["k"] = args.k.into();
+        object["score_name"] = scoring.score.name().into();
         format!("{object}\n")
     } else {
         readable(&found, &name, args.k)?
@@ -76,6 +72,9 @@ fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String>
     let (length, mean, norm) = (found.length, found.mean_length, found.norm);
     writeln!(text, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
     writeln!(text, "score     {}", found.score)?;
+    if found.begins_with != 0.0 {
+        writeln!(text, "          begins with {}", found.begins_with)?;
+    }
     let place = |rank: Option<u64>, of: u64, which: &str| match rank {
         Some(rank) => format!("{rank} of {of} documents with {which}"),
         None => format!("none among {of} documents with {which}"),
@@ -103,17 +102,30 @@ fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String>
         return Ok(text);
     }
     let width = found.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
-    writeln!(
-        text,
-        "\n{:<width$}  {:>5}  {:>10}  {:>9}  {:>9}  {:>6}  {:>9}",
-        "term", "times", "df", "idf", "weight", "tf", "score"
-    )?;
-    for term in &found.terms {
-        writeln!(
-            text,
-            "{:<width$}  {:>5}  {:>10}  {:>9.4}  {:>9.4}  {:>6}  {:>9.4}",
-            term.term, term.times, term.df, term.idf, term.weight, term.tf, term.score
-        )?;
+    let [mut columns, mut rows] = [String::new(), String::new()];
+    for (number, term) in found.terms.iter().enumerate() {
+        // Columns that the score has nothing for are left out.
+        let cells = [
+            ("times", Some(term.times.to_string()), 5),
+            ("df", Some(term.df.to_string()), 10),
+            ("cf", term.cf.map(|cf| cf.to_string()), 10),
+            ("idf", term.idf.map(|idf| format!("{idf:.4}")), 9),
+            ("weight", Some(format!("{:.4}", term.weight)), 9),
+            ("more", found.has_more().then(|| format!("{:.4}", term.more)), 9),
+            ("tf", Some(term.tf.to_string()), 6),
+            ("score", Some(format!("{:.4}", term.score)), 9),
+        ];
+        write!(rows, "{:<width$}", term.term)?;
+        for (name, cell, wide) in cells.into_iter().filter_map(|(n, c, w)| Some((n, c?, w))) {
+            if number == 0 {
+                write!(columns, "  {name:>wide$}")?;
+            }
+            write!(rows, "  {cell:>wide$}")?;
+        }
+        rows += "\n";
     }
+    writeln!(text, "\n{:<width$}{columns}\n{rows}", "term")?;
+    text.truncate(text.trim_end().len());
+    text += "\n";
     Ok(text)
 }

@@ -4,26 +4,32 @@
 
 use crate::index::browse::TermLists;
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
-use crate::score::bm25::{Bm25, IdfKind, idf, score};
+use crate::query::plan::Planner;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// A term of the query, and what it adds to the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedTerm {
     /// The term.
     pub term: String,
-    /// How often the query has it.
-    pub times: u32,
+    /// How often the query has it, or the weight that the query gives it.
+    pub times: f64,
     /// How many documents have it.
     pub df: u32,
-    /// Its inverse document frequency.
-    pub idf: f64,
-    /// times * idf * (k1 + 1).
+    /// How often it occurs in all of them, if the score asks for that.
+    pub cf: Option<u64>,
+    /// Its inverse document frequency, if the score has one.
+    pub idf: Option<f64>,
+    /// What the score's formula multiplies with (`score::weight`): of BM25, times * idf * (k1 + 1).
     pub weight: f32,
+    /// The other number of the formula; 0 if it has none.
+    pub more: f32,
     /// How often the document has it.
     pub tf: u32,
-    /// weight * tf / (tf + norm).
+    /// What the document has of it: of BM25, weight * tf / (tf + norm).
     pub score: f32,
 }
 
@@ -36,11 +42,13 @@ pub struct Explanation {
     pub length: u32,
     /// Tokens of a document in the mean.
     pub mean_length: f64,
-    /// k1 * (1 - b + b * length / mean).
+    /// What the score makes of the length: of BM25, k1 * (1 - b + b * length / mean).
     pub norm: f32,
+    /// What the score begins with before any term: 0 but for the score wang.
+    pub begins_with: f32,
     /// The distinct terms of the query by first appearance.
     pub terms: Vec<ExplainedTerm>,
-    /// The sum of the terms' scores, in their order.
+    /// What it begins with and the terms' scores, in their order.
     pub score: f32,
     /// Whether it has any term, and whether it has all.
     pub has_any: bool,
@@ -58,7 +66,14 @@ pub struct Explanation {
     pub threshold: Option<f32>,
 }
 
-/// Explains the score of a document. The generation has all documents, not a shard of them.
+impl Explanation {
+    /// Whether the formula of the score has a second number.
+    pub fn has_more(&self) -> bool {
+        self.terms.iter().any(|term| term.more != 0.0)
+    }
+}
+
+/// Explains the score of a document. The snapshot has all documents, not a shard of them.
 ///
 /// Takes the time of scoring all postings, and 8 bytes for each document.
 ///
@@ -68,42 +83,49 @@ pub struct Explanation {
 /// # Panics
 /// If there is no such document.
 pub fn explain(
-    generation: &Generation,
-    (bm25, kind): (&Bm25, IdfKind),
+    snapshot: &Arc<Snapshot>,
     text: &str,
     docid: u32,
     k: usize,
 ) -> Result<Explanation, IndexError> {
+    let (generation, scoring, whole) =
+        (snapshot.generation(), snapshot.scoring(), snapshot.whole());
     let documents = generation.documents();
     let count = documents.len();
-    let mean = match count {
-        0 => 0.0,
-        n => generation.manifest().statistics.tokens as f64 / f64::from(n),
-    };
-    let mut norms = Vec::new();
-    bm25.norms(documents.lengths(), mean, &mut norms);
+    let norms = snapshot.norms();
     let norm = norms[docid as usize];
-    let mut scores = vec![0f32; count as usize];
+    let mut scores = match snapshot.statics() {
+        [] => vec![0f32; count as usize],
+        statics => statics.to_vec(),
+    };
+    let begins_with = scores[docid as usize];
     let mut matched = vec![0u32; count as usize];
     let mut terms = Vec::new();
-    for (term, times) in query_terms(generation, text)? {
-        let lists = TermLists::find(generation, &term)?;
-        // An index has fewer than 2^32 documents.
-        let df = lists.df() as u32;
-        let idf = idf(count, df, kind);
-        let weight = bm25.weight(idf, times);
+    let plan = Planner::default().plan(snapshot, Wanted::default(), text)?;
+    for (term, of_plan) in plan.term_strings().zip(plan.terms()) {
+        let lists = TermLists::find(generation, term)?;
+        let weight = of_plan.weight;
         let mut tf_here = 0;
         lists.postings(generation, |docids, tfs| {
             for (&at, &tf) in docids.iter().zip(tfs) {
-                scores[at as usize] += score(weight, tf, norms[at as usize]);
+                scores[at as usize] += weight.score(tf, norms[at as usize]);
                 matched[at as usize] += 1;
                 if at == docid {
                     tf_here = tf;
                 }
             }
         })?;
-        let score = if tf_here == 0 { 0.0 } else { score(weight, tf_here, norm) };
-        terms.push(ExplainedTerm { term, times, df, idf, weight, tf: tf_here, score });
+        terms.push(ExplainedTerm {
+            term: term.to_string(),
+            times: of_plan.times,
+            df: of_plan.df,
+            cf: scoring.score.has_cf().then_some(of_plan.cf),
+            idf: scoring.idf(whole.documents, of_plan.df),
+            weight: weight.factor(),
+            more: weight.more(),
+            tf: tf_here,
+            score: if tf_here == 0 { 0.0 } else { weight.score(tf_here, norm) },
+        });
     }
     let all = terms.len() as u32;
     let own = (scores[docid as usize], docid);
@@ -130,8 +152,9 @@ pub fn explain(
     Ok(Explanation {
         docid,
         length: documents.lengths()[docid as usize],
-        mean_length: mean,
+        mean_length: whole.mean(),
         norm,
+        begins_with,
         terms,
         score: own.0,
         has_any,
@@ -142,17 +165,4 @@ pub fn explain(
         with_all,
         threshold,
     })
-}
-
-/// The distinct terms of a text by first appearance, and how often it has each.
-fn query_terms(generation: &Generation, text: &str) -> Result<Vec<(String, u32)>, IndexError> {
-    let analysis = generation.manifest().analysis(generation.path())?;
-    let mut terms: Vec<(String, u32)> = Vec::new();
-    analysis.terms(text.as_bytes(), |term| {
-        match terms.iter_mut().find(|(known, _)| known == term) {
-            Some((_, times)) => *times += 1,
-            None => terms.push((term.to_string(), 1)),
-        }
-    });
-    Ok(terms)
 }

@@ -96,6 +96,14 @@ impl Plan {
         split_terms(&self.strings, &self.terms)
     }
 
+    /// The terms, as the index has them.
+    pub fn term_strings(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.terms
+            .iter()
+            .map(move |term| &self.strings[std::mem::replace(&mut start, term.end)..term.end])
+    }
+
     /// Whether any term is in the whole collection.
     pub fn known(&self) -> bool {
         self.terms.iter().any(|term| term.df > 0)

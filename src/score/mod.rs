@@ -2,6 +2,7 @@
 
 pub mod bm25;
 pub mod bounds;
+pub mod given;
 pub mod named;
 pub mod pagerank;
 pub mod scoring;
