@@ -4,9 +4,14 @@ use crate::Usage;
 use crate::args::Common;
 use crate::query_score::Scored;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
+<<<<<<< HEAD
 use millrace::query::explain::{Explanation, explain};
 use millrace::query::snapshot::Snapshot;
 use std::fmt::Write as _;
+=======
+use millrace::query::explain::explain;
+use millrace::score::bm25::{Bm25, IdfKind};
+>>>>>>> main
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -59,12 +64,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         object["score_name"] = scoring.score.name().into();
         format!("{object}\n")
     } else {
-        readable(&found, &name, args.k)?
+        found.text(&name, args.k)
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let totals = serde_json::json!({"job": "explain", "docid": docid});
     crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
+<<<<<<< HEAD
 
 fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String> {
     let mut text = String::new();
@@ -129,3 +135,5 @@ fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String>
     text += "\n";
     Ok(text)
 }
+=======
+>>>>>>> main
