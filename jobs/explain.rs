@@ -4,14 +4,8 @@ use crate::Usage;
 use crate::args::Common;
 use crate::query_score::Scored;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
-<<<<<<< HEAD
-use millrace::query::explain::{Explanation, explain};
-use millrace::query::snapshot::Snapshot;
-use std::fmt::Write as _;
-=======
 use millrace::query::explain::explain;
-use millrace::score::bm25::{Bm25, IdfKind};
->>>>>>> main
+use millrace::query::snapshot::Snapshot;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -70,70 +64,3 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = serde_json::json!({"job": "explain", "docid": docid});
     crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
-<<<<<<< HEAD
-
-fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String> {
-    let mut text = String::new();
-    writeln!(text, "document  {} (docid {})", crate::show::visible(name), found.docid)?;
-    let (length, mean, norm) = (found.length, found.mean_length, found.norm);
-    writeln!(text, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
-    writeln!(text, "score     {}", found.score)?;
-    if found.begins_with != 0.0 {
-        writeln!(text, "          begins with {}", found.begins_with)?;
-    }
-    let place = |rank: Option<u64>, of: u64, which: &str| match rank {
-        Some(rank) => format!("{rank} of {of} documents with {which}"),
-        None => format!("none among {of} documents with {which}"),
-    };
-    writeln!(text, "place     {}", place(found.rank, found.with_any, "any term"))?;
-    if found.terms.len() > 1 {
-        writeln!(text, "          {}", place(found.rank_of_all, found.with_all, "all terms"))?;
-    }
-    if let (Some(rank), Some(threshold)) = (found.rank, found.threshold)
-        && rank > k as u64
-    {
-        let missing = threshold - found.score;
-        writeln!(
-            text,
-            "          not in the first {k}: the last of them has {threshold}, which is {missing:.4} more"
-        )?;
-    }
-    let absent: Vec<&str> =
-        found.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
-    if !absent.is_empty() {
-        writeln!(text, "lacks     {}", absent.join(", "))?;
-    }
-    if found.terms.is_empty() {
-        writeln!(text, "the query has no term: all its words are stop words")?;
-        return Ok(text);
-    }
-    let width = found.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
-    let [mut columns, mut rows] = [String::new(), String::new()];
-    for (number, term) in found.terms.iter().enumerate() {
-        // Columns that the score has nothing for are left out.
-        let cells = [
-            ("times", Some(term.times.to_string()), 5),
-            ("df", Some(term.df.to_string()), 10),
-            ("cf", term.cf.map(|cf| cf.to_string()), 10),
-            ("idf", term.idf.map(|idf| format!("{idf:.4}")), 9),
-            ("weight", Some(format!("{:.4}", term.weight)), 9),
-            ("more", found.has_more().then(|| format!("{:.4}", term.more)), 9),
-            ("tf", Some(term.tf.to_string()), 6),
-            ("score", Some(format!("{:.4}", term.score)), 9),
-        ];
-        write!(rows, "{:<width$}", term.term)?;
-        for (name, cell, wide) in cells.into_iter().filter_map(|(n, c, w)| Some((n, c?, w))) {
-            if number == 0 {
-                write!(columns, "  {name:>wide$}")?;
-            }
-            write!(rows, "  {cell:>wide$}")?;
-        }
-        rows += "\n";
-    }
-    writeln!(text, "\n{:<width$}{columns}\n{rows}", "term")?;
-    text.truncate(text.trim_end().len());
-    text += "\n";
-    Ok(text)
-}
-=======
->>>>>>> main

@@ -231,27 +231,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
     let is_inter = model == Model::Inter;
     if processes > 1 {
-<<<<<<< HEAD
         args.ranking.scored.in_shards()?;
     }
     let Ranking { k, algorithm, .. } = args.ranking;
-    let on_cpu = args.place.is_gpu() && !score.is_on_devices();
-    let devices = if on_cpu {
+    let devices = if args.leaves_devices(score) {
         query_gpus::without_devices(algorithm)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
         None
     } else {
         args.place.devices(k, processes, is_inter, algorithm)?
     };
-=======
-        args.ranking.scored.only_bm25("several processes")?;
-    }
-    let Ranking { k, algorithm, .. } = args.ranking;
-    if args.place.is_gpu() && algorithm != Chosen::Cpu(Algorithm::Wang) {
-        args.ranking.scored.only_bm25("--device gpu without --algorithm wang")?;
-    }
-    let devices = args.place.devices(k, processes, is_inter, algorithm)?;
->>>>>>> main
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
@@ -351,6 +340,12 @@ fn run_on(
 }
 
 impl Args {
+    /// Whether devices are asked for that do not have the score; the algorithm wang brings its own.
+    fn leaves_devices(&self, score: Score) -> bool {
+        let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
+        self.place.is_gpu() && !has_own && !score.is_on_devices()
+    }
+
     fn open_queries(&self) -> anyhow::Result<Queries> {
         self.input.open(self.workers.common.quiet)
     }
@@ -433,14 +428,7 @@ impl Args {
             ("-k", k.to_string()),
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
-<<<<<<< HEAD
-            ("--docids", format!("{}..{}", docids.0.start, docids.0.end)),
-=======
-            ("--k1", k1.to_string()),
-            ("--b", b.to_string()),
-            ("--idf", format!("{idf:?}")),
             ("--docids", docids.to_string()),
->>>>>>> main
         ];
         rows.extend(scored.settings());
         rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
@@ -477,7 +465,7 @@ fn totals(
         say!("{line}");
     }
     let score = args.ranking.scoring()?.score;
-    let computed_by = match (by.gpu.is_some(), args.place.is_gpu() && !score.is_on_devices()) {
+    let computed_by = match (by.gpu.is_some(), args.leaves_devices(score)) {
         (true, _) => "devices and CPU",
         (false, true) => "CPU alone: devices do not have this score",
         (false, false) => "CPU",

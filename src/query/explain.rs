@@ -4,19 +4,13 @@
 
 use crate::index::browse::TermLists;
 use crate::index::error::IndexError;
-<<<<<<< HEAD
 use crate::query::plan::Planner;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
-use serde::Serialize;
-use std::sync::Arc;
-=======
-use crate::index::generation::Generation;
-use crate::score::bm25::{Bm25, IdfKind, idf, score};
 use crate::shown::visible;
 use serde::Serialize;
 use std::fmt::{self, Write};
->>>>>>> main
+use std::sync::Arc;
 
 /// A term of the query, and what it adds to the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -75,15 +69,6 @@ pub struct Explanation {
 }
 
 impl Explanation {
-<<<<<<< HEAD
-    /// Whether the formula of the score has a second number.
-    pub fn has_more(&self) -> bool {
-        self.terms.iter().any(|term| term.more != 0.0)
-    }
-}
-
-/// Explains the score of a document. The snapshot has all documents, not a shard of them.
-=======
     /// As text for people: the document, which is called `name`, its score and place, whether it is one of the `k` best,
     /// and a row for each term.
     #[must_use]
@@ -99,6 +84,9 @@ impl Explanation {
         let (length, mean, norm) = (self.length, self.mean_length, self.norm);
         writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
         writeln!(to, "score     {}", self.score)?;
+        if self.begins_with != 0.0 {
+            writeln!(to, "          begins with {}", self.begins_with)?;
+        }
         let place = |rank: Option<u64>, of: u64, which: &str| match rank {
             Some(rank) => format!("{rank} of {of} documents with {which}"),
             None => format!("none among {of} documents with {which}"),
@@ -127,24 +115,34 @@ impl Explanation {
         }
         let width =
             self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
-        writeln!(
-            to,
-            "\n{:<width$}  {:>5}  {:>10}  {:>9}  {:>9}  {:>6}  {:>9}",
-            "term", "times", "df", "idf", "weight", "tf", "score"
-        )?;
-        for term in &self.terms {
-            writeln!(
-                to,
-                "{:<width$}  {:>5}  {:>10}  {:>9.4}  {:>9.4}  {:>6}  {:>9.4}",
-                term.term, term.times, term.df, term.idf, term.weight, term.tf, term.score
-            )?;
+        let [mut columns, mut rows] = [String::new(), String::new()];
+        let has_more = self.terms.iter().any(|term| term.more != 0.0);
+        for (number, term) in self.terms.iter().enumerate() {
+            // Columns that the score has nothing for are left out.
+            let cells = [
+                ("times", Some(term.times.to_string()), 5),
+                ("df", Some(term.df.to_string()), 10),
+                ("cf", term.cf.map(|cf| cf.to_string()), 10),
+                ("idf", term.idf.map(|idf| format!("{idf:.4}")), 9),
+                ("weight", Some(format!("{:.4}", term.weight)), 9),
+                ("more", has_more.then(|| format!("{:.4}", term.more)), 9),
+                ("tf", Some(term.tf.to_string()), 6),
+                ("score", Some(format!("{:.4}", term.score)), 9),
+            ];
+            write!(rows, "\n{:<width$}", term.term)?;
+            for (name, cell, wide) in cells.into_iter().filter_map(|(n, c, w)| Some((n, c?, w))) {
+                if number == 0 {
+                    write!(columns, "  {name:>wide$}")?;
+                }
+                write!(rows, "  {cell:>wide$}")?;
+            }
         }
+        writeln!(to, "\n{:<width$}{columns}{rows}", "term")?;
         Ok(())
     }
 }
 
-/// Explains the score of a document. The generation has all documents, not a shard of them.
->>>>>>> main
+/// Explains the score of a document. The snapshot has all documents, not a shard of them.
 ///
 /// Takes the time of scoring all postings, and 8 bytes for each document.
 ///

@@ -12,6 +12,7 @@ use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
+use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
 use crate::score::wang::{GlobalParameters, Wang};
@@ -22,9 +23,6 @@ use std::sync::Arc;
 
 pub use crate::score::scoring::{Scoring, Whole};
 
-<<<<<<< HEAD
-/// The least score above 0: that of every document with a term is greater (`score::bm25`, `score::weight`).
-=======
 impl Scoring {
     /// The score by which documents of a generation are in global order, with the weights of the paper that has it
     /// (`wang`, section 2.1.3); BM25 if they are in no such order.
@@ -38,17 +36,7 @@ impl Scoring {
     }
 }
 
-/// The collection that scores are about; a generation may be a shard of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole {
-    /// Documents.
-    pub documents: u32,
-    /// Indexed tokens.
-    pub tokens: u64,
-}
-
-/// The least score above 0: that of every document with a term is greater (`score::bm25`).
->>>>>>> main
+/// The least score above 0: that of every document with a term is greater (`score::bm25`, `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
 /// The docids of all documents.

@@ -387,16 +387,10 @@ impl GpuEngine {
                 && matches!(self.snapshot.share(), DocumentShare::Whole);
         }
         let known = plan.terms().iter().filter(|term| term.df > 0);
-<<<<<<< HEAD
         let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();
-        (1..=MOST_HITS).contains(&plan.wanted().k)
-            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
-            && self.snapshot.statics().is_empty()
+        self.snapshot.statics().is_empty()
+            && self.snapshot.scoring().score.is_on_devices()
             && Scale::new(weights.iter().copied()).is_some()
-=======
-        let weights: Vec<f32> = known.map(|term| term.weight).collect();
-        self.snapshot.statics().is_empty() && Scale::new(weights.iter().copied()).is_some()
->>>>>>> main
     }
 }
 
