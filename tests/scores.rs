@@ -35,7 +35,8 @@ impl Facts {
         let dump = |what: &str| millrace(args!["dump", "--index", index, what]).ok().json_lines();
         let lengths: Vec<f64> =
             dump("documents").iter().map(|document| document["tokens"].as_f64().unwrap()).collect();
-        let postings = dump("postings").iter().map(|term| {
+        let terms = dump("postings");
+        let postings = terms.iter().map(|term| {
             let pair =
                 |pair: &Value| (pair[0].as_u64().unwrap() as usize, pair[1].as_f64().unwrap());
             let list = term["postings"].as_array().unwrap().iter().map(pair).collect();
@@ -107,6 +108,42 @@ fn ask(index: &Path, queries: &str, score: &[&str], mode: &str, more: &[&str]) -
     job.arg("--score").args(score).args(more).stdin(queries).ok().text().to_string()
 }
 
+/// Compares all engines by one job, in which each query says how it is to be answered.
+fn compare(index: &Path, queries: &[String], score: &[&str], ks: &[usize]) {
+    const ORS: [&str; 4] = ["exhaustive", "maxscore", "wand", "bmw"];
+    const ANDS: [&str; 3] = ["exhaustive", "galloping", "small-adaptive"];
+    let mut lines = String::new();
+    for (mode, engines) in [("or", &ORS[..]), ("and", &ANDS)] {
+        for (k, (number, query)) in
+            ks.iter().flat_map(|k| queries.iter().enumerate().map(move |q| (k, q)))
+        {
+            for engine in engines {
+                let qid = format!("{engine} {mode}-{k}-{number}");
+                let line = serde_json::json!({"qid": qid, "query": query, "k": k, "mode": mode, "algorithm": engine});
+                lines += &format!("{line}\n");
+            }
+        }
+    }
+    let printed = ask(index, &lines, score, "or", &[]);
+    let mut found: BTreeMap<&str, String> = BTreeMap::new();
+    for line in printed.lines() {
+        // The blank of the name has become a low line.
+        let (engine, rest) = line.split_once('_').unwrap();
+        *found.entry(engine).or_default() += &format!("{rest}\n");
+    }
+    let of_mode = |engine: &str, mode: &str| -> Vec<String> {
+        let lines = found[engine].lines().filter(|line| line.starts_with(mode));
+        lines.map(str::to_string).collect()
+    };
+    for (mode, engines) in [("or-", &ORS[..]), ("and-", &ANDS)] {
+        let expected = of_mode("exhaustive", mode);
+        assert!(expected.len() > 10, "{score:?} {mode}");
+        for engine in &engines[1..] {
+            assert!(of_mode(engine, mode) == expected, "{score:?} {mode} {engine}");
+        }
+    }
+}
+
 #[test]
 fn oracle_formulas_and_every_engine() {
     let scratch = Scratch::new();
@@ -141,21 +178,11 @@ fn oracle_formulas_and_every_engine() {
                 assert!(about, "{score:?} {query} {docid}: {found} {expected}");
             }
         }
-        for k in ["1", "10", "200"] {
-            let expected =
-                ask(&index, &lines, score, "or", &["-k", k, "--algorithm", "exhaustive"]);
-            for engine in ["maxscore", "wand", "bmw"] {
-                let found = ask(&index, &lines, score, "or", &["-k", k, "--algorithm", engine]);
-                assert!(found == expected, "{score:?} {engine} {k}");
-            }
-        }
+        compare(&index, &queries, score, &[1, 10, 200]);
         let expected = ask(&index, &lines, score, "and", &["--algorithm", "exhaustive"]);
-        for more in [
-            ["--algorithm", "small-adaptive"],
-            ["--parallelism", "docp-pi"],
-            ["--parallelism", "fgqp"],
-        ] {
-            assert!(ask(&index, &lines, score, "and", &more) == expected, "{score:?} {more:?}");
+        for model in ["docp-pi", "fgqp"] {
+            let found = ask(&index, &lines, score, "and", &["--parallelism", model]);
+            assert!(found == expected, "{score:?} {model}");
         }
     }
 }
@@ -167,13 +194,11 @@ fn on_collections_with_queries_of_people() {
     let index = scratch.path("index");
     build(&index, args![folder.join("corpus.jsonl")]);
     let queries = std::fs::read_to_string(folder.join("queries.tsv")).unwrap();
+    let queries =
+        queries.lines().step_by(5).map(|line| line.split_once('\t').unwrap().1.to_string());
+    let queries: Vec<String> = queries.collect();
     for score in SCORES {
-        let expected = ask(&index, &queries, score, "or", &["--algorithm", "exhaustive"]);
-        assert!(expected.lines().count() > 1000);
-        for engine in ["maxscore", "bmw"] {
-            let found = ask(&index, &queries, score, "or", &["--algorithm", engine]);
-            assert!(found == expected, "{score:?} {engine}");
-        }
+        compare(&index, &queries, score, &[10]);
     }
 }
 
@@ -260,7 +285,7 @@ fn a_parameter_of_another_score_is_refused() {
         (&["--score", "ql", "--k1", "0.9"][..], "--k1 does not go with --score ql"),
         (&["--mu", "300"], "--mu does not go with --score bm25"),
         (&["--score", "bm25plus", "--idf", "lucene"], "--idf does not go with --score bm25plus"),
-        (&["--score", "ql", "--mu", "-1"], "mu: expected a number from 0.001 to 1e9, found -1"),
+        (&["--score", "ql", "--mu", "0"], "mu: expected a number from 0.001 to 1e9, found 0"),
         (&["--score", "dph", "--algorithm", "wang", "--mode", "and"], "goes with --mode and"),
     ] {
         ask(more).fails(2).says(says);
@@ -291,5 +316,5 @@ fn explain_has_the_scores_of_every_formula() {
         text.text().lines().map(|l| l.split_whitespace().collect()).collect();
     let columns = ["term", "times", "df", "cf", "weight", "more", "tf", "score"];
     assert_eq!(rows[rows.len() - 2], columns, "{text:?}");
-    assert_eq!(rows[rows.len() - 1][..4], ["mill", "1", "2", "3"], "{text:?}");
+    assert_eq!(rows[rows.len() - 1][..4], ["mill", "1", "2", "2"], "{text:?}");
 }
