@@ -131,7 +131,7 @@ fn queries(c: &mut Criterion) {
         let terms: Vec<RunTerm<'_>> = lists
             .iter()
             .map(|(df, bytes, data)| RunTerm {
-                weight: Bm25::default().weight(idf(DOCUMENTS, *df, IdfKind::Lucene), 1),
+                weight: Bm25::default().weight(idf(DOCUMENTS, *df, IdfKind::Lucene), 1).into(),
                 list: ListView::new(*df, *bytes, data).ok(),
             })
             .collect();

@@ -2,9 +2,10 @@
 
 use crate::Usage;
 use crate::args::Common;
+use crate::query_score::Scored;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
 use millrace::query::explain::explain;
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::query::snapshot::Snapshot;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -20,15 +21,8 @@ pub(crate) struct Args {
     /// The hits of which the document may be one.
     #[arg(short, default_value_t = 10, value_name = "K")]
     k: usize,
-    /// Term frequency saturation of BM25, 0 or more.
-    #[arg(long, default_value_t = 1.2)]
-    k1: f64,
-    /// Length normalisation of BM25, from 0 to 1.
-    #[arg(long, default_value_t = 0.75)]
-    b: f64,
-    /// Weight of rare terms: lucene, or robertson as in the papers.
-    #[arg(long, default_value = "lucene", value_name = "lucene|robertson", value_parser = ["lucene", "robertson"])]
-    idf: String,
+    #[command(flatten)]
+    scored: Scored,
     /// As one JSON object.
     #[arg(long)]
     json: bool,
@@ -41,8 +35,7 @@ pub(crate) struct Args {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let bm25 = Bm25::new(args.k1, args.b).map_err(|e| Usage(e.to_string()))?;
-    let idf = if args.idf == "robertson" { IdfKind::Robertson } else { IdfKind::Lucene };
+    let scoring = args.scored.scoring()?;
     let (key, query) = match (&args.words[..], args.docid) {
         ([query], Some(docid)) => (DocumentKey::Docid(docid), query),
         ([name, query], None) => (DocumentKey::Name(name), query),
@@ -53,13 +46,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let generation = open_plain(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
-    let found = explain(&generation, (&bm25, idf), query, docid, args.k)?;
-    let name = String::from_utf8_lossy(generation.documents().name(docid).unwrap_or_default());
+    let snapshot = Snapshot::new(generation, scoring)?;
+    let found = explain(&snapshot, query, docid, args.k)?;
+    let documents = snapshot.generation().documents();
+    let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
     let text = if args.json {
         let mut object = serde_json::to_value(&found)?;
         object["name"] = name.into();
         object["query"] = query.as_str().into();
         object["k"] = args.k.into();
+        object["score_name"] = scoring.score.name().into();
         format!("{object}\n")
     } else {
         found.text(&name, args.k)

@@ -22,7 +22,6 @@ use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
-use millrace::score::bm25::{Bm25, IdfKind};
 use millrace::score::named::Score;
 use serde_json::json;
 use std::io;
@@ -48,15 +47,6 @@ pub(crate) struct Ranking {
     /// with --device gpu: ding09, huang, wang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
-    /// Term frequency saturation of BM25, 0 or more.
-    #[arg(long, default_value_t = 1.2)]
-    pub(crate) k1: f64,
-    /// Length normalisation of BM25, from 0 to 1.
-    #[arg(long, default_value_t = 0.75)]
-    pub(crate) b: f64,
-    /// Weight of rare terms: lucene, or robertson as in the papers.
-    #[arg(long, default_value = "lucene", value_parser = parse_idf, value_name = "lucene|robertson")]
-    pub(crate) idf: IdfKind,
     #[command(flatten)]
     pub(crate) scored: Scored,
     /// Verify the checksums of all postings first.
@@ -175,14 +165,6 @@ fn parse_algorithm(text: &str) -> Result<Chosen, String> {
     })
 }
 
-pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
-    match text {
-        "lucene" => Ok(IdfKind::Lucene),
-        "robertson" => Ok(IdfKind::Robertson),
-        _ => Err("give lucene or robertson".into()),
-    }
-}
-
 pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
     Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
 }
@@ -211,14 +193,14 @@ impl Ranking {
     }
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
+        let scoring = self.scored.scoring()?;
         if self.algorithm == Chosen::Cpu(Algorithm::Wang)
-            && (self.mode != Mode::And || self.scored.score()? == Score::Bm25)
+            && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
         {
             let text = "--algorithm wang goes with --mode and, and with --score wang";
             return Err(Usage(text.into()).into());
         }
-        let bm25 = Bm25::new(self.k1, self.b).map_err(|e| Usage(e.to_string()))?;
-        Ok(Scoring { bm25, idf: self.idf, score: self.scored.score()? })
+        Ok(scoring)
     }
 
     /// Opens the shard of this process; process 0 says which generation is live.
@@ -239,7 +221,7 @@ impl Ranking {
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let workers = args.workers.count()?;
-    args.ranking.scoring()?;
+    let score = args.ranking.scoring()?.score;
     let hosts = args.workers.hosts()?;
     let model = args.spreading.model()?;
     let control = Arc::new(Control::default());
@@ -249,13 +231,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
     let is_inter = model == Model::Inter;
     if processes > 1 {
-        args.ranking.scored.only_bm25("several processes")?;
+        args.ranking.scored.in_shards()?;
     }
     let Ranking { k, algorithm, .. } = args.ranking;
-    if args.place.is_gpu() && algorithm != Chosen::Cpu(Algorithm::Wang) {
-        args.ranking.scored.only_bm25("--device gpu without --algorithm wang")?;
-    }
-    let devices = args.place.devices(k, processes, is_inter, algorithm)?;
+    let devices = if args.leaves_devices(score) {
+        query_gpus::without_devices(algorithm)?;
+        say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
+        None
+    } else {
+        args.place.devices(k, processes, is_inter, algorithm)?
+    };
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
@@ -355,6 +340,12 @@ fn run_on(
 }
 
 impl Args {
+    /// Whether devices are asked for that do not have the score; the algorithm wang brings its own.
+    fn leaves_devices(&self, score: Score) -> bool {
+        let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
+        self.place.is_gpu() && !has_own && !score.is_on_devices()
+    }
+
     fn open_queries(&self) -> anyhow::Result<Queries> {
         self.input.open(self.workers.common.quiet)
     }
@@ -392,7 +383,7 @@ impl Args {
         snapshot: &Snapshot,
     ) -> Option<Devices> {
         let Ranking { k, mode, algorithm, .. } = self.ranking;
-        if !snapshot.statics().is_empty() {
+        if !snapshot.scoring().score.is_on_devices() {
             return None;
         }
         if model != Model::Inter || algorithm != Chosen::Cpu(Algorithm::Auto) {
@@ -432,19 +423,16 @@ impl Args {
 
     /// The settings that all processes have to have alike.
     fn alike(&self, workers: usize) -> Vec<Setting> {
-        // Several processes rank by BM25 alone.
-        let Ranking { k, mode, algorithm, k1, b, idf, docids, .. } = &self.ranking;
-        let rows: [(&str, String); 8] = [
+        let Ranking { k, mode, algorithm, scored, docids, .. } = &self.ranking;
+        let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
-            ("--k1", k1.to_string()),
-            ("--b", b.to_string()),
-            ("--idf", format!("{idf:?}")),
             ("--docids", docids.to_string()),
         ];
-        rows.map(|(name, value)| (name.to_string(), value)).into()
+        rows.extend(scored.settings());
+        rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
 
@@ -477,6 +465,12 @@ fn totals(
         }
         say!("{line}");
     }
+    let score = args.ranking.scoring()?.score;
+    let computed_by = match (by.gpu.is_some(), args.leaves_devices(score)) {
+        (true, _) => "devices and CPU",
+        (false, true) => "CPU alone: devices do not have this score",
+        (false, false) => "CPU",
+    };
     let measures = measured.map(|measured| measured.end(args.tag.name())).transpose()?;
     let totals = json!({
         "job": "query",
@@ -490,6 +484,8 @@ fn totals(
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
+        "score": score.name(),
+        "computed_by": computed_by,
         "latency_us": report.latency,
         "gpu": by.gpu.as_deref(),
         "shares": by.shares.as_deref(),

@@ -1,46 +1,87 @@
 //! By which score are documents ranked?
 
 use crate::Usage;
-use millrace::query::snapshot::Snapshot;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::score::bm25::IdfKind;
+use millrace::score::given::{Given, GivenError};
 use millrace::score::named::Score;
 use millrace::score::wang::Wang;
 
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scored {
-    /// bm25, or wang: BM25 and the PageRanks of the index (docs/query.md).
-    #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "bm25|wang")]
+    /// bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang: BM25 and the PageRanks of the index; docs/query.md
+    /// has their formulas.
+    #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
+    /// Term frequency saturation of BM25, 0 or more (1.2 if left out).
+    #[arg(long)]
+    k1: Option<f64>,
+    /// Length normalisation of BM25, from 0 to 1 (0.75 if left out).
+    #[arg(long)]
+    b: Option<f64>,
+    /// Weight of rare terms: lucene (if left out), or robertson as in the papers.
+    #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
+    idf: Option<IdfKind>,
     /// The share of PageRank in the score wang, from 0 to 1 (0.3 if left out).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
+    /// Tokens of the collection that the score ql adds to each document (1000 if left out).
+    #[arg(long, value_name = "F")]
+    mu: Option<f64>,
+    /// delta of the scores bm25plus (1 if left out) and bm25l (0.5).
+    #[arg(long, value_name = "F")]
+    score_delta: Option<f64>,
+}
+
+pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
+    match text {
+        "lucene" => Ok(IdfKind::Lucene),
+        "robertson" => Ok(IdfKind::Robertson),
+        _ => Err("give lucene or robertson".into()),
+    }
 }
 
 impl Scored {
-    /// The score.
-    pub(crate) fn score(&self) -> Result<Score, Usage> {
-        let score = match &*self.score {
-            "wang" => Score::Wang(wang(self.alpha)?),
-            _ if self.alpha.is_some() => {
-                return Err(Usage("--alpha goes with --score wang".into()));
+    /// The scoring function.
+    pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
+        let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
+        let given = Given { k1, b, idf, alpha, mu, score_delta };
+        given.scoring(&self.score).map_err(|error| match error {
+            GivenError::Foreign { name, score } => {
+                Usage(format!("--{name} does not go with --score {score}"))
             }
-            _ => Score::Bm25,
-        };
-        Ok(score)
+            other => Usage(other.to_string()),
+        })
     }
 
-    /// Refuses a score that is not BM25 where nothing else can be answered.
-    pub(crate) fn only_bm25(&self, with: &str) -> Result<(), Usage> {
-        match self.score()? {
-            Score::Bm25 => Ok(()),
-            other => Err(Usage(format!("--score {} does not go with {with}", other.name()))),
+    /// Refuses a score that takes more of an index than one of several processes has.
+    pub(crate) fn in_shards(&self) -> Result<(), Usage> {
+        match self.scoring()?.score {
+            score @ (Score::Wang(_) | Score::Ql(_) | Score::Dph) => {
+                let name = score.name();
+                Err(Usage(format!("--score {name} does not go with several processes")))
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// What all processes have to have alike.
+    pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
+        let Self { score, k1, b, idf, score_delta, .. } = self;
+        [
+            ("--score", score.clone()),
+            ("--k1", format!("{k1:?}")),
+            ("--b", format!("{b:?}")),
+            ("--idf", format!("{idf:?}")),
+            ("--score-delta", format!("{score_delta:?}")),
+        ]
     }
 
     /// Says what the index lacks for the score.
     pub(crate) fn remark(&self, snapshot: &Snapshot) {
-        let wants_ranks = matches!(self.score(), Ok(Score::Wang(_)));
+        let wants_ranks = matches!(snapshot.scoring().score, Score::Wang(_));
         if wants_ranks && !snapshot.has_ranks() {
             let index = snapshot.generation().path().display();
             say!(

@@ -7,9 +7,10 @@ use millrace::index::draft::{Description, Draft};
 use millrace::index::generation::Generation;
 use millrace::index::publish::{IndexLock, current};
 use millrace::query::searcher::Searcher;
-use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::IdfKind;
+use millrace::score::given::Given;
 use std::path::Path;
 
 /// Every second document of the first run, all of the second, and few of the others.
@@ -49,9 +50,18 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
     let ands = [Galloping, SmallAdaptive].map(|algorithm| (Mode::And, algorithm));
     let asked = ors.into_iter().chain(ands).chain([(Mode::AndOr, Auto)]);
     for (mode, algorithm) in asked {
-        for (k, idf) in [(3, IdfKind::Lucene), (1000, IdfKind::Robertson)] {
+        let robertson = Given { idf: Some(IdfKind::Robertson), ..Given::default() };
+        let usual = Given::default();
+        for (k, score, given) in [
+            (3, "bm25", usual),
+            (1000, "bm25", robertson),
+            (5, "bm25plus", usual),
+            (1000, "ql", Given { mu: Some(3.0), ..usual }),
+            (5, "dph", usual),
+            (5, "impact", usual),
+        ] {
             let wanted = Wanted { k, mode, algorithm };
-            let scoring = Scoring { idf, ..Scoring::default() };
+            let scoring = given.scoring(score).unwrap();
             let snapshot = Snapshot::open(index, false, scoring).unwrap();
             let mut searcher = Searcher::new();
             for query in queries {

@@ -36,6 +36,7 @@ mod rebuild_changes;
 mod rebuild_kills;
 mod rebuild_links;
 mod records;
+mod scores;
 mod streaming;
 mod swap;
 mod topics;

@@ -79,10 +79,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 let best = each.map(|(&docid, &tf)| score(1.0, tf, norms[docid as usize]));
                 let best = best.fold(0.0, f32::max);
                 best_of_list = best_of_list.max(best);
-                blocks.add(best, bounds.most(1.0, &of_blocks[block]));
+                blocks.add(best, bounds.most(1.0.into(), &of_blocks[block]));
                 block += 1;
             })?;
-            let of_list = of_list.iter().map(|bound| bounds.most(1.0, bound));
+            let of_list = of_list.iter().map(|bound| bounds.most(1.0.into(), bound));
             lists.add(best_of_list, of_list.fold(0.0, f32::max));
         }
     }

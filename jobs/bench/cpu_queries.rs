@@ -13,7 +13,7 @@
 //! done again costs every search a little, so that table 2 needs the feature `stages`.
 
 use super::all_queries;
-use crate::query::parse_idf;
+use crate::query_score::parse_idf;
 use millrace::index::generation::Generation;
 #[cfg(feature = "stages")]
 use millrace::query::again::Again;

@@ -16,12 +16,13 @@ use super::wang::Segments;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::{Level, level};
 use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
+use crate::score::weight::Weight;
 
 /// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerm<'a> {
-    /// Weight of the term (`score::bm25`), 0 or more.
-    pub weight: f32,
+    /// Weight of the term.
+    pub weight: Weight,
     /// Its list, or `None` if no document of the run has the term.
     pub list: Option<ListView<'a>>,
 }
@@ -368,7 +369,7 @@ impl Cursor {
     pub(super) fn score(
         &mut self,
         list: &ListView<'_>,
-        weight: f32,
+        weight: Weight,
         norms: &[f32],
         level: Level,
     ) -> Result<(), ListError> {
@@ -378,9 +379,8 @@ impl Cursor {
         } else {
             &self.tail_tfs
         };
-        // Adding zero makes minus zero plus zero, and leaves any other weight alone.
         for _ in 0..=self.again.score() {
-            scores(level, weight + 0.0, (&self.docids, tfs), self.len, norms, &mut self.scores);
+            scores(level, weight, (&self.docids, tfs), self.len, norms, &mut self.scores);
         }
         Ok(())
     }

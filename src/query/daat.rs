@@ -4,7 +4,7 @@ use super::cursor::{Cursor, Norms, RunTerm};
 use super::top_k::TopK;
 use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
-use crate::score::bm25::score;
+use crate::score::weight::Weight;
 
 /// What all steps of a search need to know.
 #[derive(Clone, Copy)]
@@ -40,14 +40,17 @@ impl Traversal<'_> {
         docid: u32,
     ) -> Result<f32, ListError> {
         let RunTerm { weight, list: Some(list) } = &self.terms[term] else { return Ok(0.0) };
-        Ok(score(*weight, cursor.tf(list)?, self.norms.documents[docid as usize]))
+        Ok(weight.score(cursor.tf(list)?, self.norms.documents[docid as usize]))
     }
 }
 
 /// What a list may add to a score in any document.
-pub(super) fn list_most(list: &ListView<'_>, weight: f32, norms: &Norms<'_>) -> f32 {
-    // No score is above its weight, but for rounding.
-    let weight_most = weight * (1.0 + 2.0 * f32::EPSILON);
+pub(super) fn list_most(list: &ListView<'_>, weight: Weight, norms: &Norms<'_>) -> f32 {
+    // No saturation is above its weight, but for rounding; of others nothing is known without a bound.
+    let weight_most = match weight.is_saturation() {
+        true => weight.factor() * (1.0 + 2.0 * f32::EPSILON),
+        false => f32::INFINITY,
+    };
     let bounds = list.list_bounds().iter().map(|bound| norms.bounds.most(weight, bound));
     bounds.reduce(f32::max).map_or(weight_most, |most| most.min(weight_most))
 }

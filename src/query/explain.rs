@@ -4,28 +4,34 @@
 
 use crate::index::browse::TermLists;
 use crate::index::error::IndexError;
-use crate::index::generation::Generation;
-use crate::score::bm25::{Bm25, IdfKind, idf, score};
+use crate::query::plan::Planner;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
 use crate::shown::visible;
 use serde::Serialize;
 use std::fmt::{self, Write};
+use std::sync::Arc;
 
 /// A term of the query, and what it adds to the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedTerm {
     /// The term.
     pub term: String,
-    /// How often the query has it.
-    pub times: u32,
+    /// How often the query has it, or the weight that the query gives it.
+    pub times: f64,
     /// How many documents have it.
     pub df: u32,
-    /// Its inverse document frequency.
-    pub idf: f64,
-    /// times * idf * (k1 + 1).
+    /// How often it occurs in all of them, if the score asks for that.
+    pub cf: Option<u64>,
+    /// Its inverse document frequency, if the score has one.
+    pub idf: Option<f64>,
+    /// What the score's formula multiplies with (`score::weight`): of BM25, times * idf * (k1 + 1).
     pub weight: f32,
+    /// The other number of the formula; 0 if it has none.
+    pub more: f32,
     /// How often the document has it.
     pub tf: u32,
-    /// weight * tf / (tf + norm).
+    /// What the document has of it: of BM25, weight * tf / (tf + norm).
     pub score: f32,
 }
 
@@ -38,11 +44,13 @@ pub struct Explanation {
     pub length: u32,
     /// Tokens of a document in the mean.
     pub mean_length: f64,
-    /// k1 * (1 - b + b * length / mean).
+    /// What the score makes of the length: of BM25, k1 * (1 - b + b * length / mean).
     pub norm: f32,
+    /// What the score begins with before any term: 0 but for the score wang.
+    pub begins_with: f32,
     /// The distinct terms of the query by first appearance.
     pub terms: Vec<ExplainedTerm>,
-    /// The sum of the terms' scores, in their order.
+    /// What it begins with and the terms' scores, in their order.
     pub score: f32,
     /// Whether it has any term, and whether it has all.
     pub has_any: bool,
@@ -76,6 +84,9 @@ impl Explanation {
         let (length, mean, norm) = (self.length, self.mean_length, self.norm);
         writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
         writeln!(to, "score     {}", self.score)?;
+        if self.begins_with != 0.0 {
+            writeln!(to, "          begins with {}", self.begins_with)?;
+        }
         let place = |rank: Option<u64>, of: u64, which: &str| match rank {
             Some(rank) => format!("{rank} of {of} documents with {which}"),
             None => format!("none among {of} documents with {which}"),
@@ -104,23 +115,34 @@ impl Explanation {
         }
         let width =
             self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
-        writeln!(
-            to,
-            "\n{:<width$}  {:>5}  {:>10}  {:>9}  {:>9}  {:>6}  {:>9}",
-            "term", "times", "df", "idf", "weight", "tf", "score"
-        )?;
-        for term in &self.terms {
-            writeln!(
-                to,
-                "{:<width$}  {:>5}  {:>10}  {:>9.4}  {:>9.4}  {:>6}  {:>9.4}",
-                term.term, term.times, term.df, term.idf, term.weight, term.tf, term.score
-            )?;
+        let [mut columns, mut rows] = [String::new(), String::new()];
+        let has_more = self.terms.iter().any(|term| term.more != 0.0);
+        for (number, term) in self.terms.iter().enumerate() {
+            // Columns that the score has nothing for are left out.
+            let cells = [
+                ("times", Some(term.times.to_string()), 5),
+                ("df", Some(term.df.to_string()), 10),
+                ("cf", term.cf.map(|cf| cf.to_string()), 10),
+                ("idf", term.idf.map(|idf| format!("{idf:.4}")), 9),
+                ("weight", Some(format!("{:.4}", term.weight)), 9),
+                ("more", has_more.then(|| format!("{:.4}", term.more)), 9),
+                ("tf", Some(term.tf.to_string()), 6),
+                ("score", Some(format!("{:.4}", term.score)), 9),
+            ];
+            write!(rows, "\n{:<width$}", term.term)?;
+            for (name, cell, wide) in cells.into_iter().filter_map(|(n, c, w)| Some((n, c?, w))) {
+                if number == 0 {
+                    write!(columns, "  {name:>wide$}")?;
+                }
+                write!(rows, "  {cell:>wide$}")?;
+            }
         }
+        writeln!(to, "\n{:<width$}{columns}{rows}", "term")?;
         Ok(())
     }
 }
 
-/// Explains the score of a document. The generation has all documents, not a shard of them.
+/// Explains the score of a document. The snapshot has all documents, not a shard of them.
 ///
 /// Takes the time of scoring all postings, and 8 bytes for each document.
 ///
@@ -130,42 +152,49 @@ impl Explanation {
 /// # Panics
 /// If there is no such document.
 pub fn explain(
-    generation: &Generation,
-    (bm25, kind): (&Bm25, IdfKind),
+    snapshot: &Arc<Snapshot>,
     text: &str,
     docid: u32,
     k: usize,
 ) -> Result<Explanation, IndexError> {
+    let (generation, scoring, whole) =
+        (snapshot.generation(), snapshot.scoring(), snapshot.whole());
     let documents = generation.documents();
     let count = documents.len();
-    let mean = match count {
-        0 => 0.0,
-        n => generation.manifest().statistics.tokens as f64 / f64::from(n),
-    };
-    let mut norms = Vec::new();
-    bm25.norms(documents.lengths(), mean, &mut norms);
+    let norms = snapshot.norms();
     let norm = norms[docid as usize];
-    let mut scores = vec![0f32; count as usize];
+    let mut scores = match snapshot.statics() {
+        [] => vec![0f32; count as usize],
+        statics => statics.to_vec(),
+    };
+    let begins_with = scores[docid as usize];
     let mut matched = vec![0u32; count as usize];
     let mut terms = Vec::new();
-    for (term, times) in query_terms(generation, text)? {
-        let lists = TermLists::find(generation, &term)?;
-        // An index has fewer than 2^32 documents.
-        let df = lists.df() as u32;
-        let idf = idf(count, df, kind);
-        let weight = bm25.weight(idf, times);
+    let plan = Planner::default().plan(snapshot, Wanted::default(), text)?;
+    for (term, of_plan) in plan.term_strings().zip(plan.terms()) {
+        let lists = TermLists::find(generation, term)?;
+        let weight = of_plan.weight;
         let mut tf_here = 0;
         lists.postings(generation, |docids, tfs| {
             for (&at, &tf) in docids.iter().zip(tfs) {
-                scores[at as usize] += score(weight, tf, norms[at as usize]);
+                scores[at as usize] += weight.score(tf, norms[at as usize]);
                 matched[at as usize] += 1;
                 if at == docid {
                     tf_here = tf;
                 }
             }
         })?;
-        let score = if tf_here == 0 { 0.0 } else { score(weight, tf_here, norm) };
-        terms.push(ExplainedTerm { term, times, df, idf, weight, tf: tf_here, score });
+        terms.push(ExplainedTerm {
+            term: term.to_string(),
+            times: of_plan.times,
+            df: of_plan.df,
+            cf: scoring.score.has_cf().then_some(of_plan.cf),
+            idf: scoring.idf(whole.documents, of_plan.df),
+            weight: weight.factor(),
+            more: weight.more(),
+            tf: tf_here,
+            score: if tf_here == 0 { 0.0 } else { weight.score(tf_here, norm) },
+        });
     }
     let all = terms.len() as u32;
     let own = (scores[docid as usize], docid);
@@ -192,8 +221,9 @@ pub fn explain(
     Ok(Explanation {
         docid,
         length: documents.lengths()[docid as usize],
-        mean_length: mean,
+        mean_length: whole.mean(),
         norm,
+        begins_with,
         terms,
         score: own.0,
         has_any,
@@ -204,17 +234,4 @@ pub fn explain(
         with_all,
         threshold,
     })
-}
-
-/// The distinct terms of a text by first appearance, and how often it has each.
-fn query_terms(generation: &Generation, text: &str) -> Result<Vec<(String, u32)>, IndexError> {
-    let analysis = generation.manifest().analysis(generation.path())?;
-    let mut terms: Vec<(String, u32)> = Vec::new();
-    analysis.terms(text.as_bytes(), |term| {
-        match terms.iter_mut().find(|(known, _)| known == term) {
-            Some((_, times)) => *times += 1,
-            None => terms.push((term.to_string(), 1)),
-        }
-    });
-    Ok(terms)
 }

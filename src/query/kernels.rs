@@ -18,6 +18,7 @@ use super::top_k::TopK;
 use crate::cpu::Level;
 use crate::index::list::MAX_BLOCK as BLOCK;
 use crate::score::bounds::{Bound, BoundNorms};
+use crate::score::weight::Weight;
 
 /// Behind the last docid of a block or of the candidates, up to the end of their array: above every
 /// docid.
@@ -139,26 +140,69 @@ pub(super) fn first_posting(
 #[inline]
 pub(super) fn scores(
     level: Level,
-    weight: f32,
+    weight: Weight,
     (docids, tfs): (&Room, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
 ) {
-    dispatch!(level, scores(weight, (docids, tfs), len, norms, scores))
+    if weight.is_saturation() {
+        // Adding zero makes minus zero plus zero, and leaves any other weight alone.
+        let weight = weight.factor() + 0.0;
+        dispatch!(level, scores(weight, (docids, tfs), len, norms, scores))
+    } else {
+        other_scores(level, weight, (docids, tfs), len, norms, scores);
+    }
+}
+
+/// As [`scores`], by a formula that is not saturation.
+#[inline(never)]
+fn other_scores(
+    level: Level,
+    weight: Weight,
+    (docids, tfs): (&Room, &[u32; BLOCK]),
+    len: usize,
+    norms: &[f32],
+    scores: &mut [f32; BLOCK],
+) {
+    for (score, &docid) in scores.iter_mut().zip(&docids[..len]) {
+        *score = norms[docid as usize];
+    }
+    dispatch!(level, score_all(weight, &tfs[..len], &mut scores[..len]));
 }
 
 /// Adds to each of the first `count` sums what its posting is worth. Sums behind them may change.
 #[inline]
 pub(super) fn add_scores(
     level: Level,
-    weight: f32,
+    weight: Weight,
     tfs: &[u32; BLOCK],
     norms: &[f32; BLOCK],
     count: usize,
     sums: &mut [f32; BLOCK],
 ) {
-    dispatch!(level, add_scores(weight, tfs, norms, count, sums))
+    if weight.is_saturation() {
+        dispatch!(level, add_scores(weight.factor(), tfs, norms, count, sums))
+    } else {
+        add_other_scores(level, weight, tfs, norms, count, sums);
+    }
+}
+
+/// As [`add_scores`], by a formula that is not saturation.
+#[inline(never)]
+fn add_other_scores(
+    level: Level,
+    weight: Weight,
+    tfs: &[u32; BLOCK],
+    norms: &[f32; BLOCK],
+    count: usize,
+    sums: &mut [f32; BLOCK],
+) {
+    let mut scores = *norms;
+    dispatch!(level, score_all(weight, &tfs[..count], &mut scores[..count]));
+    for (sum, score) in sums[..count].iter_mut().zip(&scores) {
+        *sum += score;
+    }
 }
 
 /// Candidates with what each is worth so far. The arrays hold nothing of use behind them.
@@ -260,11 +304,15 @@ pub(super) fn collect_block(
 #[inline]
 pub(super) fn mosts(
     level: Level,
-    weight: f32,
+    weight: Weight,
     bounds: &[Bound; 16],
     norms: &BoundNorms,
 ) -> [f32; 16] {
-    dispatch!(level, mosts(weight, bounds, norms))
+    if weight.is_saturation() {
+        dispatch!(level, mosts(weight.factor(), bounds, norms))
+    } else {
+        bounds.map(|bound| norms.most(weight, &bound))
+    }
 }
 
 /// Where documents go with their sums.

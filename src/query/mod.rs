@@ -12,6 +12,7 @@ pub mod docids;
 pub mod engine;
 pub mod exhaustive;
 pub mod explain;
+mod frequencies;
 mod kernels;
 pub mod latencies;
 pub mod lines;

@@ -2,24 +2,27 @@
 //! query: its terms with their weights, the list of every term in every run, and what is asked for. It
 //! holds the snapshot that it was made from, and nothing else that it needs.
 
-use super::snapshot::{Scoring, Snapshot};
+use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
-use crate::score::bm25::idf;
 use crate::score::named::Score;
+use crate::score::scoring::TermCounts;
+use crate::score::weight::Weight;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::sync::Arc;
 
 /// A distinct term of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanTerm {
-    /// How often the query has it.
-    pub times: u32,
+    /// How often the query has it, or the weight that the query gives it.
+    pub times: f64,
     /// Documents with it in the whole collection.
     pub df: u32,
-    /// Its weight (`score::bm25`), 0 or more.
-    pub weight: f32,
+    /// How often it occurs in the whole collection, if the score asks for that; else 0.
+    pub cf: u64,
+    /// Its weight.
+    pub weight: Weight,
     /// Where its bytes end in the plan's strings.
     end: usize,
 }
@@ -93,6 +96,14 @@ impl Plan {
         split_terms(&self.strings, &self.terms)
     }
 
+    /// The terms, as the index has them.
+    pub fn term_strings(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.terms
+            .iter()
+            .map(move |term| &self.strings[std::mem::replace(&mut start, term.end)..term.end])
+    }
+
     /// Whether any term is in the whole collection.
     pub fn known(&self) -> bool {
         self.terms.iter().any(|term| term.df > 0)
@@ -125,13 +136,14 @@ impl Plan {
             let mut start = 0;
             for old in terms.iter_mut() {
                 if &strings[start..old.end] == term {
-                    old.times += 1;
+                    old.times += 1.0;
                     return;
                 }
                 start = old.end;
             }
             strings.push_str(term);
-            terms.push(PlanTerm { times: 1, df: 0, weight: 0.0, end: strings.len() });
+            let weight = Weight::default();
+            terms.push(PlanTerm { times: 1.0, df: 0, cf: 0, weight, end: strings.len() });
         });
     }
 }
@@ -207,27 +219,30 @@ impl Planner {
                 term.df = term.df.saturating_add(df).min(most);
             }
         }
+        if snapshot.scoring().score.has_cf() {
+            let count = terms.len();
+            for (number, term) in terms.iter_mut().enumerate() {
+                term.cf = snapshot.cf(lists.iter().skip(number).step_by(count))?;
+            }
+        }
         weigh(snapshot, terms);
         Ok(())
     }
 }
 
-/// Sets the weights of terms by their dfs.
+/// Sets the weights of terms by their counts.
 fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
-    let Scoring { bm25, idf: kind, score } = snapshot.scoring();
-    let documents = snapshot.whole().documents;
-    match score {
-        Score::Bm25 => {
-            for term in terms {
-                term.weight = bm25.weight(idf(documents, term.df, kind), term.times);
-            }
+    let (scoring, whole) = (snapshot.scoring(), snapshot.whole());
+    let counts = |term: &PlanTerm| TermCounts { times: term.times, df: term.df, cf: term.cf };
+    if let Score::Wang(wang) = scoring.score {
+        let part = |term: &PlanTerm| scoring.wang_part(whole.documents, &counts(term));
+        let sum = terms.iter().map(part).sum();
+        for term in terms {
+            term.weight = wang.weight(part(term), sum).into();
         }
-        Score::Wang(wang) => {
-            let part = |term: &PlanTerm| f64::from(term.times) * idf(documents, term.df, kind);
-            let sum = terms.iter().map(part).sum();
-            for term in terms {
-                term.weight = wang.weight(part(term), sum);
-            }
-        }
+        return;
+    }
+    for term in terms {
+        term.weight = scoring.weight(whole, &counts(term));
     }
 }

@@ -17,6 +17,7 @@ use super::windows::WindowScan;
 use crate::cpu::Level;
 use crate::index::list::ListError;
 use crate::score::bounds::{Bound, BoundNorms};
+use crate::score::weight::Weight;
 
 /// Ranges that are looked at together; their bounds stay in the cache.
 const MOST: usize = 1024;
@@ -192,7 +193,7 @@ fn spread(
 /// What blocks may be worth; those of sixteen that lie together are found together.
 struct Mosts<'a> {
     level: Level,
-    weight: f32,
+    weight: Weight,
     norms: &'a BoundNorms,
     /// Number of the sixteen that were found.
     sixteen: usize,
@@ -200,7 +201,7 @@ struct Mosts<'a> {
 }
 
 impl<'a> Mosts<'a> {
-    fn new(level: Level, weight: f32, norms: &'a BoundNorms) -> Self {
+    fn new(level: Level, weight: Weight, norms: &'a BoundNorms) -> Self {
         Mosts { level, weight, norms, sixteen: usize::MAX, found: [0.0; 16] }
     }
 

@@ -8,7 +8,6 @@ mod tests;
 use super::cursor::{Norms, RunTerm, Scratch, check_run};
 use super::top_k::TopK;
 use crate::index::list::{Columns, ListError, MAX_BLOCK};
-use crate::score::bm25::score;
 
 /// Offers to `top` all documents of a run that have any term.
 ///
@@ -82,7 +81,7 @@ fn search(
             for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
                 if wanted.contains(&docid) {
                     let (sum, matched) = &mut sums[docid as usize];
-                    *sum += score(*weight, tf, norms.documents[docid as usize]);
+                    *sum += weight.score(tf, norms.documents[docid as usize]);
                     *matched += 1;
                 }
             }

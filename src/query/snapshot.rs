@@ -5,12 +5,14 @@
 //! it is answered from, though the index may have moved on meanwhile. It says nothing of what a query
 //! asks for.
 
+use super::frequencies::Frequencies;
 use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
-use crate::score::bm25::{Bm25, IdfKind};
+use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
 use crate::score::wang::{GlobalParameters, Wang};
@@ -19,16 +21,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The scoring function.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Scoring {
-    /// Its parameters.
-    pub bm25: Bm25,
-    /// Its weight of rare terms.
-    pub idf: IdfKind,
-    /// What is made of both.
-    pub score: Score,
-}
+pub use crate::score::scoring::{Scoring, Whole};
 
 impl Scoring {
     /// The score by which documents of a generation are in global order, with the weights of the paper that has it
@@ -43,16 +36,7 @@ impl Scoring {
     }
 }
 
-/// The collection that scores are about; a generation may be a shard of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole {
-    /// Documents.
-    pub documents: u32,
-    /// Indexed tokens.
-    pub tokens: u64,
-}
-
-/// The least score above 0: that of every document with a term is greater (`score::bm25`).
+/// The least score above 0: that of every document with a term is greater (`score::bm25`, `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
 /// The docids of all documents.
@@ -76,6 +60,8 @@ pub struct Snapshot {
     /// The global score of every document, in an index that is in the order of them for the score; empty
     /// if not.
     globals: Vec<f32>,
+    /// How often terms occur, of scores that ask for that.
+    frequencies: Frequencies,
     /// Whether the runs have PageRanks; not known if the score does not ask for them.
     has_ranks: bool,
 }
@@ -120,19 +106,15 @@ impl Snapshot {
         docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
         let analysis = generation.manifest().analysis(generation.path())?;
-        let mean = match whole.documents {
-            0 => 0.0,
-            n => whole.tokens as f64 / f64::from(n),
-        };
+        let mean = whole.mean();
         let mut norms = Vec::new();
-        scoring.bm25.norms(generation.documents().lengths(), mean, &mut norms);
+        scoring.norms(generation.documents().lengths(), mean, &mut norms);
         // Each of its postings is worth 0, and no other posting is.
         for docid in generation.deleted() {
             norms[docid as usize] = f32::INFINITY;
         }
-        let bounds = BoundNorms::new(&scoring.bm25, mean);
+        let bounds = scoring.bounds(mean);
         let (statics, has_ranks) = match scoring.score {
-            Score::Bm25 => (Vec::new(), false),
             Score::Wang(wang) if whole.documents == generation.live_documents() => {
                 static_parts(&generation, &wang)?
             }
@@ -140,6 +122,7 @@ impl Snapshot {
                 let reason = "the score wang needs an index that is whole: this one has shards";
                 return Err(IndexError::lacks(generation.path(), reason));
             }
+            _ => (Vec::new(), false),
         };
         let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
         let globals = Vec::new();
@@ -153,6 +136,7 @@ impl Snapshot {
             bounds,
             statics,
             globals,
+            frequencies: Frequencies::default(),
             has_ranks,
         };
         Ok(Arc::new(snapshot.with_globals()?))
@@ -250,6 +234,23 @@ impl Snapshot {
         Ok(())
     }
 
+    /// How often a term occurs in all documents, by its list in each run. What is not known yet is read.
+    ///
+    /// # Errors
+    /// When a list is damaged.
+    pub(super) fn cf<'a>(
+        &self,
+        lists: impl Iterator<Item = &'a Option<TermEntry>>,
+    ) -> Result<u64, IndexError> {
+        let mut sum = 0;
+        for ((number, run), entry) in self.generation.runs().iter().enumerate().zip(lists) {
+            let Some(entry) = *entry else { continue };
+            let norms = &self.norms[run.first_docid() as usize..][..run.documents() as usize];
+            sum += self.frequencies.of((number, run), entry, norms)?;
+        }
+        Ok(sum)
+    }
+
     /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.
     pub fn has_ranks(&self) -> bool {
         self.has_ranks
@@ -283,7 +284,7 @@ impl Snapshot {
 fn wang_of(scoring: &Scoring) -> Option<Wang> {
     match scoring.score {
         Score::Wang(wang) => Some(wang),
-        Score::Bm25 => None,
+        _ => None,
     }
 }
 

@@ -80,7 +80,7 @@ impl TermStatistics {
         let (norms, mut bound) = (BoundNorms::new(bm25, mean), 0f32);
         for &(number, entry) in &lists.lists {
             let list = generation.runs()[number].list(entry)?;
-            let bounds = list.list_bounds().iter().map(|pairs| norms.most(weight, pairs));
+            let bounds = list.list_bounds().iter().map(|pairs| norms.most(weight.into(), pairs));
             bound = bounds.fold(bound, f32::max);
         }
         let (bytes, runs) = (lists.bytes(), lists.lists.len());

@@ -9,8 +9,11 @@ use super::top_k::{Hit, TopK};
 use super::{and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang};
 use crate::cpu::Level;
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
-use crate::score::bm25::{Bm25, score};
-use crate::score::bounds::{BoundNorms, code_below};
+use crate::score::bm25::Bm25;
+use crate::score::bounds::code_below;
+use crate::score::named::{Delta, Mu, Score};
+use crate::score::scoring::Scoring;
+use crate::score::weight::{Formula, Weight};
 
 /// A list as (docid, tf).
 type Postings = Vec<(u32, u32)>;
@@ -38,11 +41,11 @@ struct Case {
     form: Form,
     documents: u32,
     first_docid: u32,
-    bm25: Bm25,
+    scoring: Scoring,
     norms: Vec<f32>,
     /// Empty, or of all documents.
     statics: Vec<f32>,
-    terms: Vec<(f32, Option<Postings>)>,
+    terms: Vec<(Weight, Option<Postings>)>,
 }
 
 /// What is tested.
@@ -88,8 +91,19 @@ impl Algorithm {
 /// The mean length that norms are made with.
 const MEAN: f64 = 300.0;
 
-fn norms(bm25: &Bm25, documents: u32) -> Vec<f32> {
-    (0..documents).map(|docid| bm25.norm(length(docid), MEAN)).collect()
+fn norms(scoring: &Scoring, documents: u32) -> Vec<f32> {
+    (0..documents).map(|docid| scoring.norm(length(docid), MEAN)).collect()
+}
+
+/// A score with this formula.
+fn score_of(formula: Formula) -> Score {
+    match formula {
+        Formula::Saturation => Score::Bm25,
+        Formula::Lifted => Score::Bm25L(Delta::new(0.5).unwrap()),
+        Formula::Dirichlet => Score::Ql(Mu::new(300.0).unwrap()),
+        Formula::Dph => Score::Dph,
+        Formula::Linear => Score::Impact,
+    }
 }
 
 /// Document by document: how many terms it has and their scores, added in the order of the query.
@@ -100,7 +114,7 @@ fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
             let begin = case.statics.get(docid as usize).copied().unwrap_or(0.0);
             let (terms, sum) = found.entry(docid).or_insert((0, begin));
             *terms += 1;
-            *sum += score(*weight, tf, case.norms[docid as usize]);
+            *sum += weight.score(tf, case.norms[docid as usize]);
         }
     }
     let mut hits: Vec<Hit> = found
@@ -150,7 +164,7 @@ fn search(
         Algorithm::ScoredAll => scored::search_all,
         Algorithm::Wang => wang::search,
     };
-    let bounds = BoundNorms::new(&case.bm25, MEAN);
+    let bounds = case.scoring.bounds(MEAN);
     let norms =
         Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics, globals: &[] };
     search(&terms, case.first_docid, case.documents, norms, &mut top, scratch)?;
@@ -188,14 +202,23 @@ fn cases() -> impl Strategy<Value = Case> {
     let form =
         prop_oneof![Just(Form::default()), prop::sample::select(Form::all().collect::<Vec<_>>()),];
     let statics = prop::bool::weighted(0.25);
-    (form, documents, 1..=8usize, any::<bool>(), 0..3u32, k1, b, statics).prop_flat_map(
-        |(form, documents, terms, ties, first, k1, b, with_statics)| {
-            let weight = if ties {
+    use Formula::{Dirichlet, Dph, Lifted, Linear, Saturation};
+    let formula = prop::sample::select(vec![
+        Saturation, Saturation, Saturation, Saturation, Lifted, Dirichlet, Dph, Linear,
+    ]);
+    (form, documents, 1..=8usize, any::<bool>(), 0..3u32, (k1, b, formula), statics).prop_flat_map(
+        |(form, documents, terms, ties, first, (k1, b, formula), with_statics)| {
+            let factor = if ties {
                 prop::sample::select(vec![0.0f32, 1.0]).boxed()
             } else {
                 (0u32..1200).prop_map(|n| n as f32 / 100.0).boxed()
             };
             let list = prop::option::weighted(0.97, list(documents));
+            let more = prop::sample::select(vec![0.0f32, 0.01, 1.0, 7.5, 30_000.0]);
+            let weight = (factor, more).prop_map(move |(factor, more)| {
+                let more = if formula == Saturation { 0.0 } else { more };
+                Weight::new(formula, factor, more)
+            });
             prop::collection::vec((weight, list), terms).prop_map(move |mut terms| {
                 // An empty list is never written.
                 for (_, list) in &mut terms {
@@ -204,13 +227,14 @@ fn cases() -> impl Strategy<Value = Case> {
                     }
                 }
                 let bm25 = Bm25::new(k1, if ties { 0.0 } else { b }).unwrap();
-                let norms = norms(&bm25, documents);
+                let scoring = Scoring { bm25, score: score_of(formula), ..Scoring::default() };
+                let norms = norms(&scoring, documents);
                 let statics = match with_statics {
                     false => Vec::new(),
                     true => (0..documents).map(|docid| (docid % 13) as f32 / 4.0).collect(),
                 };
                 let first_docid = first * 1_000_000;
-                Case { form, documents, first_docid, bm25, norms, statics, terms }
+                Case { form, documents, first_docid, scoring, norms, statics, terms }
             })
         },
     )
@@ -254,10 +278,11 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
 }
 
 fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>) -> Case {
-    let bm25 = Bm25::default();
+    let scoring = Scoring::default();
     let form = Form::default();
-    let (norms, statics) = (norms(&bm25, documents), Vec::new());
-    Case { form, documents, first_docid, bm25, norms, statics, terms }
+    let (norms, statics) = (norms(&scoring, documents), Vec::new());
+    let terms = terms.into_iter().map(|(weight, list)| (weight.into(), list)).collect();
+    Case { form, documents, first_docid, scoring, norms, statics, terms }
 }
 
 fn scratches() -> Vec<Scratch> {
@@ -269,9 +294,9 @@ fn scratches() -> Vec<Scratch> {
 fn no_terms_and_terms_of_no_document_have_no_hits() {
     let mut case = case_of(9, 0, vec![]);
     check(&case, &mut scratches()).unwrap();
-    case.terms = vec![(1.0, None), (1.0, None)];
+    case.terms = vec![(1.0.into(), None), (1.0.into(), None)];
     check(&case, &mut scratches()).unwrap();
-    case.terms = vec![(1.0, None), (1.0, Some(vec![(8, 3)]))];
+    case.terms = vec![(1.0.into(), None), (1.0.into(), Some(vec![(8, 3)]))];
     check(&case, &mut scratches()).unwrap();
     assert_eq!(oracle(&case, true, 5), []);
     assert_eq!(oracle(&case, false, 5).len(), 1);

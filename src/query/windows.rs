@@ -15,6 +15,7 @@ use super::cursor::{Cursor, RunTerm, WindowMemory};
 use super::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
 use crate::cpu::Level;
 use crate::index::list::{ListError, ListView};
+use crate::score::weight::Weight;
 
 /// Documents of a dense window: 16 KiB of accumulators, beside 16 KiB of norms.
 pub(super) const DENSE: u32 = 1 << 12;
@@ -176,7 +177,7 @@ impl WindowScan<'_> {
     fn add<const IS_SPARSE: bool>(
         &self,
         cursor: &mut Cursor,
-        list: (&ListView<'_>, f32),
+        list: (&ListView<'_>, Weight),
         window: (u32, u32),
         sums: &mut [f32],
         (touched, count): (&mut [u32], &mut usize),
@@ -198,7 +199,7 @@ impl WindowScan<'_> {
     fn each(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, f32),
+        (list, weight): (&ListView<'_>, Weight),
         (start, end): (u32, u32),
         slots: usize,
         mut take: impl FnMut(usize, f32),
@@ -228,7 +229,7 @@ impl WindowScan<'_> {
     pub(super) fn next_block(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, f32),
+        (list, weight): (&ListView<'_>, Weight),
     ) -> Result<bool, ListError> {
         let more = cursor.load_next(list, self.documents)?;
         if more {
@@ -241,7 +242,7 @@ impl WindowScan<'_> {
     pub(super) fn seek(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, f32),
+        (list, weight): (&ListView<'_>, Weight),
         docid: u32,
     ) -> Result<(), ListError> {
         let last_docids = list.last_docids();

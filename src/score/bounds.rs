@@ -22,6 +22,7 @@
 //! the greatest score instead, which fixes k1, b and the statistics when the index is built.
 
 use super::bm25::{Bm25, score};
+use super::weight::Weight;
 
 /// Pairs of a bound.
 pub const PAIRS: usize = 3;
@@ -211,8 +212,12 @@ pub struct BoundNorms {
 impl BoundNorms {
     /// For documents whose mean length is `mean`.
     pub fn new(bm25: &Bm25, mean: f64) -> Self {
-        let norms = std::array::from_fn(|code| bm25.norm(value(code as u8), mean));
-        Self { norms: Box::new(norms) }
+        Self::with(|length| bm25.norm(length, mean))
+    }
+
+    /// For documents whose norm is this function of their length.
+    pub fn with(norm: impl Fn(u32) -> f32) -> Self {
+        Self { norms: Box::new(std::array::from_fn(|code| norm(value(code as u8)))) }
     }
 
     /// The norms by length code.
@@ -224,11 +229,16 @@ impl BoundNorms {
     /// No posting of the bound's block adds more than this to a score, rounding included. `weight`
     /// is that of the term.
     #[inline]
-    pub fn most(&self, weight: f32, bound: &Bound) -> f32 {
-        let of_pair = |&[tf, length]: &[u8; 2]| {
-            score(weight, greatest_tf(tf), self.norms[usize::from(length)])
-        };
-        bound.as_chunks().0.iter().map(of_pair).fold(0.0, f32::max) * ROUNDING
+    pub fn most(&self, weight: Weight, bound: &Bound) -> f32 {
+        let norm = |length: u8| self.norms[usize::from(length)];
+        let pairs = bound.as_chunks().0.iter();
+        if weight.is_saturation() {
+            let of_pair =
+                |&[tf, length]: &[u8; 2]| score(weight.factor(), greatest_tf(tf), norm(length));
+            return pairs.map(of_pair).fold(0.0, f32::max) * ROUNDING;
+        }
+        let of_pair = |&[tf, length]: &[u8; 2]| weight.other_most(greatest_tf(tf), norm(length));
+        pairs.map(of_pair).fold(0.0, f32::max)
     }
 }
 
@@ -312,10 +322,10 @@ mod tests {
                 whole.add_bound(bound);
                 for &(tf, length) in block {
                     let score = score(weight, tf, bm25.norm(length, mean));
-                    prop_assert!(score <= norms.most(weight, &bound), "{} {}", tf, length);
+                    prop_assert!(score <= norms.most(weight.into(), &bound), "{} {}", tf, length);
                 }
             }
-            let whole = norms.most(weight, &whole.take());
+            let whole = norms.most(weight.into(), &whole.take());
             for &(tf, length) in &postings {
                 prop_assert!(score(weight, tf, bm25.norm(length, mean)) <= whole);
             }

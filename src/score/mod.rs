@@ -2,6 +2,9 @@
 
 pub mod bm25;
 pub mod bounds;
+pub mod given;
 pub mod named;
 pub mod pagerank;
+pub mod scoring;
 pub mod wang;
+pub mod weight;

@@ -1,35 +1,164 @@
-//! Which scores are there? A score says what a posting adds to its document's, by a weight of the term
-//! and a norm of the document, and what the document begins with.
+//! Which scores are there? A score says what a posting adds to its document's, by a [`Weight`](super::weight::Weight) of
+//! the term and a norm of the document, and what the document begins with.
 //!
 //! ```text
-//! document = ((static + score 1) + score 2) + ...      terms in the order of the query; static of BM25 is 0
+//! document = ((static + score 1) + score 2) + ...      terms in the order of the query; static is 0 but for wang
 //! ```
 //!
-//! The term's weight is made when a query is planned and the static part when an index is opened, so that
+//! The term's weight is made when a query is planned and the static part when an index is opened ([`scoring`](super::scoring)), so that
 //! the loops over postings are the same for all.
 
 use super::wang::Wang;
+use thiserror::Error;
 
-/// A score.
+/// The greatest parameter: beyond it a score might not fit an f32.
+pub const MOST: f64 = 1e9;
+
+/// The least mu.
+pub const LEAST_MU: f64 = 1e-3;
+
+/// A number that is no parameter of a score.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[error("{name}: expected a number from {least} to {MOST:e}, found {found}")]
+pub struct ParameterError {
+    /// The parameter.
+    pub name: &'static str,
+    /// The least that it may be.
+    pub least: f64,
+    /// The value.
+    pub found: f64,
+}
+
+/// How much a term counts that a document has at all, beside how often: delta of BM25+ and BM25L.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Delta(f64);
+
+impl Delta {
+    /// # Errors
+    /// If it is not from 0 to [`MOST`].
+    pub fn new(delta: f64) -> Result<Self, ParameterError> {
+        within("score-delta", 0.0, delta).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// How many tokens of the whole collection are added to each document: mu of Dirichlet smoothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mu(f64);
+
+impl Mu {
+    /// # Errors
+    /// If it is not from [`LEAST_MU`] to [`MOST`].
+    pub fn new(mu: f64) -> Result<Self, ParameterError> {
+        within("mu", LEAST_MU, mu).map(Self)
+    }
+
+    /// The number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+fn within(name: &'static str, least: f64, found: f64) -> Result<f64, ParameterError> {
+    // Written so that NaN is refused.
+    if (least..=MOST).contains(&found) {
+        Ok(found)
+    } else {
+        Err(ParameterError { name, least, found })
+    }
+}
+
+/// A score. `docs/query.md` has the formula of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Score {
     /// BM25 ([`bm25`](super::bm25)).
     #[default]
     Bm25,
+    /// BM25 without the factor k1 + 1, as Lucene has it from version 8 on.
+    Bm25Lucene,
+    /// BM25+ (Lv and Zhai: Lower-bounding term frequency normalization, 2011).
+    Bm25Plus(Delta),
+    /// BM25L (Lv and Zhai: When documents are very long, BM25 fails!, 2011).
+    Bm25L(Delta),
+    /// TF_IDF of Terrier: Robertson's tf and Spärck Jones' idf.
+    TfIdf,
+    /// Query likelihood with Dirichlet smoothing (Zhai and Lafferty, 2001), as Lucene's LMDirichletSimilarity.
+    Ql(Mu),
+    /// DPH (Amati and others, 2007), of divergence from randomness; it has no parameters.
+    Dph,
+    /// The term frequency, which is an impact that a model has learned, times the query's weight.
+    Impact,
     /// PageRank and BM25 ([`wang`](super::wang)).
     Wang(Wang),
 }
 
 impl Score {
     /// The names of all, as users write them.
-    pub const NAMES: [&str; 2] = ["bm25", "wang"];
+    pub const NAMES: [&str; 9] =
+        ["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"];
+
+    /// The delta of BM25+ unless another is given, as in the paper.
+    pub const DELTA_OF_BM25_PLUS: Delta = Delta(1.0);
+    /// The delta of BM25L unless another is given, as in the paper.
+    pub const DELTA_OF_BM25_L: Delta = Delta(0.5);
+    /// mu unless another is given, as in Anserini.
+    pub const MU: Mu = Mu(1000.0);
+
+    /// The score of this name, with the parameters that it has unless others are given.
+    pub fn named(name: &str) -> Option<Self> {
+        let score = match name {
+            "bm25" => Self::Bm25,
+            "bm25-lucene" => Self::Bm25Lucene,
+            "bm25plus" => Self::Bm25Plus(Self::DELTA_OF_BM25_PLUS),
+            "bm25l" => Self::Bm25L(Self::DELTA_OF_BM25_L),
+            "tfidf" => Self::TfIdf,
+            "ql" => Self::Ql(Self::MU),
+            "dph" => Self::Dph,
+            "impact" => Self::Impact,
+            "wang" => Self::Wang(Wang::default()),
+            _ => return None,
+        };
+        Some(score)
+    }
 
     /// Its name.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Bm25 => Self::NAMES[0],
-            Self::Wang(_) => Self::NAMES[1],
-        }
+        let at = match self {
+            Self::Bm25 => 0,
+            Self::Bm25Lucene => 1,
+            Self::Bm25Plus(_) => 2,
+            Self::Bm25L(_) => 3,
+            Self::TfIdf => 4,
+            Self::Ql(_) => 5,
+            Self::Dph => 6,
+            Self::Impact => 7,
+            Self::Wang(_) => 8,
+        };
+        Self::NAMES[at]
+    }
+
+    /// Whether it depends on k1 and b.
+    pub fn has_k1(&self) -> bool {
+        !matches!(self, Self::Ql(_) | Self::Dph | Self::Impact)
+    }
+
+    /// Whether it takes either form of the idf; others have their own, or none.
+    pub fn has_idf_kinds(&self) -> bool {
+        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::Wang(_))
+    }
+
+    /// Whether it needs to know how often a term occurs in the whole collection.
+    pub fn has_cf(&self) -> bool {
+        matches!(self, Self::Ql(_) | Self::Dph)
+    }
+
+    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) and nothing else, which is what devices compute.
+    pub fn is_on_devices(&self) -> bool {
+        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
     }
 }

@@ -49,7 +49,7 @@ impl Planned {
         let terms = plan.terms().iter().enumerate().map(|(t, term)| PlannedTerm {
             entries: plan.lists().iter().skip(t).step_by(len).copied().collect(),
             df: term.df,
-            weight: term.weight,
+            weight: term.weight.factor(),
         });
         Self { number, terms: terms.collect() }
     }

@@ -127,7 +127,9 @@ impl Turn for DingTurn {
     fn add(&mut self, batch: &mut Batch, plan: &Plan, lists: &Vec<ListId>) -> Result<(), Why> {
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(lists);
         let terms = known.filter_map(|(term, &id)| match self.lists.place(id) {
-            Place::Here(place, laid) => Some(PlacedTerm { place, laid, weight: term.weight }),
+            Place::Here(place, laid) => {
+                Some(PlacedTerm { place, laid, weight: term.weight.factor() })
+            }
             _ => None,
         });
         let terms: Vec<PlacedTerm> = terms.collect();

@@ -145,7 +145,7 @@ impl ListLayer {
             let [gaps, tfs] = line.widths();
             let head = u32::from(gaps) | u32::from(tfs) << 8 | (line.gap_bytes() as u32) << 16;
             let last = first_docid + list.last_docid(block);
-            let worth = worth.bounds.most(1.0, bound);
+            let worth = worth.bounds.most(1.0.into(), bound);
             self.block(last, [before, place as u32 / 4, head], worth, BLOCK as u32);
             self.bytes.extend_from_slice(&list.bytes_of(&line)[..line.bytes()]);
             before = last;

@@ -52,7 +52,7 @@ impl Turn for HuangTurn {
         let terms: Vec<QueryTerm<'_>> = known
             .map(|(t, term)| QueryTerm {
                 entries: (0..self.runs).map(|run| entries[run * count + t].as_ref()).collect(),
-                weight: term.weight,
+                weight: term.weight.factor(),
             })
             .collect();
         let best = (plan.wanted().k as u32, self.docids.clone());

@@ -383,8 +383,10 @@ impl GpuEngine {
                 && matches!(self.snapshot.share(), DocumentShare::Whole);
         }
         let known = plan.terms().iter().filter(|term| term.df > 0);
-        let weights: Vec<f32> = known.map(|term| term.weight).collect();
-        self.snapshot.statics().is_empty() && Scale::new(weights.iter().copied()).is_some()
+        let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();
+        self.snapshot.statics().is_empty()
+            && self.snapshot.scoring().score.is_on_devices()
+            && Scale::new(weights.iter().copied()).is_some()
     }
 }
 

@@ -502,7 +502,7 @@ impl Driver {
         let mut terms = Vec::with_capacity(open.lists.len());
         terms.extend(known.map(|(term, &id)| match residency.place(id) {
             Place::Here(place, placed) => {
-                PlacedTerm { place, placed, df: term.df, weight: term.weight }
+                PlacedTerm { place, placed, df: term.df, weight: term.weight.factor() }
             }
             // An answer without one of its lists would be wrong, and nobody would notice.
             away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),

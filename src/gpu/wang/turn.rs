@@ -38,7 +38,9 @@ impl Turn for WangTurn {
     fn add(&mut self, batch: &mut Batch, plan: &Plan, (): &()) -> Result<(), Why> {
         let lists = plan.terms().iter().zip(plan.lists_of(0));
         let terms: Option<Vec<QueryTerm>> = lists
-            .map(|(term, entry)| entry.map(|entry| QueryTerm { entry, weight: term.weight }))
+            .map(|(term, entry)| {
+                entry.map(|entry| QueryTerm { entry, weight: term.weight.factor() })
+            })
             .collect();
         // A query with a term that no document has comes to no device.
         let Some(terms) = terms else { return Err(Why::Unsuited) };

@@ -448,10 +448,10 @@ proptest! {
         let blocks = if list.len() < block_len { 0 } else { list.len().div_ceil(block_len) };
         prop_assert_eq!(view.bounds().len(), blocks);
         prop_assert_eq!(view.list_bounds().len(), if blocks < 8 { blocks } else { 1 });
-        let of_list = view.list_bounds().iter().map(|bound| norms.most(3.7, bound));
+        let of_list = view.list_bounds().iter().map(|bound| norms.most(3.7.into(), bound));
         let of_list = of_list.fold(0.0, f32::max);
         for (block, bound) in list.chunks(block_len).zip(view.bounds()) {
-            let most = norms.most(3.7, bound);
+            let most = norms.most(3.7.into(), bound);
             let most = most.min(of_list);
             for &(docid, tf) in block {
                 prop_assert!(score(3.7, tf, bm25.norm(length(docid), mean)) <= most);

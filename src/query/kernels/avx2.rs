@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::score::bounds::{Bound, BoundNorms};
+use crate::score::weight::Weight;
 
 use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
 
@@ -44,6 +45,7 @@ compiled_for_avx2! {
         count: usize,
         sums: &mut [f32; BLOCK]
     );
+    fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]);
     fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16];
     fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left);
     fn collect(

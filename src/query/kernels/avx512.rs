@@ -14,6 +14,7 @@ pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
 use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
+use crate::score::weight::Weight;
 
 /// The first sixteen numbers from `at` on.
 #[inline]
@@ -98,6 +99,12 @@ pub(super) fn scores(
         };
         store_floats(scores, at, score(weight, load(tfs, at), norms));
     }
+}
+
+/// The plain form, compiled for these machines.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
+    portable::score_all(weight, tfs, norms);
 }
 
 /// `bm25::score` of sixteen postings.

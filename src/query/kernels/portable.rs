@@ -9,6 +9,7 @@ use super::{
 };
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
+use crate::score::weight::Weight;
 
 /// Up to this many candidates a block are looked for one by one.
 const FEW: usize = 4;
@@ -115,6 +116,11 @@ pub(super) fn add_scores(
 }
 
 #[inline(always)]
+pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
+    weight.score_all(tfs, norms);
+}
+
+#[inline(always)]
 pub(super) fn offer_block<S: Sink>(
     (docids, scores): (&Room, &[f32; BLOCK]),
     part: Range<usize>,
@@ -204,5 +210,5 @@ pub(super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
 
 #[inline(always)]
 pub(super) fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16] {
-    bounds.map(|bound| norms.most(weight, &bound))
+    bounds.map(|bound| norms.most(weight.into(), &bound))
 }

@@ -149,10 +149,10 @@ proptest! {
         let of_documents: [f32; BLOCK] = std::array::from_fn(|i| norms[i]);
         for level in levels() {
             let mut found = [9.0; BLOCK];
-            scores(level, weight, (&block, &tfs), len, &norms, &mut found);
+            scores(level, weight.into(), (&block, &tfs), len, &norms, &mut found);
             prop_assert_eq!(found.map(f32::to_bits)[..len].to_vec(), expected.clone(), "{:?}", level);
             let mut sums: [f32; BLOCK] = std::array::from_fn(|i| i as f32);
-            add_scores(level, weight, &tfs, &of_documents, count, &mut sums);
+            add_scores(level, weight.into(), &tfs, &of_documents, count, &mut sums);
             for i in 0..count {
                 let more = crate::score::bm25::score(weight, tfs[i], of_documents[i]);
                 prop_assert_eq!(sums[i].to_bits(), (i as f32 + more).to_bits(), "{:?}", level);
@@ -208,9 +208,9 @@ proptest! {
         let bounds: [Bound; 16] = std::array::from_fn(|i| bounds[i]);
         let norms = BoundNorms::new(&Bm25::new(k1, 0.75).unwrap(), mean);
         let weight = weight as f32 / 1e4;
-        let expected = bounds.map(|bound| norms.most(weight, &bound).to_bits());
+        let expected = bounds.map(|bound| norms.most(weight.into(), &bound).to_bits());
         for level in levels() {
-            prop_assert_eq!(mosts(level, weight, &bounds, &norms).map(f32::to_bits), expected);
+            prop_assert_eq!(mosts(level, weight.into(), &bounds, &norms).map(f32::to_bits), expected);
         }
     }
 

@@ -128,7 +128,7 @@ impl Search<'_> {
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
         for _ in 0..=cursor.again.score() {
-            scores(level, weight + 0.0, (met, tfs), found, self.run.norms, worth);
+            scores(level, weight, (met, tfs), found, self.run.norms, worth);
         }
         let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {

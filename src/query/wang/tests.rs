@@ -87,7 +87,7 @@ impl Case {
         let mut terms = Vec::new();
         for (&weight, (df, bytes, data)) in self.weights.iter().zip(&encoded) {
             let list = (*df > 0).then(|| ListView::of_form(form, *df, *bytes, data).unwrap());
-            terms.push(RunTerm { weight, list });
+            terms.push(RunTerm { weight: weight.into(), list });
         }
         let bounds = BoundNorms::new(&Bm25::default(), 1.0);
         let (statics, globals) = (&self.statics, &self.globals);

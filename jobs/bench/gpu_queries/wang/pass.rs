@@ -136,7 +136,9 @@ impl Bench<'_> {
             for plan in plans[first..].iter().take(how.queries) {
                 let lists = plan.terms().iter().zip(plan.lists_of(0));
                 let terms: Option<Vec<QueryTerm>> = lists
-                    .map(|(term, list)| list.map(|entry| QueryTerm { entry, weight: term.weight }))
+                    .map(|(term, list)| {
+                        list.map(|entry| QueryTerm { entry, weight: term.weight.factor() })
+                    })
                     .collect();
                 let terms = terms.unwrap_or_default();
                 let k = plan.wanted().k as u32;

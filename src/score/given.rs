@@ -1,0 +1,160 @@
+//! What does a user say of a score? A name, and parameters where the usual ones will not do. A parameter that the score does
+//! not have is refused, not passed over.
+
+use super::bm25::{Bm25, Bm25Error, IdfKind};
+use super::named::{Delta, Mu, ParameterError, Score};
+use super::scoring::Scoring;
+use super::wang::{AlphaError, Wang};
+use thiserror::Error;
+
+/// Parameters; those that are left out are the usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Given {
+    /// Term frequency saturation.
+    pub k1: Option<f64>,
+    /// Length normalisation.
+    pub b: Option<f64>,
+    /// Weight of rare terms.
+    pub idf: Option<IdfKind>,
+    /// The share of PageRank.
+    pub alpha: Option<f64>,
+    /// mu of Dirichlet smoothing.
+    pub mu: Option<f64>,
+    /// delta of BM25+ and BM25L.
+    pub score_delta: Option<f64>,
+}
+
+/// Why a name and parameters are no score.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum GivenError {
+    /// No score has this name.
+    #[error("no score is named `{0}`: expected {names}", names = Score::NAMES.join(", "))]
+    Unknown(String),
+    /// The score does not have this parameter.
+    #[error("{name} does not go with the score {score}")]
+    Foreign {
+        /// The parameter.
+        name: &'static str,
+        /// The score.
+        score: &'static str,
+    },
+    /// k1 or b.
+    #[error(transparent)]
+    Bm25(#[from] Bm25Error),
+    /// alpha.
+    #[error(transparent)]
+    Alpha(#[from] AlphaError),
+    /// mu or delta.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// Every document would be worth 0.
+    #[error("k1: expected a number above 0 for the score tfidf")]
+    NoSaturation,
+}
+
+impl Given {
+    /// The scoring function with this name and these parameters.
+    ///
+    /// # Errors
+    /// If there is no such score, or a parameter is not its own or out of its range.
+    pub fn scoring(&self, name: &str) -> Result<Scoring, GivenError> {
+        let mut score = Score::named(name).ok_or_else(|| GivenError::Unknown(name.to_string()))?;
+        let has_delta = matches!(score, Score::Bm25Plus(_) | Score::Bm25L(_));
+        for (parameter, is_given, is_its_own) in [
+            ("k1", self.k1.is_some(), score.has_k1()),
+            ("b", self.b.is_some(), score.has_k1()),
+            ("idf", self.idf.is_some(), score.has_idf_kinds()),
+            ("alpha", self.alpha.is_some(), matches!(score, Score::Wang(_))),
+            ("mu", self.mu.is_some(), matches!(score, Score::Ql(_))),
+            ("score-delta", self.score_delta.is_some(), has_delta),
+        ] {
+            if is_given && !is_its_own {
+                return Err(GivenError::Foreign { name: parameter, score: score.name() });
+            }
+        }
+        match (&mut score, self) {
+            (Score::Wang(wang), Given { alpha: Some(alpha), .. }) => *wang = Wang::new(*alpha)?,
+            (Score::Ql(of), Given { mu: Some(mu), .. }) => *of = Mu::new(*mu)?,
+            (Score::Bm25Plus(of) | Score::Bm25L(of), Given { score_delta: Some(delta), .. }) => {
+                *of = Delta::new(*delta)?;
+            }
+            _ => {}
+        }
+        let usual = Bm25::default();
+        let bm25 = Bm25::new(self.k1.unwrap_or(usual.k1()), self.b.unwrap_or(usual.b()))?;
+        if score == Score::TfIdf && bm25.k1() == 0.0 {
+            return Err(GivenError::NoSaturation);
+        }
+        Ok(Scoring { bm25, idf: self.idf.unwrap_or_default(), score })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_score_has_its_name_and_its_parameters_alone() {
+        for name in Score::NAMES {
+            let scoring = Given::default().scoring(name).unwrap();
+            assert_eq!(scoring.score.name(), name);
+            let set: [fn(&mut Given); 6] = [
+                |given| given.k1 = Some(0.9),
+                |given| given.b = Some(0.4),
+                |given| given.idf = Some(IdfKind::Robertson),
+                |given| given.alpha = Some(0.5),
+                |given| given.mu = Some(300.0),
+                |given| given.score_delta = Some(0.1),
+            ];
+            let takes: String = set
+                .iter()
+                .map(|set| {
+                    let mut given = Given::default();
+                    set(&mut given);
+                    match given.scoring(name) {
+                        // What is given is not passed over.
+                        Ok(with) => usize::from(with != scoring).to_string(),
+                        Err(GivenError::Foreign { score, .. }) if score == name => "-".to_string(),
+                        Err(error) => error.to_string(),
+                    }
+                })
+                .collect();
+            let expected = match name {
+                "bm25" | "bm25-lucene" => "111---",
+                "wang" => "1111--",
+                "bm25plus" | "bm25l" => "11---1",
+                "tfidf" => "11----",
+                "ql" => "----1-",
+                _ => "------",
+            };
+            assert_eq!(takes, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_parameter_is_named() {
+        let says = |given: Given, name: &str| given.scoring(name).unwrap_err().to_string();
+        let of = Given::default;
+        assert_eq!(
+            says(of(), "okapi"),
+            format!("no score is named `okapi`: expected {}", Score::NAMES.join(", "))
+        );
+        assert_eq!(
+            says(Given { mu: Some(0.0), ..of() }, "ql"),
+            "mu: expected a number from 0.001 to 1e9, found 0"
+        );
+        assert_eq!(
+            says(Given { score_delta: Some(-1.0), ..of() }, "bm25l"),
+            "score-delta: expected a number from 0 to 1e9, found -1"
+        );
+        assert_eq!(
+            says(Given { k1: Some(0.0), ..of() }, "tfidf"),
+            "k1: expected a number above 0 for the score tfidf"
+        );
+        assert_eq!(
+            says(Given { mu: Some(9.0), ..of() }, "dph"),
+            "mu does not go with the score dph"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! What do the parameters of a score make of a collection? The norm of a document, and the [`Weight`] of a term.
+
+use super::bm25::{Bm25, IdfKind, idf};
+use super::bounds::BoundNorms;
+use super::named::Score;
+use super::weight::{Formula, Weight};
+use libm::log;
+
+/// The scoring function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scoring {
+    /// Parameters of BM25, which others have too.
+    pub bm25: Bm25,
+    /// Its weight of rare terms.
+    pub idf: IdfKind,
+    /// What is made of both.
+    pub score: Score,
+}
+
+/// The collection that scores are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Documents.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+}
+
+impl Whole {
+    /// Tokens of a document in the mean; 0 without documents.
+    pub fn mean(&self) -> f64 {
+        match self.documents {
+            0 => 0.0,
+            n => self.tokens as f64 / f64::from(n),
+        }
+    }
+}
+
+/// What is known of a term.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TermCounts {
+    /// How often the query has it, or the weight that the query gives it: above 0.
+    pub times: f64,
+    /// Documents with it.
+    pub df: u32,
+    /// How often it occurs in all of them, where [`Score::has_cf`].
+    pub cf: u64,
+}
+
+impl Scoring {
+    /// The norm of a document of `length` tokens, where the mean of all documents is `mean`.
+    pub fn norm(&self, length: u32, mean: f64) -> f32 {
+        match self.score {
+            Score::Ql(mu) => -log((f64::from(length) + mu.get()) / mu.get()) as f32,
+            Score::Dph => length as f32,
+            Score::Impact => 0.0,
+            Score::Bm25L(delta) => {
+                // The tokens of the document divide tf: all of the fraction is multiplied by them.
+                let b = self.bm25.b();
+                let relative = if mean > 0.0 { b * f64::from(length) / mean } else { 0.0 };
+                ((self.bm25.k1() + delta.get()) * (1.0 - b + relative)) as f32
+            }
+            _ => self.bm25.norm(length, mean),
+        }
+    }
+
+    /// Replaces `norms` with those of documents of these lengths.
+    pub fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
+        norms.clear();
+        norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
+    }
+
+    /// What bounds of blocks are worth.
+    pub fn bounds(&self, mean: f64) -> BoundNorms {
+        BoundNorms::with(|length| self.norm(length, mean))
+    }
+
+    /// The inverse document frequency that a term's weight has; none if the score has none.
+    pub fn idf(&self, documents: u32, df: u32) -> Option<f64> {
+        // A damaged index may give more postings than documents, and a term may be in none.
+        let (n, df_or_one) = (f64::from(documents.max(df)), f64::from(df.max(1)));
+        match self.score {
+            Score::Bm25 | Score::Bm25Lucene | Score::Wang(_) => Some(idf(documents, df, self.idf)),
+            Score::Bm25Plus(_) => Some(log((n + 1.0) / df_or_one)),
+            Score::Bm25L(_) => Some(log((n + 1.0) / (f64::from(df) + 0.5))),
+            Score::TfIdf => Some(libm::log2(n / df_or_one + 1.0)),
+            Score::Ql(_) | Score::Dph | Score::Impact => None,
+        }
+    }
+
+    /// The part of a term in the weights of [`Score::Wang`], which add up to 1 - alpha.
+    pub fn wang_part(&self, documents: u32, counts: &TermCounts) -> f64 {
+        counts.times * idf(documents, counts.df, self.idf)
+    }
+
+    /// The weight of a term, of all scores but [`Score::Wang`], which weighs all terms of a query
+    /// together ([`Self::wang_part`]).
+    pub fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
+        let TermCounts { times, df, cf } = *counts;
+        let part = times * self.idf(whole.documents, df).unwrap_or(1.0);
+        let k1 = self.bm25.k1();
+        let saturation = |factor: f64| Weight::from(factor as f32);
+        let lifted = |factor: f64, more: f64| {
+            Weight::new(Formula::Lifted, (part * factor) as f32, (part * more) as f32)
+        };
+        // A term that occurs nowhere has no postings either.
+        let inverse = if cf == 0 { 0.0 } else { whole.tokens as f64 / cf as f64 };
+        match self.score {
+            Score::Bm25 => saturation(part * (k1 + 1.0)),
+            Score::Bm25Lucene | Score::Wang(_) => saturation(part),
+            Score::TfIdf => saturation(part * k1),
+            Score::Bm25Plus(delta) => lifted(k1 + 1.0, delta.get()),
+            Score::Bm25L(delta) => {
+                // (c + d) / (k1 + c + d) with c = tf / B is r + (1 - r) tf / (tf + (k1 + d) B), where r = d / (k1 + d).
+                let (delta, all) = (delta.get(), k1 + delta.get());
+                let constant = if all > 0.0 { delta / all } else { 0.0 };
+                lifted((k1 + 1.0) * (1.0 - constant), (k1 + 1.0) * constant)
+            }
+            Score::Ql(mu) => {
+                Weight::new(Formula::Dirichlet, times as f32, (inverse / mu.get()) as f32)
+            }
+            Score::Dph => Weight::new(Formula::Dph, times as f32, inverse as f32),
+            Score::Impact => Weight::new(Formula::Linear, times as f32, 0.0),
+        }
+    }
+}
