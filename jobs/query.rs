@@ -45,7 +45,7 @@ pub(crate) struct Ranking {
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
     /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive, wang;
-    /// with --device gpu: ding09, huang; auto: what is fastest. All find the same.
+    /// with --device gpu: ding09, huang, wang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
@@ -251,10 +251,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if processes > 1 {
         args.ranking.scored.only_bm25("several processes")?;
     }
-    if args.place.is_gpu() {
-        args.ranking.scored.only_bm25("--device gpu")?;
-    }
     let Ranking { k, algorithm, .. } = args.ranking;
+    if args.place.is_gpu() && algorithm != Chosen::Cpu(Algorithm::Wang) {
+        args.ranking.scored.only_bm25("--device gpu without --algorithm wang")?;
+    }
     let devices = args.place.devices(k, processes, is_inter, algorithm)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;

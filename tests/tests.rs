@@ -39,6 +39,7 @@ mod records;
 mod streaming;
 mod swap;
 mod topics;
+mod wang;
 mod wei11;
 
 // Only debug builds have what makes them fail.

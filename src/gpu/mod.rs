@@ -23,6 +23,7 @@
 //! | [`query`] | how a device answers ranked queries |
 //! | `lane` | how a batch comes to a device, and how its results come back |
 //! | [`turns`] | who drives a device that answers one batch after the other |
+//! | [`wang`] | how it answers them as `wang` has it |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -47,6 +48,7 @@ pub mod query;
 pub mod turns;
 pub mod version;
 pub mod wake;
+pub mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
@@ -55,5 +57,6 @@ pub fn sources() -> Vec<nvrtc::Source> {
         ding09::source(),
         huang::source(),
         query::Tuning::default().source(),
+        wang::source(),
     ]
 }

@@ -8,6 +8,7 @@ use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
 use crate::gpu::device::Device;
+use crate::gpu::ding09::Merging;
 use crate::gpu::ding09::device::DingDevice;
 use crate::gpu::ding09::turn::DingTurn;
 use crate::gpu::discover::DeviceInfo;
@@ -16,11 +17,17 @@ use crate::gpu::huang::device::{HuangDevice, Tuning};
 use crate::gpu::huang::turn::HuangTurn;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::turns::{Memory, Turns};
+use crate::gpu::wang::cache::longest;
+use crate::gpu::wang::device::WangDevice;
+use crate::gpu::wang::turn::WangTurn;
 use crate::query::engine::whole::WholeEngines;
 use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
+use crate::query::searcher::Searcher;
+use crate::query::share::DocumentShare;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -36,12 +43,15 @@ pub enum Method {
     #[default]
     Bounds,
     /// That of `ding09`; see [`ding09`](crate::gpu::ding09).
-    Ding09 {
-        /// Levels of splitters of Parallel Merge Find.
-        merge_levels: u32,
-    },
+    Ding09(Merging),
     /// That of `huang`; see [`huang`](crate::gpu::huang).
     Huang(Tuning),
+    /// That of `wang`, for queries of AND with its score and documents in the order of it; see
+    /// [`wang`](crate::gpu::wang).
+    Wang {
+        /// Documents of a round.
+        round: u32,
+    },
 }
 
 /// How devices answer queries.
@@ -110,6 +120,7 @@ pub struct GpuEngines {
     snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
     counts: Arc<Counts>,
+    method: Method,
     room: usize,
     partition: bool,
 }
@@ -157,7 +168,8 @@ impl GpuEngines {
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
         let snapshot = snapshot.clone();
         let (devices, partition) = (Arc::new(threads), options.partition);
-        Ok(Self { devices, snapshot, answers, counts, room, partition })
+        let method = options.method;
+        Ok(Self { devices, snapshot, answers, counts, method, room, partition })
     }
 
     /// What the devices did.
@@ -203,11 +215,11 @@ fn start(
             let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Ding09 { merge_levels } => {
+        Method::Ding09(merging) => {
             let memory = memory(&options);
             let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
             let what = (snapshot.clone(), share);
-            let turn = DingTurn::new(ding, what, (merge_levels, options.fetchers));
+            let turn = DingTurn::new(ding, what, (merging, options.fetchers));
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
@@ -215,6 +227,18 @@ fn start(
             let (memory, threads) = (memory(&options), options.fetchers);
             let huang = HuangDevice::open(device, toolchain, snapshot, memory, threads)?;
             let turn = HuangTurn::new(huang, (snapshot.clone(), share), tuning);
+            let driver = Turns::new(turn, memory.queries, (reply, counts));
+            Box::new(move || driver.run(&jobs, &flag, on_lost))
+        }
+        Method::Wang { round } => {
+            let (memory, threads) = (memory(&options), options.fetchers);
+            let mut wang = WangDevice::open(device, toolchain, snapshot, memory)?;
+            let wanted = longest(snapshot.generation()).map_err(|source| GpuError::Index {
+                device: info.to_string(),
+                source: Box::new(source),
+            })?;
+            wang.fill(&wanted, wang.cache_room(), threads)?;
+            let turn = WangTurn::new(wang, round);
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
@@ -252,8 +276,11 @@ impl Engines for GpuEngines {
             open: HashMap::new(),
             ready: Vec::new(),
             back: VecDeque::new(),
+            begun: VecDeque::new(),
+            searcher: Searcher::new(),
             cpu,
             counts: self.counts.clone(),
+            method: self.method,
             room: self.room,
         }))
     }
@@ -273,8 +300,13 @@ struct GpuEngine {
     ready: Vec<Answer>,
     /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
+    /// Queries that devices have begun, with their hits before a docid.
+    begun: VecDeque<(u64, Arc<Plan>, Vec<Hit>, u32)>,
+    /// Ends those.
+    searcher: Searcher,
     cpu: Box<dyn QueryEngine>,
     counts: Arc<Counts>,
+    method: Method,
     room: usize,
 }
 
@@ -327,6 +359,13 @@ impl GpuEngine {
         }
     }
 
+    /// A device has begun a query, which the CPU ends.
+    fn begun(&mut self, number: u64, hits: Vec<Hit>, from: u32) {
+        let Some(gathering) = self.open.remove(&number) else { return };
+        self.counts.continued.fetch_add(1, Ordering::Relaxed);
+        self.begun.push_back((number, gathering.plan, hits, from));
+    }
+
     /// Leaves a query to the CPU.
     fn back(&mut self, number: u64, plan: Plan, why: Why) {
         self.counts.back(why);
@@ -336,12 +375,18 @@ impl GpuEngine {
     /// Whether a device can answer the query, as far as the weights of its terms, its k and what it is
     /// answered from decide.
     fn suits(&self, plan: &Plan) -> bool {
+        if !(1..=MOST_HITS).contains(&plan.wanted().k)
+            || !Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+        {
+            return false;
+        }
+        if let Method::Wang { .. } = self.method {
+            return plan.wanted().mode == Mode::And
+                && matches!(self.snapshot.share(), DocumentShare::Whole);
+        }
         let known = plan.terms().iter().filter(|term| term.df > 0);
         let weights: Vec<f32> = known.map(|term| term.weight).collect();
-        (1..=MOST_HITS).contains(&plan.wanted().k)
-            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
-            && self.snapshot.statics().is_empty()
-            && Scale::new(weights.iter().copied()).is_some()
+        self.snapshot.statics().is_empty() && Scale::new(weights.iter().copied()).is_some()
     }
 }
 
@@ -350,7 +395,7 @@ impl QueryEngine for GpuEngine {
         let k = plan.wanted().k;
         let any = plan.known() && k > 0;
         let lacks = plan.terms().iter().any(|term| term.df == 0);
-        if !any || (lacks && plan.wanted().mode == crate::query::wanted::Mode::And) {
+        if !any || (lacks && plan.wanted().mode == Mode::And) {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known() });
             return;
         }
@@ -368,9 +413,14 @@ impl QueryEngine for GpuEngine {
             for done in done {
                 match done {
                     Done::Hits(number, hits) => self.answered(number, Ok(hits)),
+                    Done::Begun(number, hits, from) => self.begun(number, hits, from),
                     Done::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
+        }
+        if let Some((number, plan, hits, from)) = self.begun.pop_front() {
+            let hits = self.searcher.go_on(&plan, &hits, from)?.to_vec();
+            self.ready.push(Answer { number, hits, known: true });
         }
         if self.cpu.room() > 0
             && let Some((number, plan)) = self.back.pop_front()
@@ -380,7 +430,7 @@ impl QueryEngine for GpuEngine {
         let pace = self.cpu.advance()?;
         self.cpu.take(&mut self.ready);
         Ok(match pace {
-            Pace::Idle if !self.back.is_empty() => Pace::Busy,
+            Pace::Idle if !self.back.is_empty() || !self.begun.is_empty() => Pace::Busy,
             // The device wakes this worker when it has answered some.
             Pace::Idle if self.room() == 0 => Pace::Full,
             pace => pace,
@@ -392,6 +442,6 @@ impl QueryEngine for GpuEngine {
     }
 
     fn room(&self) -> usize {
-        self.room.saturating_sub(self.open.len() + self.back.len())
+        self.room.saturating_sub(self.open.len() + self.back.len() + self.begun.len())
     }
 }

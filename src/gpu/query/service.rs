@@ -32,6 +32,8 @@ pub(in crate::gpu) struct Job {
 pub(in crate::gpu) enum Done {
     /// Its hits among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
+    /// Its hits among the documents before a docid, from which the CPU goes on.
+    Begun(u64, Vec<Hit>, u32),
     /// The CPU has to answer it.
     Back(u64, Why),
 }
@@ -76,6 +78,8 @@ pub struct Counts {
     pub unsuited: AtomicU64,
     /// Queries that went back since their device was lost.
     pub lost: AtomicU64,
+    /// Queries that devices began, and the CPU ended: lists that are cached in part ended before.
+    pub continued: AtomicU64,
     /// Queries that were answered a second time, since a better threshold was known then.
     pub repeated: AtomicU64,
     /// Queries that were answered at last in the ordered kernels.

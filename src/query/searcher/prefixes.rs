@@ -64,6 +64,22 @@ impl Searcher {
         Ok((&self.hits, complete))
     }
 
+    /// Ends a query of which the best before a docid are known, with all its terms, from that docid on. The index has one
+    /// run.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If the index has no run.
+    pub fn go_on(&mut self, plan: &Plan, hits: &[Hit], from: u32) -> Result<&[Hit], IndexError> {
+        self.by_rounds(plan, 1, |terms, run, norms, top, scratch| {
+            hits.iter().for_each(|hit| top.offer(hit.docid, hit.score));
+            wang::go_on(terms, from, run, norms, top, scratch)
+        })?;
+        Ok(&self.hits)
+    }
+
     /// Calls `work` with the lists and the documents of each of the first runs, and takes what it finds.
     fn by_rounds(
         &mut self,
