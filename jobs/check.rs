@@ -1,6 +1,6 @@
 //! `millrace check`.
 
-use crate::args::{Common, show_bytes, show_count};
+use crate::args::Common;
 use millrace::build::chain;
 use millrace::index::check;
 use std::path::PathBuf;
@@ -53,17 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if report.being_written {
             say!("{index}: a job is writing to this index; the live generation was checked");
         }
-        let shards = match report.shards {
-            0 => String::new(),
-            n => format!(" in {n} shards"),
-        };
-        say!(
-            "{index}: sound: {} documents, {} terms, {} postings{shards}; {} checked in {seconds:.2} s",
-            show_count(report.documents),
-            show_count(report.terms),
-            show_count(report.postings),
-            show_bytes(report.bytes),
-        );
+        say!("{index}: sound: {report} checked in {seconds:.2} s");
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if args.json {
         for (run, against) in all.iter().zip(&against) {
-            writeln!(out, "{}", object(run, &all[0].run, against.as_deref())?)?;
+            writeln!(out, "{}", run.as_json(&all[0].run, against.as_deref())?)?;
         }
     } else {
         if args.per_query {
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         out.write_all(differences(&all, &against).as_bytes())?;
     }
     let runs: Vec<Value> =
-        all.iter().map(|run| json!({"run": run.run, "measures": named(run)})).collect();
+        all.iter().map(|run| json!({"run": run.run, "measures": run.named_means()})).collect();
     let totals = json!({
         "job": "evaluate",
         "qrels": args.qrels.display().to_string(),
@@ -93,26 +93,4 @@ pub(crate) fn notes(run: &Evaluation) {
     if run.not_judged > 0 {
         say!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
     }
-}
-
-/// The means by the names of their measures.
-pub(crate) fn named(run: &Evaluation) -> Value {
-    let rows = run.measures.iter().zip(&run.means);
-    rows.map(|(measure, mean)| (measure.to_string(), json!(mean)))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
-}
-
-/// A run's object, which has also, for all runs but the first, how it compares with that.
-fn object(run: &Evaluation, first: &str, against: Option<&[Comparison]>) -> anyhow::Result<String> {
-    let mut text = serde_json::to_string(run)?;
-    if let Some(against) = against {
-        let rows = run.measures.iter().zip(against);
-        let rows = rows.map(|(measure, row)| Ok((measure.to_string(), serde_json::to_value(row)?)));
-        let measures: serde_json::Map<String, Value> = rows.collect::<anyhow::Result<_>>()?;
-        let against = json!({"run": first, "measures": measures});
-        text.pop();
-        text += &format!(",\"against\":{against}}}");
-    }
-    Ok(text)
 }

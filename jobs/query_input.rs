@@ -2,8 +2,7 @@
 
 use anyhow::Context;
 use millrace::input::splits::STDIN;
-use millrace::query::lines::{Lines, Refused, blank_after_qid, operator};
-use std::fs::File;
+use millrace::query::lines::{Lines, Refused, operator};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -44,23 +43,14 @@ impl Input {
 
 /// Opens a file of queries, or standard input.
 pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Queries> {
-    let Some(path) = path.filter(|path| *path != Path::new(STDIN)) else {
-        return Ok(Lines::new(Box::new(io::stdin())));
-    };
-    let named = || format!("reading the queries {}", path.display());
-    let open = || File::open(path).with_context(named);
-    let file = open()?;
-    let kind = file.metadata().with_context(named)?;
-    if kind.is_dir() {
-        anyhow::bail!("{}: is a folder, not a file of queries", path.display());
-    }
-    // What can be read only once is not looked at first.
-    let blank = kind.is_file() && blank_after_qid(open()?).with_context(named)?;
+    let path = path.unwrap_or(Path::new(STDIN));
+    let opened = Lines::open(path);
+    let (lines, blank) =
+        opened.with_context(|| format!("reading the queries {}", path.display()))?;
     if blank && !quiet {
         say!("{}: every line is `qid text`, and is read so", path.display());
     }
-    let lines: Queries = Lines::new(Box::new(file));
-    Ok(if blank { lines.with_blank_after_qid() } else { lines })
+    Ok(lines)
 }
 
 /// Says once, on standard error, that something in a query looks like an operator and is none.

@@ -25,6 +25,6 @@ impl Measured {
         let found = self.written.evaluate(name, &self.qrels, &Measure::usual())?;
         evaluate::notes(&found);
         say!("{}", means(std::slice::from_ref(&found)).trim_end());
-        Ok(evaluate::named(&found))
+        Ok(found.named_means())
     }
 }

@@ -10,7 +10,7 @@ use millrace::index::find::open_plain;
 use millrace::input::splits::STDIN;
 use millrace::query::lines::Query;
 use millrace::query::wanted::Mode;
-use millrace::tune::{Goal, Topic, grid, tune};
+use millrace::tune::{Goal, Topic, grid, judged, tune};
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -103,10 +103,7 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
         texts.insert(qid, text);
     }
     let all = texts.len();
-    let topics: Vec<Topic> = qrels
-        .iter()
-        .filter_map(|(qid, judged)| Some(Topic { qid, text: texts.remove(qid)?, judged }))
-        .collect();
+    let topics = judged(&mut texts, qrels);
     if topics.is_empty() {
         bail!("{}: none of {all} queries has judgements", args.qrels.display());
     }

@@ -7,7 +7,7 @@
 use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
-use crate::evaluate::qrels::Judged;
+use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
 use crate::index::error::IndexError;
@@ -17,6 +17,7 @@ use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::{Bm25, Bm25Error, IdfKind};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,6 +43,12 @@ pub struct Topic<'a> {
     pub text: String,
     /// What people said of documents.
     pub judged: &'a Judged,
+}
+
+/// The queries that have judgements, in the order of these; they are taken out of the texts by qid.
+pub fn judged<'a>(texts: &mut HashMap<String, String>, qrels: &'a Qrels) -> Vec<Topic<'a>> {
+    let topic = |(qid, judged)| Some(Topic { qid, text: texts.remove(qid)?, judged });
+    qrels.iter().filter_map(topic).collect()
 }
 
 /// How pairs are compared.

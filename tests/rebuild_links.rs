@@ -1,6 +1,9 @@
 //! Are the ranks that a rebuild computes those of its documents and its links?
 
 use crate::rebuild::Place;
+use crate::util::millrace;
+use millrace::index::generation::Generation;
+use millrace::index::scores::ranks_of;
 use std::collections::BTreeMap;
 
 /// Names and ranks, and the first line.
@@ -28,6 +31,15 @@ fn distance(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>) -> f64 {
     a.iter().map(|(name, rank)| (rank - b[name]).abs()).sum()
 }
 
+/// The PageRanks that queries use, by names of documents.
+fn static_ranks(place: &Place) -> BTreeMap<String, f64> {
+    let generation = Generation::open(&place.index(), true).unwrap();
+    let all = ranks_of(generation.path(), generation.manifest()).unwrap().expect("ranks");
+    let name = |docid| String::from_utf8(generation.documents().name(docid).unwrap().to_vec());
+    let docids = (0..all.len() as u32).filter(|&docid| !generation.is_deleted(docid));
+    docids.map(|docid| (name(docid).unwrap(), f64::from(all[docid as usize]))).collect()
+}
+
 /// The published example (see `dataflow::pagerank`), of eleven documents.
 const NAMES: &str = "ABCDEF12345";
 const LINKS: &str = "BC CB DA DB EB ED EF FB FE 1B 1E 2B 2E 3B 3E 4E 5E";
@@ -44,6 +56,7 @@ fn ranks_follow_documents_and_links() {
     assert_eq!((&counts["documents"], &counts["links"]), (&11.into(), &17.into()));
     assert_eq!(counts["passed_over"], 0);
     let (_, found) = ranks(&place);
+    assert!(distance(&static_ranks(&place), &found) <= 1e-6);
     for (name, percent) in
         [("A", 3.3), ("B", 38.4), ("C", 34.3), ("D", 3.9), ("E", 8.1), ("5", 1.6)]
     {
@@ -53,9 +66,10 @@ fn ranks_follow_documents_and_links() {
     assert!(place.once()["ranks"].is_null());
     write(&place, NAMES, &format!("{LINKS} 5A"));
     let record = place.once();
-    assert_eq!((&record["outcome"], &record["ranks"]["links"]), (&"unchanged".into(), &18.into()));
+    assert_eq!((&record["outcome"], &record["ranks"]["links"]), (&"published".into(), &18.into()));
     let (_, changed) = ranks(&place);
     assert!(changed["A"] > found["A"] && changed["E"] < found["E"]);
+    assert!(distance(&static_ranks(&place), &changed) <= 1e-6);
     write(&place, "ABCDF12345", &format!("{LINKS} 5A"));
     let record = place.once();
     let counts = &record["ranks"];
@@ -64,6 +78,11 @@ fn ranks_follow_documents_and_links() {
     assert_eq!(counts["passed_over"], 9);
     let (head, warm) = ranks(&place);
     assert!((warm.values().sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!(distance(&static_ranks(&place), &warm) <= 1e-6);
+    let query =
+        ["query", "--quiet", "--score", "wang", "--alpha", "1", "-k", "1", "--format", "tsv"];
+    let best = millrace(query).arg("--index").arg(place.index()).stdin("mill\n").ok();
+    assert!(best.text().contains("\tB\t"), "{best:?}");
     // What the file held before makes no difference but to the rounds; neither does the method.
     for change in ["", "method = \"differential\"\n"] {
         let job = std::fs::read_to_string(&place.job).unwrap();
@@ -74,4 +93,29 @@ fn ranks_follow_documents_and_links() {
         assert_eq!(other == head, change.is_empty());
         assert!(distance(&cold, &warm) <= 2e-8, "{change}: {}", distance(&cold, &warm));
     }
+}
+
+/// Ranks that came with `merge --pagerank` stay with the names that have them, through deletions and merges.
+#[test]
+fn given_ranks_survive_a_rebuild_and_its_merge() {
+    let place = Place::new("[guard]\nmin_documents = 0\n[merge]\nruns = 2\n");
+    std::fs::remove_file(place.scratch.path("docs/b.jsonl")).unwrap();
+    write(&place, "ABC", "AB");
+    place.once();
+    let given = place.scratch.write("given.tsv", "A\t0.5\nB\t0.25\nC\t0.125\n");
+    let merge = millrace(["merge", "--quiet", "--pagerank"]).arg(given);
+    merge.arg("--index").arg(place.index()).ok();
+    // B comes again with other words, C goes, and D has no rank.
+    let document = |name, words| format!("{{\"id\": \"{name}\", \"contents\": \"{words}\"}}\n");
+    for (round, more) in [("one", "D"), ("two", "E"), ("three", "F")] {
+        let words = [("A", "mill"), ("B", round), (more, "race")];
+        let text: String = words.map(|(name, words)| document(name, words)).concat();
+        place.scratch.write("docs/a.jsonl", text);
+        let said = millrace(["rebuild", "--once"]).arg(&place.job).ok().stderr;
+        assert!(said.contains("1 new documents have PageRank 0"), "{said}");
+        let expected = [("A", 0.5), ("B", 0.25), (more, 0.0)];
+        let expected = BTreeMap::from(expected.map(|(name, rank)| (name.to_string(), rank)));
+        assert_eq!(static_ranks(&place), expected, "{round}");
+    }
+    assert_eq!(Generation::open(&place.index(), true).unwrap().runs().len(), 1);
 }

@@ -59,4 +59,6 @@ mod golden;
 #[cfg(debug_assertions)]
 mod harm;
 #[cfg(debug_assertions)]
+mod rebuild_crash;
+#[cfg(debug_assertions)]
 mod sound;

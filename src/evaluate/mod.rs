@@ -81,10 +81,45 @@ impl Evaluation {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
 
+    /// The means by the names of their measures.
+    pub fn named_means(&self) -> serde_json::Value {
+        let rows = self.measures.iter().zip(&self.means);
+        let rows = rows.map(|(measure, &mean)| (measure.to_string(), mean.into()));
+        serde_json::Value::Object(rows.collect())
+    }
+
+    /// The run as a JSON object, with how it compares with the run `first`, if it was compared.
+    ///
+    /// # Errors
+    /// A number is none that JSON has.
+    pub fn as_json(
+        &self,
+        first: &str,
+        against: Option<&[Comparison]>,
+    ) -> Result<String, serde_json::Error> {
+        let mut text = serde_json::to_string(self)?;
+        if let Some(against) = against {
+            let first = serde_json::to_string(first)?;
+            let measures = serde_json::to_string(&Against(&self.measures, against))?;
+            text.pop();
+            text += &format!(",\"against\":{{\"run\":{first},\"measures\":{measures}}}}}");
+        }
+        Ok(text)
+    }
+
     /// How it compares with another run of the same judgements and measures, measure by measure.
     pub fn against(&self, other: &Self) -> Vec<Comparison> {
         let measures = 0..self.measures.len();
         measures.map(|at| Comparison::new(&self.column(at), &other.column(at))).collect()
+    }
+}
+
+/// How a run compares with another one, by the names of measures.
+struct Against<'a>(&'a [Measure], &'a [Comparison]);
+
+impl Serialize for Against<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
     }
 }
 

@@ -5,17 +5,19 @@
 //! anew: then a run gets another file of places, and all else of it is linked. A run gets one more input
 //! where one of its documents came in another file before.
 
-use super::look::{Live, Looked};
+use super::look::{Live, Looked, deletions};
 use super::{FollowError, Rebuild, guards};
 use crate::build::{Input, build_part};
-use crate::index::documents::{Documents, Location};
+use crate::index::documents::{Documents, Location, RunDocuments};
 use crate::index::draft::{Description, Draft};
 use crate::index::error::IndexError;
 use crate::index::format::{Header, Kind, RUNS, run_file, run_name};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry};
-use crate::index::merge::{Ranks, Recode, merge_index};
+use crate::index::merge::{Merged, Ranks, Recode, merge_index};
 use crate::index::publish::{IndexLock, current};
+use crate::index::scores::ranks_of;
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
+use crate::rebuild::table::name_hash;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -92,9 +94,11 @@ fn publish(
     let mut skipped = live.manifest.statistics.skipped.clone();
     match part {
         Some((manifest, folder)) => {
+            let mut new = Vec::with_capacity(manifest.runs.len());
             for number in 0..manifest.runs.len() {
-                draft.link(&folder, &manifest, number)?;
+                new.push(draft.link(&folder, &manifest, number)?);
             }
+            keep_ranks(rebuild, live, &mut draft, &new)?;
             for (reason, count) in manifest.statistics.skipped {
                 *skipped.entry(reason).or_default() += count;
             }
@@ -107,6 +111,58 @@ fn publish(
     let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
     let description = Description { command, workers, settings, skipped };
     Ok(draft.publish(description, rebuild.job.build.memory / 4)?)
+}
+
+/// Gives the documents of `new` runs the PageRanks that documents of their names have in the live generation, if it has
+/// any; those whose names it does not have get 0, as where a file of ranks does not name them.
+fn keep_ranks(
+    rebuild: &Rebuild<'_>,
+    live: &Live,
+    draft: &mut Draft<'_>,
+    new: &[usize],
+) -> Result<(), FollowError> {
+    let ranks = match ranks_of(&live.path, &live.manifest) {
+        Ok(Some(ranks)) => ranks,
+        // Where only some runs have ranks there is nothing that could be kept whole.
+        Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let mut of_name: HashMap<u128, f32> = HashMap::new();
+    let mut names = Vec::with_capacity(new.len());
+    for &run in new {
+        let documents = RunDocuments::open_unverified(draft.folder(), &draft.runs()[run])?;
+        let hash = |docid| name_hash(documents.name(docid).unwrap_or_default());
+        let hashes: Vec<u128> = (0..documents.len()).map(hash).collect();
+        of_name.extend(hashes.iter().map(|&hash| (hash, f32::NAN)));
+        names.push(hashes);
+    }
+    let documents = Documents::open(&live.path, &live.manifest)?;
+    for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
+        let deleted = deletions(live, run)?;
+        for docid in (0..of_run.len()).filter(|&docid| !deleted.contains(docid)) {
+            let name = name_hash(of_run.name(docid).unwrap_or_default());
+            // The first document of a name counts.
+            if let Some(rank) = of_name.get_mut(&name).filter(|rank| rank.is_nan()) {
+                *rank = ranks[(run.first_docid + docid) as usize];
+            }
+        }
+    }
+    let mut unknown = 0u64;
+    for (&run, names) in new.iter().zip(names) {
+        let mut rank = |name: u128| {
+            let rank = of_name[&name];
+            unknown += u64::from(rank.is_nan());
+            rank.max(0.0)
+        };
+        let ranks: Vec<f32> = names.into_iter().map(&mut rank).collect();
+        draft.rank(run, &ranks)?;
+    }
+    if unknown > 0 && rebuild.job.pagerank.is_none() {
+        rebuild.note_of_ranks(format!(
+            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
+        ));
+    }
+    Ok(())
 }
 
 /// Merges the runs of a generation that is published, if they are too many or too much is deleted.
@@ -123,9 +179,14 @@ fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowEr
     }
     let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
     let (workers, stop) = (rebuild.workers() as u32, rebuild.control.stop());
-    // New documents have no PageRanks yet.
+    // Where only some runs have PageRanks the others cannot be made up.
     let recode = Recode { ranks: Ranks::KeepAll, ..Recode::default() };
-    merge_index(index, memory, &rebuild.command, workers, recode, stop)?;
+    let merged = merge_index(index, memory, &rebuild.command, workers, recode, stop)?;
+    if let Merged::Runs { ranks, .. } = merged
+        && let Some(remark) = ranks.remark()
+    {
+        rebuild.note_of_ranks(remark);
+    }
     let live = current(index)?.ok_or(FollowError::Replaced)?;
     Ok(Manifest::read(&live)?)
 }

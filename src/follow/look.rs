@@ -6,6 +6,7 @@ use crate::dataflow::changes::changes;
 use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
+use crate::index::format::Kind;
 use crate::index::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
@@ -57,6 +58,14 @@ pub struct Planned {
 pub(super) struct Live {
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
+}
+
+impl Live {
+    /// Whether some of its documents have PageRanks.
+    pub(super) fn has_ranks(&self) -> bool {
+        let extension = Kind::Scores.extension();
+        self.manifest.files.iter().any(|file| file.name.ends_with(extension))
+    }
 }
 
 /// What was found.

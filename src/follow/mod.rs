@@ -22,7 +22,7 @@ mod rank;
 pub use error::FollowError;
 pub use look::{How, Planned};
 
-use crate::build::{BuildOptions, BuildReport, Guards, Input, Notes, Prepared};
+use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Prepared};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::manifest::Manifest;
@@ -32,6 +32,7 @@ use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
+use look::Live;
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
@@ -141,6 +142,10 @@ impl Rebuild<'_> {
                 manifest.generation
             }
             How::Whole(_) => {
+                if self.job.pagerank.is_none() && looked.live.as_ref().is_some_and(Live::has_ranks)
+                {
+                    self.note_of_ranks("documents that are built anew have no PageRanks".into());
+                }
                 let report = stages.time("build", || self.build(looked.plan.only(|_| true)))?;
                 record.outcome = Outcome::Published;
                 record.read_bytes = report.read_bytes;
@@ -151,12 +156,27 @@ impl Rebuild<'_> {
                 report.generation
             }
         };
-        known.write(&self.job.index.join(FOLDER).join(FILES))?;
-        if let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) {
-            let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
-            record.ranks = stages.time("rank", || rank::rank(self, &live, links, keys))?;
+        let files = self.job.index.join(FOLDER).join(FILES);
+        known.write(&files)?;
+        let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) else {
+            return Ok(());
+        };
+        let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
+        let ranked = stages.time("rank", || rank::rank(self, live, links, keys))?;
+        if let Some((counts, generation)) = ranked {
+            (record.outcome, record.ranks) = (Outcome::Published, Some(counts));
+            record.incremental = !matches!(planned.how, How::Whole(_));
+            known.generation = generation;
+            known.write(&files)?;
         }
         Ok(())
+    }
+
+    /// Says what becomes of the PageRanks that documents had.
+    fn note_of_ranks(&self, remark: String) {
+        if let Some(notes) = &self.notes {
+            notes(&Note::Ranks(remark));
+        }
     }
 
     /// Builds everything, and publishes it if the guards let it.

@@ -1,17 +1,22 @@
 //! How much is each document worth by the links that lead to it? Where the job file asks for it, a rebuild
-//! leaves the PageRank of the live generation's documents in `INDEX/rebuild/ranks.tsv`: a line for each
-//! document in the order of docids, with its name, its rank (all add up to 1), and the rank that the next
-//! computation begins with, which makes few rounds of few changes.
+//! publishes the generation with the PageRanks of its documents as static scores, and leaves them in
+//! `INDEX/rebuild/ranks.tsv` too: a line for each document in the order of docids, with its name, its rank (all add up to
+//! 1), and the rank that the next computation begins with, which makes few rounds of few changes.
 //!
-//! The first line says what the ranks are of; where that is what they would be of, nothing is computed.
+//! The first line says what the ranks are of; where that is what they would be of, nothing is computed. It is written
+//! last: a job that is killed before computes again.
 //!
-//! Memory: 40 bytes a document and 16 bytes a link.
+//! Memory: 44 bytes a document and 16 bytes a link.
 
 use super::look::{Live, deletions};
 use super::{FollowError, Rebuild};
 use crate::dataflow::pagerank::{Ranks, pagerank};
 use crate::dataflow::pagerank_iterate::pagerank_by_iterate;
+use crate::fault;
 use crate::index::documents::Documents;
+use crate::index::format::generation_name;
+use crate::index::publish::{IndexLock, current};
+use crate::index::rerank::publish_ranks;
 use crate::rebuild::files;
 use crate::rebuild::history::{FOLDER, RankCounts};
 use crate::rebuild::job_file::{PageRankKeys, PageRankMethod};
@@ -27,23 +32,23 @@ use std::sync::Arc;
 const RANKS: &str = "ranks.tsv";
 
 /// Computes the ranks of the documents of a generation by the file of `links`, if those that are there
-/// are of something else.
+/// are of something else, and publishes them. Returns the number of the generation that has them.
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
-    live: &Live,
+    live: Live,
     links: &Path,
     keys: &PageRankKeys,
-) -> Result<Option<RankCounts>, FollowError> {
+) -> Result<Option<(RankCounts, u32)>, FollowError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
-    let head = head(rebuild, live, links, keys)?;
+    let of = of(rebuild, links, keys)?;
     let before = Before::read(&path);
-    if before.head == head {
+    if before.head == head(&live, &of) {
         return Ok(None);
     }
     let documents = Documents::open(&live.path, &live.manifest)?;
     let mut nodes: HashMap<u128, u32> = HashMap::new();
     let mut first = Vec::new();
-    for_each(live, &documents, |name| {
+    for_each(&live, &documents, |_, name| {
         let (name, node) = (name_hash(name), first.len() as u32);
         // Links of a name lead to the first document of it.
         nodes.entry(name).or_insert(node);
@@ -64,32 +69,60 @@ pub(super) fn rank(
             Ranks { ranks, raw, ..Ranks::default() }
         }
     };
-    write(&path, &head, live, &documents, &ranks)?;
-    Ok(Some(RankCounts {
+    let live = publish(rebuild, live, &documents, &ranks)?;
+    write(&path, &head(&live, &of), &live, &documents, &ranks)?;
+    let counts = RankCounts {
         documents: u64::from(graph.nodes()),
         links: graph.links(),
         passed_over,
         rounds: ranks.power_rounds + ranks.push_rounds,
-    }))
+    };
+    Ok(Some((counts, live.manifest.generation)))
 }
 
-/// What ranks are of.
-fn head(
+/// Publishes a generation once more, with ranks.
+fn publish(
     rebuild: &Rebuild<'_>,
-    live: &Live,
-    links: &Path,
-    keys: &PageRankKeys,
-) -> Result<String, FollowError> {
+    live: Live,
+    documents: &Documents,
+    ranks: &Ranks,
+) -> Result<Live, FollowError> {
+    let index = &rebuild.job.index;
+    let mut all = vec![0.0; documents.len() as usize];
+    let mut found = ranks.ranks.iter();
+    for_each(&live, documents, |docid, _| {
+        all[docid as usize] = *found.next().expect("there is a rank for each document") as f32;
+        Ok(())
+    })?;
+    let lock = IndexLock::acquire(index)?;
+    if current(index)?.as_deref() != Some(&*live.path) {
+        return Err(FollowError::Replaced);
+    }
+    let who = (&*rebuild.command, rebuild.workers() as u32);
+    let published = publish_ranks(&lock, &live.path, &live.manifest, &all, who);
+    if published.is_err() {
+        // What cannot be removed now is removed by the next job.
+        _ = lock.abandon(Some(&live.path));
+    }
+    let manifest = published?;
+    Ok(Live { path: index.join(generation_name(manifest.generation)), manifest })
+}
+
+/// What ranks are of, and of which generation.
+fn head(live: &Live, of: &str) -> String {
+    let (generation, created) = (live.manifest.generation, live.manifest.created);
+    format!("# generation {generation} of {created}, {of}")
+}
+
+/// What ranks are of, whatever the generation is.
+fn of(rebuild: &Rebuild<'_>, links: &Path, keys: &PageRankKeys) -> Result<String, FollowError> {
     let trust = crate::rebuild::job_file::Trust::Content;
     let path = links.to_path_buf();
     let known = files::look(&[path], trust, &files::Known::default(), rebuild.workers())?;
     let hash = known.file(&links.display().to_string()).map(|file| file.hash.clone());
     let PageRankKeys { damping, tolerance, method } = keys;
-    let (generation, created) = (live.manifest.generation, &live.manifest.created);
     let hash = hash.unwrap_or_default();
-    Ok(format!(
-        "# generation {generation} of {created}, links {hash}, damping {damping}, tolerance {tolerance}, {method:?}"
-    ))
+    Ok(format!("links {hash}, damping {damping}, tolerance {tolerance}, {method:?}"))
 }
 
 /// The ranks that are there.
@@ -119,17 +152,18 @@ impl Before {
     }
 }
 
-/// Calls `take` with the name of each document, in the order of docids, without deleted ones.
+/// Calls `take` with docid and name of each document, in the order of docids, without deleted ones.
 fn for_each(
     live: &Live,
     documents: &Documents,
-    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+    mut take: impl FnMut(u32, &[u8]) -> io::Result<()>,
 ) -> Result<(), FollowError> {
     for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
         let deleted = deletions(live, run)?;
         for docid in (0..of_run.len()).filter(|&docid| !deleted.contains(docid)) {
             let name = of_run.name(docid).unwrap_or_default();
-            take(name).map_err(|source| FollowError::folder(&live.path, source))?;
+            take(run.first_docid + docid, name)
+                .map_err(|source| FollowError::folder(&live.path, source))?;
         }
     }
     Ok(())
@@ -170,10 +204,11 @@ fn write(
 ) -> Result<(), FollowError> {
     let next = path.with_extension("tmp");
     let error = |source| FollowError::folder(&next, source);
+    fault::storage().map_err(error)?;
     let mut file = BufWriter::with_capacity(1 << 18, File::create(&next).map_err(error)?);
     writeln!(file, "{head}").map_err(error)?;
     let mut found = ranks.ranks.iter().zip(&ranks.raw);
-    for_each(live, documents, |name| {
+    for_each(live, documents, |_, name| {
         // White space would look like the end of a field or a line.
         let name: Vec<u8> = name
             .iter()
@@ -184,5 +219,6 @@ fn write(
         writeln!(file, "\t{rank}\t{raw}")
     })?;
     file.into_inner().map_err(|error| error.into_error()).map_err(error)?;
-    fs::rename(&next, path).map_err(|source| FollowError::folder(path, source))
+    let renamed = fault::storage().and_then(|_| fs::rename(&next, path));
+    renamed.map_err(|source| FollowError::folder(path, source))
 }

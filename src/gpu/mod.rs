@@ -21,6 +21,7 @@
 //! | [`huang`] | how it answers them as `huang` has it |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
+//! | `lane` | how a batch comes to a device, and how its results come back |
 //! | [`turns`] | who drives a device that answers one batch after the other |
 //! | [`wang`] | how it answers them as `wang` has it |
 //!
@@ -37,6 +38,7 @@ pub mod events;
 pub mod huang;
 pub mod indexer;
 pub mod inventory;
+mod lane;
 mod lost;
 pub mod memory;
 pub mod modules;

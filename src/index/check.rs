@@ -22,7 +22,9 @@ use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris, is_being_written};
 use crate::index::scores::RunScores;
 use crate::index::shards::ShardedManifest;
+use crate::shown;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +59,18 @@ pub struct Report {
     pub debris: Vec<PathBuf>,
     /// A job is writing a generation beside the one that was checked; nobody looked for debris.
     pub being_written: bool,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [documents, terms, postings] =
+            [self.documents, self.terms, self.postings].map(shown::count);
+        write!(f, "{documents} documents, {terms} terms, {postings} postings")?;
+        if self.shards > 0 {
+            write!(f, " in {} shards", self.shards)?;
+        }
+        write!(f, "; {}", shown::bytes(self.bytes))
+    }
 }
 
 /// Checks the live generation of the index in the folder `index`.

@@ -18,7 +18,8 @@ use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistic
 use crate::index::merge::count_distinct_terms;
 use crate::index::publish::IndexLock;
 use crate::index::run::Run;
-use crate::index::storage::{self, FileEntry};
+use crate::index::scores::write_scores;
+use crate::index::storage::{self, Durability, FileEntry};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -157,6 +158,27 @@ impl<'a> Draft<'a> {
             docids.extend(super::deletions::Deletions::open(&self.folder, entry, None)?.docids());
         }
         write_deletions(&self.folder, entry, &mut self.files, &docids)
+    }
+
+    /// Gives the documents of the run at a place their PageRanks, one for each, in place of those that it has.
+    ///
+    /// # Errors
+    /// As [`write_scores`]; `Refused` if there is no such run, or not as many ranks as documents.
+    pub fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
+        let entry = self.runs.get(run).filter(|entry| entry.documents as usize == ranks.len());
+        let Some(entry) = entry else {
+            let reason = format!("there is no run {run} with {} documents", ranks.len());
+            return Err(IndexError::refused(&self.folder, reason));
+        };
+        let name = run_file(&entry.name, Kind::Scores);
+        if self.files.iter().any(|file| file.name == name) {
+            // The file may be that of the generation that it was linked from.
+            storage::remove_file(&self.folder.join(&name))?;
+            self.files.retain(|file| file.name != name);
+        }
+        let lasting = Durability::Lasting;
+        self.files.push(write_scores(&self.folder, &entry.name, ranks, None, lasting)?);
+        Ok(())
     }
 
     /// Counts what there is, writes the manifest and makes the generation the live one. Returns the

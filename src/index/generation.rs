@@ -5,8 +5,10 @@
 
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
-use crate::index::format::MANIFEST;
+use crate::index::format::{HEADER_BYTES, MANIFEST};
 use crate::index::in_use::InUse;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{ListError, ListView};
 use crate::index::manifest::Manifest;
 use crate::index::publish;
 use crate::index::run::Run;
@@ -74,6 +76,28 @@ impl Generation {
     /// Returns the runs, by docid.
     pub fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// Calls `take` with the list of a term in each run that has one; the term's entries in all runs are given.
+    ///
+    /// # Errors
+    /// When a list is damaged, or `take` says so.
+    ///
+    /// # Panics
+    /// If there are not as many entries as runs.
+    pub fn for_each_list(
+        &self,
+        entries: &[Option<TermEntry>],
+        mut take: impl FnMut(&Run, &ListView<'_>) -> Result<(), ListError>,
+    ) -> Result<(), IndexError> {
+        assert_eq!(entries.len(), self.runs.len(), "an entry for each run");
+        for (run, entry) in self.runs.iter().zip(entries) {
+            let Some(entry) = *entry else { continue };
+            let list = run.list(entry)?;
+            let start = HEADER_BYTES as u64 + entry.offset;
+            take(run, &list).map_err(IndexError::list(run.postings_path(), start))?;
+        }
+        Ok(())
     }
 
     /// Returns how many documents there are without deleted ones. Scores are about these.

@@ -26,6 +26,7 @@ pub mod order;
 pub(crate) mod plain;
 pub mod publish;
 pub mod ranks;
+pub mod rerank;
 pub mod run;
 pub mod scores;
 pub mod shards;

@@ -14,10 +14,13 @@
 
 use super::topics::{self, WrongTopics, topics};
 use super::wanted::{Algorithm, Mode, Wanted};
+use crate::input::splits::STDIN;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::{HashSet, VecDeque};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A query as it came in.
@@ -189,6 +192,30 @@ pub struct Lines<R> {
     fields: Vec<String>,
     /// Topics that were read and not given out.
     topics: VecDeque<Result<Query, Refused>>,
+}
+
+impl Lines<Box<dyn Read + Send>> {
+    /// Opens a file of queries, or standard input if that is what the path [names](STDIN). Tells too whether every line of
+    /// the file is `qid text`, and is read so: what can be read only once is not looked at first.
+    ///
+    /// # Errors
+    /// When there is no such file.
+    pub fn open(path: &Path) -> io::Result<(Self, bool)> {
+        if path == Path::new(STDIN) {
+            return Ok((Self::new(Box::new(io::stdin())), false));
+        }
+        let file = File::open(path)?;
+        let kind = file.metadata()?;
+        if kind.is_dir() {
+            return Err(io::Error::new(
+                io::ErrorKind::IsADirectory,
+                "it is a folder, not a file of queries",
+            ));
+        }
+        let blank = kind.is_file() && blank_after_qid(File::open(path)?)?;
+        let lines = Self::new(Box::new(file));
+        Ok((if blank { lines.with_blank_after_qid() } else { lines }, blank))
+    }
 }
 
 impl<R: Read> Lines<R> {

@@ -4,6 +4,7 @@
 //! The hashes of a file's chunks are taken by all threads, so that one large file is hashed as fast as
 //! many.
 
+use crate::fault;
 use crate::input::hash::{CHUNK_BYTES, NAME};
 use crate::rebuild::job_file::Trust;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,9 @@ impl Known {
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
         let new = path.with_extension("tmp");
         let write = || {
+            fault::storage()?;
             fs::write(&new, serde_json::to_vec(self)?)?;
+            fault::storage()?;
             fs::rename(&new, path)
         };
         write().map_err(file_error(path))

@@ -3,6 +3,7 @@
 //! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line, which
 //! is passed over and ended by the next.
 
+use crate::fault;
 use crate::shown::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -177,6 +178,7 @@ pub fn append(index: &Path, record: &Record) -> Result<(), HistoryError> {
             line.insert(0, '\n');
         }
         line.push('\n');
+        fault::storage()?;
         file.write_all(line.as_bytes())?;
         file.sync_all()
     };

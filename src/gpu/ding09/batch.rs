@@ -3,7 +3,7 @@
 
 use super::list::Laid;
 use super::steps::{GROUP, TILE, WARPS};
-use crate::gpu::query::twin::hit_of;
+use crate::gpu::lane::{HitsOf, answers};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
@@ -416,16 +416,14 @@ impl Batch {
 
     /// The answers to all queries, in the order in which they were added, best first.
     pub fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
-        let Output { answers, hits, bytes } = self.output();
-        let counts: &[[u8; 4]] = output[answers..hits].as_chunks().0;
-        let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
-        let mut all = vec![Vec::new(); self.len()];
-        for ((record, count), &q) in self.records.iter().zip(counts).zip(&self.order) {
-            let count = u32::from_le_bytes(*count).min(record.k) as usize;
-            let keys = &keys[record.hits as usize..][..count];
-            all[q] = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
-        }
-        all
+        let Output { answers: counts, hits, bytes } = self.output();
+        answers(self.hits(), &output[counts..hits], &output[hits..bytes])
+    }
+
+    /// Where the hits of each query are.
+    fn hits(&self) -> impl ExactSizeIterator<Item = HitsOf> {
+        let queries = self.records.iter().zip(&self.order);
+        queries.map(|(record, &query)| HitsOf { query, k: record.k, first: record.hits })
     }
 
     /// Of each query of AND, in the order in which they were added, what became of its terms, the one with

@@ -4,8 +4,8 @@
 
 use super::list::Laid;
 use crate::gpu::error::Geometry;
+use crate::gpu::lane::{HitsOf, answers};
 use crate::gpu::query::steps::{Argument, Step};
-use crate::gpu::query::twin::hit_of;
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
 use std::collections::HashMap;
@@ -319,15 +319,13 @@ impl Batch {
     /// The answers to all queries, in the order in which they were added, best first.
     pub fn answers(&self, output: &[u8]) -> Vec<Vec<Hit>> {
         let Output { stages, hits, bytes } = self.output();
-        let counts: &[[u8; 4]] = output[..stages].as_chunks().0;
-        let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
-        let mut all = vec![Vec::new(); self.len()];
-        for ((record, count), &q) in self.records.iter().zip(counts).zip(&self.order) {
-            let count = u32::from_le_bytes(*count).min(record.k) as usize;
-            let keys = &keys[record.hits as usize..][..count];
-            all[q] = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
-        }
-        all
+        answers(self.hits(), &output[..stages], &output[hits..bytes])
+    }
+
+    /// Where the hits of each query are.
+    fn hits(&self) -> impl ExactSizeIterator<Item = HitsOf> {
+        let queries = self.records.iter().zip(&self.order);
+        queries.map(|(record, &query)| HitsOf { query, k: record.k, first: record.hits })
     }
 
     /// What the stages of the queries took, in the order in which they were added.

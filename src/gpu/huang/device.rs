@@ -6,20 +6,19 @@ use super::cache::{Cache, write_key};
 use super::list::{ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
 use crate::gpu::device::Device;
-use crate::gpu::error::{Cuda, GpuError, Work};
-use crate::gpu::events::is_done;
+use crate::gpu::error::GpuError;
+use crate::gpu::lane::Lane;
 use crate::gpu::modules::Toolchain;
-use crate::gpu::query::device::launch;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::query::slab::Slab;
 use crate::gpu::query::steps::Step;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
-use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
+use cudarc::driver::CudaFunction;
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ const USUAL_SHARED_BYTES: u32 = 48 << 10;
 /// A device that answers queries about one collection.
 #[derive(Debug)]
 pub struct HuangDevice {
-    device: Device,
+    lane: Lane,
     snapshot: Arc<Snapshot>,
     functions: HashMap<&'static str, CudaFunction>,
     norms: Slab,
@@ -60,13 +59,6 @@ pub struct HuangDevice {
     layer: ListLayer,
     words: Slab,
     room: Room,
-    input: Staging,
-    input_on: Slab,
-    output: Staging,
-    output_on: Slab,
-    stream: Arc<CudaStream>,
-    began: CudaEvent,
-    done: CudaEvent,
     /// Bytes of lists that travelled.
     travelled: u64,
 }
@@ -120,12 +112,6 @@ impl HuangDevice {
         norms
             .write(0, bytemuck::cast_slice(snapshot.norms()))
             .map_err(|e| device.call("copy norms to the device", e))?;
-        let stream = context.new_stream().map_err(|e| device.call("make a stream", e))?;
-        let event = || {
-            let flags = CUevent_flags::CU_EVENT_DEFAULT;
-            context.new_event(Some(flags)).map_err(|e| device.call("make an event", e))
-        };
-        let (began, done) = (event()?, event()?);
         // More than all lists take on a device cannot travel.
         let runs = snapshot.generation().runs().iter();
         let list_bytes: u64 =
@@ -139,19 +125,15 @@ impl HuangDevice {
             list_bytes: list_bytes.min(MOST_TRAVELLING) as usize,
             shared_bytes: shared,
         };
-        let (input, output) = (room.input_bytes(), room.output_bytes());
-        let (input, input_on) = (
-            Staging::new(&device, "queries", input)?,
-            Slab::new(&device, "queries", input as u64)?,
-        );
-        let (output, output_on) =
-            (Staging::new(&device, "hits", output)?, Slab::new(&device, "hits", output as u64)?);
+        let lane = Lane::new(device, room.input_bytes(), room.output_bytes())?;
+        let device = lane.device();
         let left = device.free_bytes()?.min(device.memory().left());
-        let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
+        let arena = Slab::new(device, "postings lists", memory.of_lists(left))?;
         let generation = snapshot.generation();
-        let cache = Cache::fill(generation, worth(snapshot), (&device, &arena), threads)?;
+        let cache = Cache::fill(generation, worth(snapshot), (device, &arena), threads)?;
         Ok(Self {
             snapshot: snapshot.clone(),
+            lane,
             functions,
             norms,
             arena,
@@ -159,21 +141,13 @@ impl HuangDevice {
             layer: ListLayer::default(),
             words,
             room,
-            input,
-            input_on,
-            output,
-            output_on,
-            stream,
-            began,
-            done,
             travelled: 0,
-            device,
         })
     }
 
     /// The device.
     pub fn device(&self) -> &Device {
-        &self.device
+        self.lane.device()
     }
 
     /// The lists that stay.
@@ -231,36 +205,24 @@ impl HuangDevice {
     /// # Panics
     /// If it has no room.
     pub fn launch(&mut self, batch: &Batch, steps: &[Step<Array>]) -> Result<(), GpuError> {
-        let (len, output) = (batch.input().bytes, batch.output().bytes);
-        let fits = len as u64 <= self.input_on.bytes() && output as u64 <= self.output_on.bytes();
-        assert!(fits && batch.words() <= self.room.words, "a batch fits its room");
-        // SAFETY: no copy is under way: every batch is waited for before the next.
-        batch.write(unsafe { self.input.bytes_mut() });
-        let call = |e| self.device.call("copy queries to the device", e);
-        self.device.context().bind_to_thread().map_err(call)?;
-        self.began.record(&self.stream).map_err(call)?;
-        // SAFETY: both have so many bytes, and live until the batch is done.
-        unsafe { self.input.copy_up(0..len, self.input_on.address(), &self.stream) }
-            .map_err(call)?;
+        assert!(batch.words() <= self.room.words, "a batch fits its room");
+        let output = batch.output().bytes;
+        self.lane.begin((batch.input().bytes, output), |to| batch.write(to))?;
         let address = |array| match array {
             Array::Cached => self.arena.address(),
-            Array::Input => self.input_on.address(),
+            Array::Input => self.lane.input_on(),
             Array::Norms => self.norms.address(),
             Array::Words => self.words.address(),
-            Array::Output => self.output_on.address(),
+            Array::Output => self.lane.output_on(),
         };
         for step in steps {
             let function = &self.functions[step.kernel];
             // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
             // batch that fits keeps kernels within this device's memory, and lists lie where their terms say.
-            unsafe { launch(&self.device, &self.stream, function, step, address) }?;
+            unsafe { self.lane.step(function, step, address) }?;
         }
-        let call = |e| self.device.call("copy hits from the device", e);
-        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
-        unsafe { self.output.copy_down(self.output_on.address(), 0, output, &self.stream) }
-            .map_err(call)?;
         self.travelled += batch.list_bytes() as u64;
-        self.done.record(&self.stream).map_err(call)
+        self.lane.end(output)
     }
 
     /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
@@ -268,11 +230,7 @@ impl HuangDevice {
     /// # Errors
     /// It failed, and the device cannot be used any more.
     pub fn wait(&self) -> Result<(), GpuError> {
-        while !is_done(&self.done).map_err(|e| self.failed(e))? {
-            std::hint::spin_loop();
-            std::thread::yield_now();
-        }
-        Ok(())
+        self.lane.wait()
     }
 
     /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
@@ -280,21 +238,12 @@ impl HuangDevice {
     /// # Errors
     /// The driver refuses.
     pub fn took_ms(&self) -> Result<f32, GpuError> {
-        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(e))
-    }
-
-    fn failed(&self, source: DriverError) -> GpuError {
-        GpuError::Work {
-            device: self.device.info().to_string(),
-            work: Work::Download(self.output_on.bytes()),
-            source: Cuda(source),
-        }
+        self.lane.took_ms()
     }
 
     /// What the kernels said of a batch that is done: for [`Batch::answers`] and [`Batch::stages`].
     pub fn output(&self) -> &[u8] {
-        // SAFETY: the batch is done, and with it all copies.
-        unsafe { self.output.bytes() }
+        self.lane.output()
     }
 
     /// Answers a batch that is finished by a kernel, and waits.

@@ -6,7 +6,6 @@
 
 use crate::codec::CodecError;
 use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView};
@@ -92,15 +91,10 @@ impl ListLayer {
         worth: Worth<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Laid, IndexError> {
-        assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
         self.begin();
-        for (run, entry) in generation.runs().iter().zip(entries) {
-            let Some(entry) = *entry else { continue };
-            let list = run.list(entry)?;
-            self.add(&list, run.first_docid(), run.documents(), worth).map_err(|source| {
-                IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
-            })?;
-        }
+        generation.for_each_list(entries, |run, list| {
+            self.add(list, run.first_docid(), run.documents(), worth)
+        })?;
         Ok(self.finish(out))
     }
 

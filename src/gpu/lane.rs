@@ -1,0 +1,214 @@
+//! How does a batch come to a device that answers one after the other, and how do results come back? What the host says
+//! of a batch, and what it is told, lie in pinned memory and in memory of the device, with a copy each way; two events
+//! say when that began and when it ended.
+//!
+//! Devices that [`turns`](super::turns) drives work so.
+
+use super::device::Device;
+use super::error::{Cuda, GpuError, Work};
+use super::events::is_done;
+use super::query::device::launch;
+use super::query::slab::{Slab, Staging};
+use super::query::steps::Step;
+use super::query::twin::hit_of;
+use crate::query::top_k::Hit;
+use cudarc::driver::sys::CUevent_flags;
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
+use std::sync::Arc;
+
+/// A device, and the way to it and back.
+#[derive(Debug)]
+pub(in crate::gpu) struct Lane {
+    device: Device,
+    input: Staging,
+    input_on: Slab,
+    output: Staging,
+    output_on: Slab,
+    stream: Arc<CudaStream>,
+    began: CudaEvent,
+    done: CudaEvent,
+}
+
+impl Lane {
+    /// Takes memory for batches of which the host says, and is told, so many bytes at most.
+    ///
+    /// # Errors
+    /// There is not so much memory.
+    pub(in crate::gpu) fn new(
+        device: Device,
+        input: usize,
+        output: usize,
+    ) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        Ok(Self {
+            input: Staging::new(&device, "queries", input)?,
+            input_on: Slab::new(&device, "queries", input as u64)?,
+            output: Staging::new(&device, "hits", output)?,
+            output_on: Slab::new(&device, "hits", output as u64)?,
+            began: event(&device)?,
+            done: event(&device)?,
+            stream,
+            device,
+        })
+    }
+
+    /// The device.
+    pub(in crate::gpu) fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The address of what the host says, on the device.
+    pub(in crate::gpu) fn input_on(&self) -> u64 {
+        self.input_on.address()
+    }
+
+    /// The address of what the host is told, on the device.
+    pub(in crate::gpu) fn output_on(&self) -> u64 {
+        self.output_on.address()
+    }
+
+    /// Begins a batch: `write` writes what the host says of it, so many bytes, which are copied to the device. What it
+    /// is told will be so many. The batch before has been waited for.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If there is no room for so much.
+    pub(in crate::gpu) fn begin(
+        &mut self,
+        (input, output): (usize, usize),
+        write: impl FnOnce(&mut [u8]),
+    ) -> Result<(), GpuError> {
+        let fits = input as u64 <= self.input_on.bytes();
+        assert!(fits && output as u64 <= self.output_on.bytes(), "a batch fits its room");
+        // SAFETY: no copy is under way: every batch is waited for before the next.
+        write(unsafe { self.input.bytes_mut() });
+        let call = |e| self.device.call("copy queries to the device", e);
+        self.device.context().bind_to_thread().map_err(call)?;
+        self.began.record(&self.stream).map_err(call)?;
+        if input == 0 {
+            return Ok(());
+        }
+        // SAFETY: both have so many bytes, and live until the batch is done.
+        unsafe { self.input.copy_up(0..input, self.input_on.address(), &self.stream) }.map_err(call)
+    }
+
+    /// Enqueues a launch of the batch.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Safety
+    /// As [`launch`].
+    pub(in crate::gpu) unsafe fn step<A: Copy>(
+        &self,
+        function: &CudaFunction,
+        step: &Step<A>,
+        address: impl Fn(A) -> u64,
+    ) -> Result<(), GpuError> {
+        // SAFETY: the caller answers for it.
+        unsafe { launch(&self.device, &self.stream, function, step, address) }
+    }
+
+    /// Records an event behind what is enqueued.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(in crate::gpu) fn record(&self, event: &CudaEvent) -> Result<(), GpuError> {
+        event.record(&self.stream).map_err(|e| self.device.call("time kernels", e))
+    }
+
+    /// Enqueues the copy of so many bytes of results, which is the end of the batch.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(in crate::gpu) fn end(&mut self, output: usize) -> Result<(), GpuError> {
+        let call = |e| self.device.call("copy hits from the device", e);
+        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        unsafe { self.output.copy_down(self.output_on.address(), 0, output, &self.stream) }
+            .map_err(call)?;
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    /// Whether the batch is done. Never waits.
+    ///
+    /// # Errors
+    /// It failed, and the device cannot be used any more.
+    fn is_done(&self) -> Result<bool, GpuError> {
+        is_done(&self.done).map_err(|e| self.failed(e))
+    }
+
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
+    ///
+    /// # Errors
+    /// As [`is_done`](Self::is_done).
+    pub(in crate::gpu) fn wait(&self) -> Result<(), GpuError> {
+        while !self.is_done()? {
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Milliseconds on the device from the first copy of the last batch, which is done, to its last.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(in crate::gpu) fn took_ms(&self) -> Result<f32, GpuError> {
+        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(e))
+    }
+
+    /// The error of a batch that failed.
+    pub(in crate::gpu) fn failed(&self, source: DriverError) -> GpuError {
+        GpuError::Work {
+            device: self.device.info().to_string(),
+            work: Work::Download(self.output_on.bytes()),
+            source: Cuda(source),
+        }
+    }
+
+    /// What the kernels said of the batch, which is done.
+    pub(in crate::gpu) fn output(&self) -> &[u8] {
+        // SAFETY: the batch is done, and with it all copies.
+        unsafe { self.output.bytes() }
+    }
+}
+
+/// An event that tells time.
+///
+/// # Errors
+/// The driver refuses.
+pub(in crate::gpu) fn event(device: &Device) -> Result<CudaEvent, GpuError> {
+    let event = device.context().new_event(Some(CUevent_flags::CU_EVENT_DEFAULT));
+    event.map_err(|e| device.call("make an event", e))
+}
+
+/// Hits of a query among those of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::gpu) struct HitsOf {
+    /// The number of the query among those that were added.
+    pub(in crate::gpu) query: usize,
+    /// The most hits.
+    pub(in crate::gpu) k: u32,
+    /// Where they begin.
+    pub(in crate::gpu) first: u32,
+}
+
+/// The answers to the queries of a batch, in the order in which these were added, best first: of as many hits (a u32 each)
+/// as there are queries, and keys of hits (a u64 each).
+pub(in crate::gpu) fn answers(
+    queries: impl ExactSizeIterator<Item = HitsOf>,
+    counts: &[u8],
+    keys: &[u8],
+) -> Vec<Vec<Hit>> {
+    let (counts, keys): (&[[u8; 4]], &[[u8; 8]]) = (counts.as_chunks().0, keys.as_chunks().0);
+    let mut all = vec![Vec::new(); queries.len()];
+    for (HitsOf { query, k, first }, count) in queries.zip(counts) {
+        let count = u32::from_le_bytes(*count).min(k) as usize;
+        let keys = &keys[first as usize..][..count];
+        all[query] = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
+    }
+    all
+}
