@@ -5,11 +5,11 @@ use crate::query::Ranking;
 use crate::query_gpus::Where;
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::hybrid::Models;
-use millrace::query::engine::measure::{Cost, costs};
+use millrace::query::engine::measure::costs;
 use millrace::query::engine::{Engines, Wakers};
 use millrace::query::plan::Planner;
 use millrace::rebuild::status::replace;
-use millrace::schedule::features::CostModel;
+use millrace::schedule::features::{Cost, CostModel};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -54,8 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.costs {
         write(path, &measured).with_context(|| path.display().to_string())?;
     }
-    let pairs: Vec<_> = measured.iter().map(|cost| (cost.features, cost.seconds)).collect();
-    let learned = CostModel::learn(&pairs);
+    let learned = CostModel::learn(&measured);
     let model =
         learned.context("too few queries: eight at least have to have a term of the index")?;
     // Costs of other modes stay, if they are of this machine.
@@ -68,9 +67,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     replace(&path, &(serde_json::to_string(&models)? + "\n"))
         .with_context(|| path.display().to_string())?;
     let mean =
-        |kind: usize| pairs.iter().map(|(_, took)| took[kind]).sum::<f64>() / pairs.len() as f64;
+        |kind: usize| measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64;
     let report = json!({
-        "job": "calibrate", "mode": ranking.mode.name(), "queries": pairs.len(), "machine": models.machine,
+        "job": "calibrate", "mode": ranking.mode.name(), "queries": measured.len(), "machine": models.machine,
         "mean_s": {"cpu": mean(0), "device": mean(1)},
         "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
         "kept": path.display().to_string(),

@@ -18,7 +18,7 @@ use millrace::gpu::query::worth::CpuWork;
 use millrace::query::engine::Wakers;
 use millrace::query::engine::hybrid::{Hybrid, Models};
 use millrace::query::snapshot::Snapshot;
-use millrace::schedule::queues::Policy;
+use millrace::schedule::policy::Policy;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

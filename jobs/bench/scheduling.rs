@@ -15,10 +15,9 @@
 //! A name followed by `, known` is the same schedule with costs that are known: an oracle.
 
 use anyhow::{Context as _, ensure};
-use millrace::query::engine::measure::Cost;
-use millrace::schedule::features::{CostModel, Costs};
-use millrace::schedule::model_tree::{Example, ModelTree};
-use millrace::schedule::queues::Policy;
+use millrace::schedule::features::{Cost, CostModel, Costs};
+use millrace::schedule::model_tree::ModelTree;
+use millrace::schedule::policy::Policy;
 use millrace::schedule::simulate::{Arrival, Machine, latencies};
 use serde_json::{Value, json};
 use std::io::Write as _;
@@ -58,7 +57,7 @@ pub(crate) struct Args {
 
 struct Bench<'a> {
     args: &'a Args,
-    stream: Vec<(Cost, [f64; 2])>,
+    stream: Vec<(Cost, Costs)>,
     machine: Machine,
 }
 
@@ -72,20 +71,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     });
     let costs = costs.collect::<anyhow::Result<Vec<Cost>>>()?;
     let (learned, stream) = costs.split_at(costs.len() * 3 / 4);
-    let pairs: Vec<_> = learned.iter().map(|cost| (cost.features, cost.seconds)).collect();
-    let model = CostModel::learn(&pairs).context("too few queries, or one that took no time")?;
+    let model = CostModel::learn(learned).context("too few queries, or one that took no time")?;
     ensure!(!stream.is_empty(), "too few queries");
     let errors = |kind: usize, tree: &ModelTree| {
-        let example =
-            |cost: &Cost| Example { features: cost.features.numbers(), took: cost.seconds[kind] };
-        tree.errors(&stream.iter().map(example).collect::<Vec<_>>())
+        tree.errors(&stream.iter().map(|cost| cost.example(kind)).collect::<Vec<_>>())
     };
     print(json!({
         "row": "model", "learned_from": learned.len() - learned.len() / 4, "queries": stream.len(),
         "cpu": errors(0, &model.cpu), "device": errors(1, &model.device), "paper": {"cpu": 0.20, "device": 0.22},
         "leaves": [model.cpu.leaves(), model.device.leaves()],
     }))?;
-    let stream = stream.iter().map(|cost| (*cost, model.costs(&cost.features).seconds)).collect();
+    let stream = stream.iter().map(|cost| (*cost, model.costs(&cost.features))).collect();
     let threads = args.workers.or_else(|| std::thread::available_parallelism().ok());
     let machine =
         Machine { threads: threads.map_or(1, NonZeroUsize::get), devices: args.gpus.get() };
@@ -118,10 +114,9 @@ impl Bench<'_> {
             true => Poisson::new(7, rate).take(self.args.queries.max(least)).collect(),
             false => vec![0.0; self.args.queries],
         };
-        let arrival = |(at, (cost, predicted)): (f64, &(Cost, [f64; 2]))| {
-            let costs = |seconds| Costs { seconds, blocks: cost.features.blocks };
-            let predicted = costs(if known { cost.seconds } else { *predicted });
-            Arrival { at, predicted, real: costs(cost.seconds) }
+        let arrival = |(at, (cost, predicted)): (f64, &(Cost, Costs))| {
+            let real = cost.known();
+            Arrival { at, predicted: if known { real } else { *predicted }, real }
         };
         times.into_iter().zip(self.stream.iter().cycle()).map(arrival).collect()
     }

@@ -97,7 +97,7 @@ impl QueryEngine for Gate {
 
     fn take(&mut self, answers: &mut Vec<Answer>) {
         if self.open.load(Ordering::SeqCst) {
-            let answer = |number| Answer { number, hits: vec![], known: true };
+            let answer = |number| Answer { number, hits: vec![], known: true, late: false };
             answers.extend(self.numbers.drain(..).rev().map(answer));
         }
     }
@@ -304,7 +304,7 @@ impl QueryEngine for HeldEngine {
             while !self.open.load(Ordering::SeqCst) && began.elapsed() < LIMIT {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            self.answer = Some(Answer { number, hits: vec![], known: true });
+            self.answer = Some(Answer { number, hits: vec![], known: true, late: false });
         }
         Ok(Pace::Idle)
     }

@@ -21,13 +21,13 @@ use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wake
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The way in which devices find answers; all find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -253,6 +253,8 @@ impl Engines for GpuEngines {
             ready: Vec::new(),
             back: VecDeque::new(),
             cpu,
+            leaves_back: false,
+            recalled: HashSet::new(),
             counts: self.counts.clone(),
             room: self.room,
         }))
@@ -274,6 +276,10 @@ struct GpuEngine {
     /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
     cpu: Box<dyn QueryEngine>,
+    /// Whether somebody else answers queries for the CPU.
+    leaves_back: bool,
+    /// Queries that were taken back from devices which have not answered them.
+    recalled: HashSet<u64>,
     counts: Arc<Counts>,
     room: usize,
 }
@@ -310,7 +316,10 @@ impl GpuEngine {
     /// A device has answered a query, or cannot.
     fn answered(&mut self, number: u64, found: Result<Vec<Hit>, Why>) {
         let parts = self.parts();
-        let Some(gathering) = self.open.get_mut(&number) else { return };
+        let Some(gathering) = self.open.get_mut(&number) else {
+            self.recalled.remove(&number);
+            return;
+        };
         match gathering.take(found, parts) {
             Next::Wait => {}
             Next::Again(plan) => self.send(number, &plan),
@@ -318,7 +327,7 @@ impl GpuEngine {
                 let known = gathering.plan.known();
                 self.open.remove(&number);
                 self.counts.answered.fetch_add(1, Ordering::Relaxed);
-                self.ready.push(Answer { number, hits, known });
+                self.ready.push(Answer { number, hits, known, late: false });
             }
             Next::Back(plan, why) => {
                 self.open.remove(&number);
@@ -351,7 +360,7 @@ impl QueryEngine for GpuEngine {
         let any = plan.known() && k > 0;
         let lacks = plan.terms().iter().any(|term| term.df == 0);
         if !any || (lacks && plan.wanted().mode == crate::query::wanted::Mode::And) {
-            self.ready.push(Answer { number, hits: Vec::new(), known: plan.known() });
+            self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
             return;
         }
         if !self.suits(&plan) {
@@ -371,6 +380,9 @@ impl QueryEngine for GpuEngine {
                     Done::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
+        }
+        if self.leaves_back {
+            return Ok(if self.room() == 0 { Pace::Full } else { Pace::Idle });
         }
         if self.cpu.room() > 0
             && let Some((number, plan)) = self.back.pop_front()
@@ -393,5 +405,26 @@ impl QueryEngine for GpuEngine {
 
     fn room(&self) -> usize {
         self.room.saturating_sub(self.open.len() + self.back.len())
+    }
+
+    fn give_back(&mut self, overdue: Option<Instant>, queries: &mut Vec<(u64, Plan)>) {
+        self.leaves_back = true;
+        queries.extend(self.back.drain(..));
+        let Some(before) = overdue else { return };
+        let late = |(number, open): (&u64, &Gathering)| (open.since < before).then_some(*number);
+        let late: Vec<u64> = self.open.iter().filter_map(late).collect();
+        for number in late {
+            let Some(open) = self.open.remove(&number) else { continue };
+            self.counts.back(Why::Slow);
+            self.recalled.insert(number);
+            queries.push((number, open.as_asked()));
+        }
+    }
+
+    fn works(&self) -> bool {
+        let works = |device: &DeviceThread| !device.lost.load(Ordering::Acquire);
+        let devices = self.devices.iter();
+        let enough = if self.partition { devices.clone().all(works) } else { devices.clone().any(works) };
+        enough && self.recalled.is_empty()
     }
 }

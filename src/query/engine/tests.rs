@@ -1,7 +1,7 @@
 //! Do all engines give the answers of the exhaustive search, whatever queries stand side by side and
 //! whichever worker goes on next?
 
-use super::hybrid::{Hybrid, Models};
+use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;
 use crate::index::generation::Generation;
 use crate::index::testing::{build, collection, rank, term};
@@ -9,7 +9,7 @@ use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Scoring;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
-use crate::schedule::features::{CostModel, Features};
+use crate::schedule::features::{Cost, CostModel, Features};
 use crate::score::named::Score;
 use crate::score::wang::Wang;
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ impl QueryEngine for Late {
             && let Some((number, plan)) = self.queries.pop_back()
         {
             let hits = self.searcher.answer(&plan)?.to_vec();
-            self.answers.push(Answer { number, hits, known: plan.known() });
+            self.answers.push(Answer { number, hits, known: plan.known(), late: false });
         }
         Ok(if self.queries.is_empty() { Pace::Idle } else { Pace::Soon })
     }
@@ -87,10 +87,22 @@ impl QueryEngine for Late {
 fn costs() -> Models {
     let query = |n: u32| {
         let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
-        (features, [1e-6 * features.sum as f64, 1e-3])
+        Cost { features, seconds: [1e-6 * features.sum as f64, 1e-3], alone: 1e-3 }
     };
     let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
     Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
+}
+
+/// A scheduler over these devices.
+fn hybrid(
+    devices: Box<dyn Engines>,
+    policy: &str,
+    deadline: Duration,
+    wakers: &Arc<Wakers>,
+) -> Hybrid {
+    let (policy, predict) = (policy.parse().unwrap(), costs().predict());
+    let scheduling = Scheduling { policy, deadline, shed: false, predict, on_slow: None };
+    Hybrid::new((devices, 1), scheduling, wakers).unwrap()
 }
 
 type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
@@ -101,11 +113,9 @@ fn crews() -> Vec<(String, Make)> {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
     let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
-    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"] {
+    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09", "cached-first:0.5"] {
         let make = move |wakers: &Arc<Wakers>| {
-            let (devices, policy) = ((Box::new(LateEngines) as _, 1), policy.parse().unwrap());
-            let deadline = Duration::from_millis(20);
-            Box::new(Hybrid::new(devices, costs(), policy, deadline, wakers)) as _
+            Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers)) as _
         };
         crews.push((format!("hybrid, {policy}"), Box::new(make)));
     }
@@ -179,7 +189,7 @@ fn expected(snapshot: &Arc<Snapshot>, queries: &[Query]) -> Vec<Bits> {
 
 /// Keeps answers by their numbers, each once.
 fn keep(answers: &mut [Option<Bits>], more: &mut Vec<Answer>) {
-    for Answer { number, hits, known } in more.drain(..) {
+    for Answer { number, hits, known, .. } in more.drain(..) {
         let place = &mut answers[number as usize];
         assert!(place.is_none(), "query {number} was answered twice");
         *place = Some(bits(known, &hits));
@@ -351,8 +361,7 @@ fn queries_of_a_device_pass_by_a_worker_that_is_at_one_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let snapshot = snapshot(folder.path(), 5, 9000, &[]);
     let wakers = Wakers::new(2);
-    let devices = (Box::new(LateEngines) as Box<dyn Engines>, 1);
-    let crew = Hybrid::new(devices, costs(), "best".parse().unwrap(), Duration::MAX, &wakers);
+    let crew = hybrid(Box::new(LateEngines), "best", Duration::MAX, &wakers);
     let mut worker = crew.engine(0, &snapshot).unwrap();
     let long = Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
     let short = Planner::default().plan(&snapshot, Wanted::default(), &term(62)).unwrap();
