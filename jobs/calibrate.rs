@@ -2,7 +2,7 @@
 
 use crate::bench::all_queries;
 use crate::query::Ranking;
-use crate::query_gpus::Where;
+use crate::query_gpus::{self, Where};
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::hybrid::Models;
 use millrace::query::engine::measure::costs;
@@ -10,9 +10,11 @@ use millrace::query::engine::{Engines, Wakers};
 use millrace::query::plan::Planner;
 use millrace::rebuild::status::replace;
 use millrace::schedule::features::{Cost, CostModel};
+use millrace::schedule::simulate::{Machine, choose};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use synthetic::arrivals::Poisson;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -32,6 +34,9 @@ pub(crate) struct Args {
     queries: Option<PathBuf>,
 }
 
+/// Queries of the stream with which policies are tried.
+const STREAM: usize = 4000;
+
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { ranking, place, .. } = args;
@@ -44,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         queries.iter().step_by(step).map(|query| planner.plan(&snapshot, wanted, &query.text));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
-    let engines = devices.open(&snapshot, &wakers, false)?;
+    let engines = query_gpus::open(&devices, &snapshot, &wakers, false)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu = engines.counts().by_cpu();
     ensure!(
@@ -55,23 +60,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         write(path, &measured).with_context(|| path.display().to_string())?;
     }
     let learned = CostModel::learn(&measured);
-    let model =
+    let mut model =
         learned.context("too few queries: eight at least have to have a term of the index")?;
     // Costs of other modes stay, if they are of this machine.
     let machine = devices.machine();
     let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
     let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
-    let (errors, leaves) = (model.errors, [&model.cpu, &model.device].map(|tree| tree.leaves()));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let machine = Machine { threads: cores, devices: devices.number() };
+    let deadline = place.deadline().as_secs_f64();
+    let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
+    let choice = choose(&measured, &model, (deadline, machine), arrivals);
+    model.choice = Some(choice);
+    let (errors, alone) = (model.errors, model.alone);
+    let leaves = [&model.cpu, &model.device].map(|tree| tree.leaves());
     models.modes.insert(ranking.mode.name().to_owned(), model);
     let path = devices.path_of_models(&ranking.index);
     replace(&path, &(serde_json::to_string(&models)? + "\n"))
         .with_context(|| path.display().to_string())?;
-    let mean =
-        |kind: usize| measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64;
+    let mean = |kind: usize| {
+        measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64
+    };
     let report = json!({
         "job": "calibrate", "mode": ranking.mode.name(), "queries": measured.len(), "machine": models.machine,
         "mean_s": {"cpu": mean(0), "device": mean(1)},
         "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
+        "alone_over_together": alone, "best": choice.best, "lbd": choice.by_blocks,
         "kept": path.display().to_string(),
     });
     writeln!(std::io::stdout(), "{report}")?;

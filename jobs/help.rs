@@ -17,291 +17,62 @@ fn version(commit: Option<&str>) -> String {
     }
 }
 
-/// What queries ask for, and who answers them.
-const FOUND: &[&str] = &["k", "mode", "algorithm", "docids", "verify"];
-const GPUS: &[&str] = &[
-    "device",
-    "schedule",
-    "deadline_ms",
-    "gpus",
-    "gpu_partition",
-    "gpu_memory",
-    "merge_levels",
-    "query_threads",
-    "traversal",
-    "threshold",
-];
+/// Two examples of each job, as its help shows them: a line with the name of the job, what each example does and its
+/// command line, and an empty line. Those of a job that is not built in are not used.
+const EXAMPLES: &str = include_str!("examples.txt");
 
-/// Groups of options: of one job, or of all that have them, the heading, and the options.
-const GROUPS: [(&str, &str, &[&str]); 14] = [
-    ("build", "Documents", &["format", "id_fields", "text_fields", "max_document"]),
-    ("", "Text", &["tokenizer", "stemmer", "stopwords"]),
-    ("", "Lists", &["codec", "block_size", "no_merge"]),
-    (
-        "build",
-        "What is refused, and what is kept",
-        &["strict", "allow_empty", "allow_cut", "max_skipped", "min_documents", "keep"],
-    ),
-    (
-        "build",
-        "Sharing out the work",
-        &[
-            "indexer",
-            "parsers",
-            "cpu_indexers",
-            "gpu_indexers",
-            "gpus",
-            "parse_block",
-            "readers",
-            "sample",
-            "rates",
-        ],
-    ),
-    ("", "Score", &["score", "alpha", "k1", "b", "idf"]),
-    ("query", "What is found", FOUND),
-    ("calibrate", "What is found", FOUND),
-    (
-        "query",
-        "Queries and answers",
-        &["topic_fields", "format", "tag", "batch", "delay_ms", "qrels"],
-    ),
-    ("query", "Spreading over workers", &["parallelism", "delta", "cut_us", "spin_us", "barrier"]),
-    ("query", "GPUs", GPUS),
-    ("calibrate", "GPUs", GPUS),
-    (
-        "",
-        "Threads and processes",
-        &["workers", "processes", "process", "hostfile", "wait", "secret"],
-    ),
-    ("", "Messages", &["quiet", "report"]),
-];
+/// Groups of options: a line for each with the job that has them (`any` is all that have such an option), the heading,
+/// and the options.
+const GROUPS: &str = include_str!("option_groups.txt");
 
-/// What a command does, and the command.
-type Example = (&'static str, &'static str);
+/// The jobs that have examples, with those.
+fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
+    EXAMPLES.split("\n\n").filter_map(|of_job| of_job.split_once('\n'))
+}
 
-/// Two examples of each job; those of a job that is not built in are not used.
-const EXAMPLES: [(&str, [Example; 2]); 21] = [
-    (
-        "build",
-        [
-            (
-                "Index a folder, whatever formats its files have:",
-                "millrace build --index idx docs/",
-            ),
-            (
-                "Chinese web pages in little memory, at most 1 % of them broken:",
-                "millrace build --index idx --tokenizer cjk-bigram --memory 256M --max-skipped 1% crawl.warc.gz",
-            ),
-        ],
-    ),
-    (
-        "query",
-        [
-            (
-                "The best 1000 documents of each topic as a TREC run, measured by judgements:",
-                "millrace query --index idx -k 1000 --tag mine --qrels qrels.txt topics.txt",
-            ),
-            (
-                "Answer each query as it comes in, as JSON lines:",
-                "millrace query --index idx --mode and-or --format jsonl --delay-ms 0",
-            ),
-        ],
-    ),
-    (
-        "demo",
-        [
-            ("Index a small collection that is in the program, and ask it:", "millrace demo"),
-            ("The same with your own files:", "millrace demo ~/notes"),
-        ],
-    ),
-    (
-        "evaluate",
-        [
-            ("Measure a run:", "millrace evaluate --qrels qrels.txt run.txt"),
-            (
-                "Compare two runs with a third by two measures, query by query:",
-                "millrace evaluate --qrels qrels.txt -m nDCG@10 -m AP --per-query base.txt a.txt b.txt",
-            ),
-        ],
-    ),
-    (
-        "tune",
-        [
-            ("Try the usual values:", "millrace tune --index idx --qrels qrels.txt topics.txt"),
-            (
-                "A grid of one's own for another measure, everything as JSON:",
-                "millrace tune --index idx --qrels qrels.txt -m AP --k1 0.9,1.2,1.5 --b 0.3,0.5,0.7 --json topics.txt",
-            ),
-        ],
-    ),
-    (
-        "fuse",
-        [
-            ("By the ranks of the documents:", "millrace fuse a.txt b.txt"),
-            (
-                "By their scores, 100 for each query:",
-                "millrace fuse --method combsum -k 100 a.txt b.txt",
-            ),
-        ],
-    ),
-    (
-        "rebuild",
-        [
-            (
-                "Rebuild on the schedule of the job file, until a signal comes:",
-                "millrace rebuild job.toml",
-            ),
-            ("Tell what a rebuild would do now:", "millrace rebuild job.toml --dry-run"),
-        ],
-    ),
-    (
-        "merge",
-        [
-            (
-                "One run of all, without the documents that are deleted:",
-                "millrace merge --index idx",
-            ),
-            (
-                "Code the lists in less space:",
-                "millrace merge --index idx --codec newpfd --memory 4G",
-            ),
-        ],
-    ),
-    (
-        "check",
-        [
-            ("Verify the live generation:", "millrace check --index idx"),
-            ("Only the exit status:", "millrace check --quiet --index idx"),
-        ],
-    ),
-    (
-        "rollback",
-        [
-            ("Back to the generation before:", "millrace rollback --index idx"),
-            ("To one of those that are kept:", "millrace rollback --index idx --to 3"),
-        ],
-    ),
-    (
-        "info",
-        [
-            ("In words:", "millrace info --index idx"),
-            ("For programs:", "millrace info --index idx --json"),
-        ],
-    ),
-    (
-        "show",
-        [
-            ("A document, by its name:", "millrace show --index idx doc-17"),
-            ("What the index has of a word:", "millrace show --index idx --term mill"),
-        ],
-    ),
-    (
-        "explain",
-        [
-            ("Why a document has its score:", "millrace explain --index idx doc-17 mill"),
-            (
-                "By docid, with other parameters:",
-                "millrace explain --index idx --docid 17 --k1 0.9 --b 0.4 mill",
-            ),
-        ],
-    ),
-    (
-        "dump",
-        [
-            ("Terms with df, cf and bytes, as JSON lines:", "millrace dump --index idx terms"),
-            ("A posting a line:", "millrace dump --index idx --format tsv postings"),
-        ],
-    ),
-    (
-        "export",
-        [
-            ("For PISA, Terrier and others:", "millrace export --index idx idx.ciff"),
-            ("To standard output:", "millrace export --index idx -"),
-        ],
-    ),
-    (
-        "import",
-        [
-            (
-                "An index that Anserini has exported:",
-                "millrace import --index idx --stemmer porter anserini.ciff",
-            ),
-            (
-                "One without stemming and stop words:",
-                "millrace import --index idx --stemmer none --stopwords none other.ciff",
-            ),
-        ],
-    ),
-    (
-        "devices",
-        [("What there is:", "millrace devices"), ("For programs:", "millrace devices --json")],
-    ),
-    (
-        "calibrate",
-        [
-            (
-                "Measure what queries cost on this machine:",
-                "millrace calibrate --index idx queries.tsv",
-            ),
-            (
-                "Few of them, with the cost of each:",
-                "millrace calibrate --index idx --sample 500 --costs costs.jsonl queries.tsv",
-            ),
-        ],
-    ),
-    (
-        "bench",
-        [
-            (
-                "Latency on one worker, each query alone:",
-                "millrace bench queries --index idx -k 10 queries.tsv",
-            ),
-            ("Size and speed of the codecs:", "millrace bench codecs --help"),
-        ],
-    ),
-    (
-        "completions",
-        [
-            ("For bash, in this session: eval this:", "millrace completions bash"),
-            ("For fish, a script for its folder of completions:", "millrace completions fish"),
-        ],
-    ),
-    (
-        "man",
-        [
-            ("The page of the program:", "millrace man"),
-            ("A page for each job:", "millrace man --dir man1"),
-        ],
-    ),
-];
+/// A group of options.
+struct Group {
+    job: &'static str,
+    heading: &'static str,
+    options: Vec<&'static str>,
+}
+
+impl Group {
+    fn is_of(&self, job: &str) -> bool {
+        self.job == "any" || self.job == job
+    }
+}
+
+fn groups() -> Vec<Group> {
+    let group = |line: &'static str| {
+        let (job, rest) = line.split_once(" | ")?;
+        let (heading, options) = rest.split_once(" | ")?;
+        Some(Group { job, heading, options: options.split(' ').collect() })
+    };
+    GROUPS.lines().filter_map(group).collect()
+}
 
 /// Adds the version, groups and examples to the command line.
 pub(crate) fn complete(mut command: Command) -> Command {
     command = command.version(VERSION.as_str());
-    for (job, examples) in EXAMPLES {
+    let groups = groups();
+    for (job, examples) in examples() {
         if command.find_subcommand(job).is_some() {
-            command = command.mut_subcommand(job, |job| grouped(job).after_help(text(&examples)));
+            let text = format!("Examples:\n{}\n", examples.trim_end());
+            command = command.mut_subcommand(job, |job| grouped(job, &groups).after_help(text));
         }
     }
     command
 }
 
-fn text(examples: &[Example]) -> String {
-    let lines = examples.iter().map(|(what, line)| format!("  {what}\n      {line}\n"));
-    format!("Examples:\n{}", lines.collect::<String>())
-}
-
-fn grouped(job: Command) -> Command {
+fn grouped(job: Command, groups: &[Group]) -> Command {
     let name = job.get_name().to_string();
     job.mut_args(|option| {
-        let is_in = |group: &&(&str, &str, &[&str])| {
-            (group.0.is_empty() || group.0 == name)
-                && group.2.contains(&option.get_id().as_str())
-                && !option.is_positional()
-        };
-        match GROUPS.iter().find(is_in) {
-            Some((_, heading, _)) => option.help_heading(*heading),
-            None => option,
+        let id = option.get_id().as_str();
+        let is_in = |group: &&Group| group.is_of(&name) && group.options.contains(&id);
+        match groups.iter().find(is_in) {
+            Some(group) if !option.is_positional() => option.help_heading(group.heading),
+            _ => option,
         }
     })
 }
@@ -315,8 +86,11 @@ mod tests {
     fn every_job_has_two_examples_that_parse() {
         let command = cli();
         for job in command.get_subcommands().map(Command::get_name) {
-            let (_, examples) = EXAMPLES.iter().find(|(of, _)| *of == job).expect(job);
-            for (what, line) in examples {
+            let (_, text) = examples().find(|(of, _)| *of == job).expect(job);
+            let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+            assert_eq!(lines.len(), 4, "{job}");
+            for example in lines.chunks(2) {
+                let (what, line) = (example[0], example[1]);
                 let words: Vec<&str> = line.split(' ').collect();
                 assert_eq!(words[..2], ["millrace", job]);
                 assert!(what.ends_with(':') && line.len() < 110, "{line}");
@@ -332,15 +106,17 @@ mod tests {
     #[test]
     fn every_group_has_options_and_few_are_in_none() {
         let command = cli();
-        for (of, heading, options) in GROUPS {
-            for option in options {
-                let has = |job: &Command| {
-                    (of.is_empty() || job.get_name() == of)
-                        && job.get_arguments().any(|found| {
-                            found.get_id() == option && found.get_help_heading() == Some(heading)
-                        })
+        let groups = groups();
+        assert_eq!(groups.len(), GROUPS.lines().count());
+        for group in groups {
+            for option in &group.options {
+                let is_it = |found: &clap::Arg| {
+                    found.get_id() == option && found.get_help_heading() == Some(group.heading)
                 };
-                assert!(command.get_subcommands().any(has), "{of} {heading}: {option}");
+                let has =
+                    |job: &Command| group.is_of(job.get_name()) && job.get_arguments().any(is_it);
+                let Group { job, heading, .. } = group;
+                assert!(command.get_subcommands().any(has), "{job} {heading}: {option}");
             }
         }
         for job in command.get_subcommands() {

@@ -40,7 +40,6 @@ mod query_measured;
 mod query_score;
 mod rebuild;
 mod report;
-mod report_page;
 mod rollback;
 mod shell;
 mod show;

@@ -2,7 +2,7 @@
 
 use crate::args::{Workers, show_count};
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_gpus::{Devices, Where};
+use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, Refusals, remark};
 use crate::query_measured::Measured;
 use crate::query_score::Scored;
@@ -10,6 +10,7 @@ use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
+use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
@@ -105,6 +106,14 @@ pub(crate) struct Args {
     /// How long a batch waits for more queries, in milliseconds.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
+    /// Queries that are taken in and have no answer, at most; as many again are read ahead, and input waits. If left out,
+    /// 4 batches for each worker.
+    #[arg(long, value_name = "N")]
+    max_queue: Option<NonZeroUsize>,
+    /// Leave queries unanswered that have waited for longer than --deadline-ms when their turn comes; the answer says so
+    /// in every format, and the report counts them.
+    #[arg(long)]
+    shed: bool,
     #[command(flatten)]
     workers: Workers,
     /// The last word of each line of a TREC run.
@@ -184,51 +193,11 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-/// An algorithm of the CPU, or one that devices alone have.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Chosen {
-    Cpu(Algorithm),
-    Ding09,
-    Huang,
-}
-
-impl Chosen {
-    /// Those of devices alone.
-    const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Cpu(algorithm) => algorithm.name(),
-            Self::Ding09 => "ding09",
-            Self::Huang => "huang",
-        }
-    }
-
-    /// What the CPU does of it.
-    fn on_cpu(self) -> Algorithm {
-        match self {
-            Self::Cpu(algorithm) => algorithm,
-            Self::Ding09 | Self::Huang => Algorithm::Auto,
-        }
-    }
-
-    /// Makes sure that it is not for devices alone.
-    ///
-    /// # Errors
-    /// It is.
-    pub(crate) fn without_devices(self) -> Result<(), Usage> {
-        if let Self::Cpu(_) = self {
-            return Ok(());
-        }
-        Err(Usage(format!("--algorithm {} goes with --device gpu", self.name())))
-    }
-}
-
 fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    let of_devices = Chosen::OF_DEVICES.into_iter().find(|chosen| chosen.name() == text);
-    Algorithm::named(text).map(Chosen::Cpu).or(of_devices).ok_or_else(|| {
-        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
-        format!("give {names}, {}", Chosen::OF_DEVICES.map(Chosen::name).join(", "))
+    Chosen::named(text).ok_or_else(|| {
+        let of_cpu = Algorithm::ALL.map(Algorithm::name);
+        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
+        format!("give {}", names.join(", "))
     })
 }
 
@@ -247,7 +216,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 impl Ranking {
     /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        self.algorithm.without_devices()?;
+        query_gpus::without_devices(self.algorithm)?;
         self.open_for_any()
     }
 
@@ -307,6 +276,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let is_inter = model == Model::Inter;
     if processes > 1 {
         args.ranking.scored.only_bm25("several processes")?;
+        if args.shed {
+            return Err(Usage("--shed works in one process".into()).into());
+        }
     }
     if args.place.is_gpu() {
         args.ranking.scored.only_bm25("--device gpu")?;
@@ -321,9 +293,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
-            Some(devices) if args.workers.workers.is_none() => {
-                args.place.workers(devices, args.ranking.k, workers)
-            }
+            Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
             _ => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
@@ -379,23 +349,26 @@ fn run_on(
 ) -> anyhow::Result<()> {
     let (mut by, mut failed) = (By::default(), None);
     let quiet = args.workers.common.quiet;
-    let scheduler = args.place.scheduler(devices, &args.ranking, quiet)?;
-    let (service, asker) =
-        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| match devices
-            .open(&snapshot, wakers, quiet)
-        {
-            Ok(engines) => {
-                by.gpu = Some(engines.counts().clone());
-                let Some(scheduler) = scheduler else { return Box::new(engines) };
-                let hybrid = scheduler.over(engines, wakers);
-                by.shares = Some(hybrid.shares().clone());
-                Box::new(hybrid)
-            }
+    let scheduling = args.place.scheduling(devices, &args.ranking, (args.shed, quiet))?;
+    let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
+        let opened = query_gpus::open(devices, &snapshot, wakers, quiet).and_then(|engines| {
+            by.gpu = Some(engines.counts().clone());
+            let Some(scheduling) = scheduling else { return Ok(Box::new(engines) as _) };
+            let hybrid = devices.schedule(engines, scheduling, wakers)?;
+            by.shares = Some(hybrid.shares().clone());
+            Ok(Box::new(hybrid) as _)
+        });
+        match opened {
+            Ok(engines) => engines,
+            // They are thrown away if devices were asked for.
             Err(error) => {
                 failed = Some(error);
-                model_engines(wakers)
+                Model::Inter.engines(wakers)
             }
-        });
+        }
+    };
+    let (service, asker) =
+        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
     if let Some(error) = failed {
         if args.place.is_gpu() {
             return Err(error);
@@ -409,11 +382,6 @@ fn run_on(
     asker.ask_in_background(remark(queries))?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     totals(args, &report, (by, measured))
-}
-
-/// Engines where devices cannot be opened: to be thrown away if they were asked for.
-fn model_engines(wakers: &Arc<Wakers>) -> Box<dyn Engines> {
-    Model::Inter.engines(wakers)
 }
 
 impl Args {
@@ -483,6 +451,8 @@ impl Args {
                 false => QueryOptions::default().batch,
             }),
             delay: Duration::from_millis(self.delay_ms),
+            most_open: self.max_queue,
+            shed: self.shed.then(|| self.place.deadline()),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| refused.add(line))),
                 ..Hooks::default()
@@ -538,6 +508,9 @@ fn totals(
             show_count(hits),
             queries as f64 / seconds
         );
+        if report.late > 0 {
+            line += &format!("; {} queries were late and left unanswered", show_count(report.late));
+        }
         if unknown > 0 {
             line += &format!("; {} queries with no indexed term", show_count(unknown));
         }
@@ -559,6 +532,7 @@ fn totals(
         "processes": report.shard.processes,
         "queries": queries,
         "lines_refused": report.refused,
+        "queries_left_late": report.late,
         "queries_without_indexed_term": unknown,
         "hits": hits,
         "batches": report.batches,

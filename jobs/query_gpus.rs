@@ -1,27 +1,22 @@
 //! Which devices answer queries, and what is said of them?
 
 use crate::Usage;
-use crate::query::{Chosen, Ranking};
+use crate::query::Ranking;
 use anyhow::{Context as _, bail};
 use millrace::build::chain;
-use millrace::gpu::cache::ModuleCache;
-use millrace::gpu::ding09::list::form_of;
-use millrace::gpu::ding09::{MERGE_LEVELS, MOST_MERGE_LEVELS};
-use millrace::gpu::discover::DeviceInfo;
-use millrace::gpu::error::GpuError;
+use millrace::gpu::ding09::{self, MERGE_LEVELS, MOST_MERGE_LEVELS};
 use millrace::gpu::huang::device::Tuning;
 use millrace::gpu::huang::{self, Traversal};
-use millrace::gpu::modules::Toolchain;
-use millrace::gpu::query::engine::{GpuEngines, GpuOptions, Method};
+use millrace::gpu::query::choose::{Choice, ChoiceError, Chosen, Devices};
+use millrace::gpu::query::engine::{GpuEngines, Method, OnLost};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::query::engine::Wakers;
-use millrace::query::engine::hybrid::{Hybrid, Models};
+use millrace::query::engine::hybrid::{OnSlow, Scheduling};
 use millrace::query::snapshot::Snapshot;
-use millrace::schedule::policy::Policy;
-use std::io::Write as _;
+use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,11 +28,13 @@ pub(crate) struct Where {
     #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
     #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
     device: String,
-    /// Who answers which query, with --device hybrid: ding09 (three groups by cost, with stealing), best, best-serial,
-    /// sd (halves by chance), lbd:N and lbd-reverse:N (by blocks of lists), cpu, gpu.
-    #[arg(long, default_value = "ding09", value_name = "NAME", hide_default_value = true)]
-    schedule: Policy,
-    /// Answers should be there after so many milliseconds, with --device hybrid: what has waited 70 % of it goes first.
+    /// Who answers which query, with --device hybrid: auto (the best of these for this machine, as calibrate has found),
+    /// ding09 (three groups by cost, with stealing), best, best-serial, sd (halves by chance), lbd (by blocks of lists;
+    /// lbd:N or lbd-reverse:N by N blocks), cached-first:F (docs/hybrid.md), cpu, gpu.
+    #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
+    schedule: Schedule,
+    /// Answers should be there after so many milliseconds: with --device hybrid what has waited 70 % of it goes first,
+    /// with --shed what has waited longer is left unanswered.
     #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
     deadline_ms: u64,
     /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
@@ -69,12 +66,6 @@ pub(crate) struct Where {
     gpu_cache: Option<PathBuf>,
 }
 
-/// Queries of a batch on a device; larger ones gain little and wait longer.
-const BATCH: usize = 256;
-
-/// Queries of a batch of huang: a block has few threads, and a device room for many blocks.
-pub(crate) const HUANG_BATCH: usize = 4096;
-
 pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
     let threads = text.parse().ok().filter(|threads| huang::THREADS.contains(threads));
     threads.ok_or_else(|| format!("give {}", huang::THREADS.map(|n| n.to_string()).join(", ")))
@@ -83,19 +74,6 @@ pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
 fn parse_traversal(text: &str) -> Result<Traversal, String> {
     let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
     Traversal::named(text).ok_or_else(|| format!("give {}", names()))
-}
-
-/// Workers that keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
-const WORKERS_OF_A_DEVICE: usize = 4;
-
-/// Of longer answers, laying them out takes more time than all else.
-const FEW_HITS: usize = 100;
-
-/// Devices that answer queries.
-pub(crate) struct Devices {
-    devices: Vec<DeviceInfo>,
-    toolchain: Toolchain,
-    options: GpuOptions,
 }
 
 impl Where {
@@ -132,7 +110,7 @@ impl Where {
             }
         }
         if !self.is_gpu() {
-            algorithm.without_devices()?;
+            without_devices(algorithm)?;
             for (name, given) in [
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
@@ -150,8 +128,7 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        let by_devices = algorithm.without_devices().is_err();
-        if by_devices && self.gpu_partition {
+        if algorithm.is_of_devices() && self.gpu_partition {
             let text = format!("--algorithm {} goes without --gpu-partition", algorithm.name());
             return Err(Usage(text).into());
         }
@@ -163,199 +140,157 @@ impl Where {
     /// # Errors
     /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
-        let option = if self.is_gpu() { &self.device } else { "gpu" };
-        let mut devices = self.usable(k).with_context(|| format!("--device {option}"))?;
-        let options = &mut devices.options;
-        match algorithm {
-            Chosen::Cpu(_) => {}
+        let method = match algorithm {
+            Chosen::Cpu(_) => Method::Bounds,
             Chosen::Ding09 => {
-                let merge_levels = self.merge_levels.unwrap_or(MERGE_LEVELS);
-                options.method = Method::Ding09 { merge_levels };
+                Method::Ding09 { merge_levels: self.merge_levels.unwrap_or(MERGE_LEVELS) }
             }
             Chosen::Huang => {
-                let threads = self.query_threads.unwrap_or(huang::DEFAULT_THREADS);
-                let traversal = self.traversal.unwrap_or_default();
-                let usual = Tuning::default().shared_threshold;
-                let shared_threshold = self.threshold.as_ref().map_or(usual, |of| of == "shared");
-                options.method = Method::Huang(Tuning { threads, traversal, shared_threshold });
-                options.batch = HUANG_BATCH;
+                let usual = Tuning::default();
+                Method::Huang(Tuning {
+                    threads: self.query_threads.unwrap_or(usual.threads),
+                    traversal: self.traversal.unwrap_or(usual.traversal),
+                    shared_threshold: match self.threshold.as_deref() {
+                        Some(threshold) => threshold == "shared",
+                        None => usual.shared_threshold,
+                    },
+                })
             }
-        }
-        Ok(devices)
+        };
+        Devices::of_machine(&self.choice(k, method)).map_err(explain)
     }
 
-    /// How many of so many workers devices need: more gain nothing, and each query waits until all have heard of it. Where
-    /// the CPU answers too, or lays long answers out, it takes all.
-    pub(crate) fn workers(&self, devices: &Devices, k: usize, cores: usize) -> usize {
-        match self.is_hybrid() || k > FEW_HITS {
-            true => cores,
-            false => cores.min(WORKERS_OF_A_DEVICE * devices.devices.len()),
+    fn choice(&self, k: usize, method: Method) -> Choice {
+        Choice {
+            method,
+            k,
+            devices: self.gpus,
+            partition: self.gpu_partition,
+            memory: self.gpu_memory,
+            cache: self.gpu_cache.clone(),
         }
     }
 
-    /// A scheduler over the CPU and devices, if one is asked for, by the costs that `millrace calibrate` has measured.
+    /// Workers, if their number is left to the program.
+    pub(crate) fn workers(&self, devices: &Devices, cores: usize) -> usize {
+        devices.workers(self.is_hybrid(), cores)
+    }
+
+    /// How queries are scheduled over the CPU and devices, if that is asked for.
     ///
     /// # Errors
-    /// Nobody has measured, or not this mode.
-    pub(crate) fn scheduler(
+    /// Nobody has measured what they cost, or not in this mode.
+    pub(crate) fn scheduling(
         &self,
         devices: &Devices,
         ranking: &Ranking,
-        quiet: bool,
-    ) -> anyhow::Result<Option<Scheduler>> {
+        (shed, quiet): (bool, bool),
+    ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
             return Ok(None);
         }
-        let models = devices.models(&ranking.index)?;
+        let models = devices.models(&ranking.index).map_err(explain)?;
         let (of, here) = (&models.machine, devices.machine());
         if *of != here && !quiet {
             say!(
                 "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
             );
         }
-        let mode = ranking.mode;
-        if !models.knows(mode) {
-            let name = mode.name();
+        let name = ranking.mode.name();
+        let Some(model) = models.of(ranking.mode) else {
             bail!(
                 "no costs of --mode {name} are known: run millrace calibrate --mode {name} first"
             );
-        }
-        let deadline = Duration::from_millis(self.deadline_ms);
-        Ok(Some(Scheduler {
-            models,
-            policy: self.schedule,
-            deadline,
-            devices: devices.devices.len(),
-        }))
+        };
+        let policy = self.schedule.policy(model.choice.as_ref());
+        let policy =
+            policy.context("the best --schedule is not known: run millrace calibrate again")?;
+        let on_slow: OnSlow = Box::new(move |patience| {
+            if !quiet {
+                let seconds = patience.as_secs_f64();
+                say!(
+                    "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
+                );
+            }
+        });
+        let predict = models.predict();
+        let (deadline, on_slow) = (self.deadline(), Some(on_slow));
+        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow }))
+    }
+
+    /// After which time answers should be there.
+    pub(crate) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
     }
 
     /// The devices, if queries of so much work are worth the time until they answer, and the choice is left
     /// to this program. Devices that cannot be used are not.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
-        if worth { self.usable(k).ok() } else { None }
-    }
-
-    fn usable(&self, k: usize) -> anyhow::Result<Devices> {
-        let cache = match &self.gpu_cache {
-            Some(folder) => ModuleCache::in_folder(folder),
-            None => ModuleCache::of_user(),
-        };
-        let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
-        if let Some(n) = self.gpus.map(NonZeroUsize::get) {
-            anyhow::ensure!(n <= devices.len(), "--gpus {n}: {} can be used", devices.len());
-            devices.truncate(n);
-        }
-        let fetchers = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let options = GpuOptions {
-            memory: self.gpu_memory,
-            k,
-            batch: BATCH,
-            fetchers,
-            partition: self.gpu_partition,
-            ..GpuOptions::default()
-        };
-        Ok(Devices { devices, toolchain, options })
+        if worth { Devices::of_machine(&self.choice(k, Method::Bounds)).ok() } else { None }
     }
 }
 
-/// Who answers which query.
-pub(crate) struct Scheduler {
-    models: Models,
-    policy: Policy,
-    deadline: Duration,
-    devices: usize,
-}
-
-impl Scheduler {
-    /// Schedules queries over the CPU and engines of devices.
-    pub(crate) fn over(self, engines: GpuEngines, wakers: &Arc<Wakers>) -> Hybrid {
-        let devices = (Box::new(engines) as _, self.devices);
-        Hybrid::new(devices, self.models, self.policy, self.deadline, wakers)
-    }
-}
-
-impl Devices {
-    /// What this machine is called.
-    pub(crate) fn machine(&self) -> String {
-        Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
-    }
-
-    /// Where the costs of queries on these devices are kept.
-    pub(crate) fn path_of_models(&self, index: &Path) -> PathBuf {
-        index.join(match self.options.method {
-            Method::Bounds => "costs.json",
-            Method::Ding09 { .. } => "costs-ding09.json",
-            Method::Huang(_) => "costs-huang.json",
-        })
-    }
-
-    /// The costs of queries that were measured.
-    ///
-    /// # Errors
-    /// There are none, or the file is no such file.
-    pub(crate) fn models(&self, index: &Path) -> anyhow::Result<Models> {
-        let path = self.path_of_models(index);
-        let text = std::fs::read(&path).with_context(|| {
-            format!("no costs are known ({}): run millrace calibrate first", path.display())
-        })?;
-        serde_json::from_slice(&text)
-            .with_context(|| format!("{}: no costs of queries", path.display()))
-    }
-
-    /// Opens them.
-    ///
-    /// # Errors
-    /// One cannot be opened, or has too little memory.
-    pub(crate) fn open(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        wakers: &Arc<Wakers>,
-        quiet: bool,
-    ) -> anyhow::Result<GpuEngines> {
-        let on_lost = Arc::new(move |error: &GpuError| {
-            if !quiet {
-                let chain = chain(error);
-                _ = writeln!(
-                    std::io::stderr(),
-                    "millrace: {chain}; its queries are answered by the CPU from now on"
-                );
-            }
-        });
-        let Self { devices, toolchain, options } = self;
-        match options.method {
-            Method::Bounds => {}
-            Method::Ding09 { .. } => check_form(snapshot)?,
-            Method::Huang(_) => check_huang_form(snapshot)?,
-        }
-        let engines =
-            GpuEngines::open(devices, toolchain, snapshot, *options, wakers, &(on_lost as _));
-        engines.context("--device gpu")
-    }
-}
-
-/// Makes sure that lists are of a form that ding09 reads.
+/// Opens devices, and says so if one is lost later.
 ///
 /// # Errors
-/// They are not.
-pub(crate) fn check_form(snapshot: &Snapshot) -> anyhow::Result<()> {
-    match form_of(snapshot.generation()) {
-        Ok(_) => Ok(()),
-        Err(error) => bail!("{error}: build it with --codec pfor, or merge it so"),
-    }
+/// One cannot be opened, has too little memory, or does not read the lists of the index.
+pub(crate) fn open(
+    devices: &Devices,
+    snapshot: &Arc<Snapshot>,
+    wakers: &Arc<Wakers>,
+    quiet: bool,
+) -> anyhow::Result<GpuEngines> {
+    let on_lost: OnLost = Arc::new(move |error| {
+        if !quiet {
+            let chain = chain(error);
+            say!("millrace: {chain}; its queries are answered by the CPU from now on");
+        }
+    });
+    devices.open(snapshot, wakers, &on_lost).map_err(explain)
 }
 
-/// Makes sure that lists are of the form that huang reads.
+/// Says with which option, or after which job, devices would answer.
+fn explain(error: ChoiceError) -> anyhow::Error {
+    let remedy = match &error {
+        ChoiceError::Ding09Form(_) => "build it with --codec pfor, or merge it so",
+        ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64, or merge it so",
+        ChoiceError::NoCosts { .. } | ChoiceError::BadCosts { .. } => {
+            "run millrace calibrate first"
+        }
+        ChoiceError::TooFew { .. } => "--gpus",
+        _ => "--device gpu",
+    };
+    anyhow::Error::from(error).context(remedy)
+}
+
+/// Makes sure that ding09 reads the lists of an index.
 ///
 /// # Errors
-/// They are not.
+/// It does not.
+pub(crate) fn check_ding09_form(snapshot: &Snapshot) -> anyhow::Result<()> {
+    let form = ding09::list::form_of(snapshot.generation());
+    form.map(drop).map_err(|error| explain(error.into()))
+}
+
+/// Makes sure that huang reads the lists of an index.
+///
+/// # Errors
+/// It does not.
 pub(crate) fn check_huang_form(snapshot: &Snapshot) -> anyhow::Result<()> {
-    match huang::list::check_form(snapshot.generation()) {
-        Ok(()) => Ok(()),
-        Err(error) => {
-            bail!("{error}: build it with --codec newpfd --block-size 64, or merge it so")
-        }
+    let form = huang::list::check_form(snapshot.generation());
+    form.map_err(|error| explain(error.into()))
+}
+
+/// Makes sure that an algorithm is not for devices alone.
+///
+/// # Errors
+/// It is.
+pub(crate) fn without_devices(algorithm: Chosen) -> Result<(), Usage> {
+    if !algorithm.is_of_devices() {
+        return Ok(());
     }
+    Err(Usage(format!("--algorithm {} goes with --device gpu", algorithm.name())))
 }
 
 /// What is said of queries that the CPU answered; nothing if there were none.

@@ -56,7 +56,7 @@ pub(crate) fn write(
     totals["operators"] = json!(operators);
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
-        true => crate::report_page::page(&totals),
+        true => millrace::chart::report_page::page(&totals),
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
     std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))

@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+pub mod report_page;
+
 /// Width and height of a chart over time.
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 140.0;

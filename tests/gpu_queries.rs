@@ -446,7 +446,7 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
     assert!(report["mean_s"]["device"].as_f64().unwrap() > 0.0);
 
     let expected = with(fixture.query(&["--format", "tsv", "--algorithm", "exhaustive"])).ok();
-    for schedule in ["ding09", "sd", "best-serial", "lbd:5"] {
+    for schedule in ["auto", "ding09", "sd", "best-serial", "lbd", "cached-first:0.5"] {
         let of = fixture.scratch.path("report");
         let job = fixture.query(&hybrid).args(["--schedule", schedule, "--report"]).arg(&of);
         assert_eq!(with(job).ok().text(), expected.text(), "{schedule}");
@@ -457,6 +457,21 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
         assert_eq!(sum, report["queries"].as_u64().unwrap(), "{report}");
     }
     with(fixture.query(&hybrid).args(["--mode", "and"])).fails(1).says("--mode and are known");
+
+    // A device that fails amid the stream loses no query, and no order.
+    for fault in ["trap@9", "full@9"] {
+        let of = fixture.scratch.path("report");
+        let few =
+            ["--schedule", "gpu", "--deadline-ms", "1", "--batch", "4", "-w", "2", "--report"];
+        let job = fixture.query(&hybrid).args(few).arg(&of).env("PRETENDED_FAULT", fault);
+        let done = with(job).ok();
+        assert_eq!(done.text(), expected.text(), "{fault}");
+        done.says("its queries are answered by the CPU from now on");
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&of).unwrap()).unwrap();
+        assert!(report["gpu"]["lost"].as_u64().unwrap() > 0, "{fault}: {report}");
+        assert!(report["shares"]["cpu"].as_u64().unwrap() > 0, "{fault}: {report}");
+    }
 
     let asked = ["bench", "scheduling", "-w", "2", "--queries", "200"];
     std::fs::write(&costs, lines.repeat(4)).unwrap();

@@ -53,6 +53,11 @@ pub struct QueryOptions {
     pub delay: Duration,
     /// Queries that may wait before who asks has to.
     pub room: usize,
+    /// Queries that were taken in and have no answer, at most; if left out, some full batches for each worker.
+    pub most_open: Option<NonZeroUsize>,
+    /// A query that has waited for longer when its turn comes is left unanswered, which its answer says; in one
+    /// process.
+    pub shed: Option<Duration>,
     /// Who is told of what happens meanwhile.
     pub hooks: Hooks,
 }
@@ -67,6 +72,8 @@ impl Default for QueryOptions {
             batch: const { NonZeroUsize::new(64).expect("it is not 0") },
             delay: Duration::from_millis(5),
             room: 1 << 14,
+            most_open: None,
+            shed: None,
             hooks: Hooks::default(),
         }
     }
@@ -81,6 +88,8 @@ pub struct QueryReport {
     pub workers: usize,
     /// Queries answered.
     pub queries: u64,
+    /// Queries that were left unanswered since they had waited too long.
+    pub late: u64,
     /// Lines that were no queries.
     pub refused: u64,
     /// Queries of which no term is in the index.
@@ -140,7 +149,8 @@ impl QueryService {
         options: QueryOptions,
         engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
     ) -> (Self, Asker) {
-        let (asker, inbox) = Asker::new(options.room);
+        let room = options.most_open.map_or(options.room, |most| options.room.min(most.get()));
+        let (asker, inbox) = Asker::new(room);
         let wakers = Wakers::new(options.workers.get());
         let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
         let control = Arc::new(Control::default());
@@ -194,12 +204,14 @@ impl QueryService {
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
-        let QueryOptions { wanted, workers, batch, delay, hooks, .. } = options;
+        let QueryOptions { wanted, workers, batch, delay, most_open, shed, hooks, .. } = options;
         let (workers, layout) = (workers.get(), sink.layout());
         let context = Arc::new(Context {
             wanted,
             batch: batch.get(),
             delay,
+            most_open,
+            shed,
             workers,
             shard,
             snapshot,
@@ -220,12 +232,13 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, hits, batches, answering } = &context.tally;
+        let Tally { queries, refused, unknown, late, hits, batches, answering } = &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
             workers,
             queries: load(queries),
+            late: load(late),
             refused: load(refused),
             unknown: load(unknown),
             hits: load(hits),

@@ -21,6 +21,7 @@
 
 pub mod batch;
 pub mod bring;
+pub mod choose;
 pub mod device;
 pub mod engine;
 pub(super) mod fetch;

@@ -1,7 +1,7 @@
 //! What is known of a query before it is answered, and what it will cost.
 
 use super::model_tree::{Errors, Example, FEATURES, ModelTree};
-use super::policy::Processor;
+use super::policy::{Choice, Processor};
 use serde::{Deserialize, Serialize};
 
 /// Postings of a block, where blocks are counted as in `huang`.
@@ -125,6 +125,9 @@ pub struct CostModel {
     pub alone: f64,
     /// How far the predictions of queries were that nothing was learned from, as above.
     pub errors: [Errors; 2],
+    /// Which policies suit such queries, if anybody has looked.
+    #[serde(default)]
+    pub choice: Option<Choice>,
 }
 
 fn one() -> f64 {
@@ -147,7 +150,7 @@ impl CostModel {
         let errors = [cpu.errors(&examples(0, true)), device.errors(&examples(1, true))];
         let sum = |of: fn(&Cost) -> f64| queries.iter().map(of).sum::<f64>();
         let alone = sum(|cost| cost.known().alone) / sum(|cost| cost.seconds[1]);
-        Some(Self { cpu, device, alone, errors })
+        Some(Self { cpu, device, alone, errors, choice: None })
     }
 
     /// What a query will cost, about.
@@ -176,8 +179,7 @@ mod tests {
     #[test]
     fn a_model_tells_long_queries_from_short_ones() {
         let cost = |i: u32| {
-            let features =
-                Features::of([i * 37 % 1000 + 1, i * 911 % 100_000 + 1, i * 7 % 50 + 1]);
+            let features = Features::of([i * 37 % 1000 + 1, i * 911 % 100_000 + 1, i * 7 % 50 + 1]);
             let sum = features.sum as f64;
             let seconds = [1e-6 + 2e-9 * sum, 5e-5 + 1e-11 * sum];
             Cost { features, seconds, alone: 3.0 * seconds[1] }

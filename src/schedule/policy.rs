@@ -1,5 +1,6 @@
 //! By which rule do queries go to the CPU or to devices? The rules of the papers, by the names that users write.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,7 +24,8 @@ impl Processor {
 }
 
 /// By which rule queries go to processors.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Policy {
     /// All go to one kind.
     Only(Processor),
@@ -101,6 +103,67 @@ impl fmt::Display for Policy {
     }
 }
 
+impl TryFrom<String> for Policy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Policy> for String {
+    fn from(policy: Policy) -> Self {
+        policy.to_string()
+    }
+}
+
+/// What suits a machine best.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Of all policies.
+    pub best: Policy,
+    /// Of those by blocks.
+    pub by_blocks: Policy,
+}
+
+/// A policy, or one that has to be found for a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// The best one.
+    Auto,
+    /// The best one by blocks.
+    ByBlocks,
+    /// This one.
+    Fixed(Policy),
+}
+
+impl Schedule {
+    /// The policy, as far as it is known.
+    pub fn policy(self, choice: Option<&Choice>) -> Option<Policy> {
+        match self {
+            Self::Auto => choice.map(|choice| choice.best),
+            Self::ByBlocks => choice.map(|choice| choice.by_blocks),
+            Self::Fixed(policy) => Some(policy),
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "lbd" => Ok(Self::ByBlocks),
+            _ => match text.parse() {
+                Ok(policy) => Ok(Self::Fixed(policy)),
+                Err(error) => Err(format!("{error}, auto, lbd")),
+            },
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,5 +180,20 @@ mod tests {
         assert!("lbd:x".parse::<Policy>().unwrap_err().contains("no number"));
         assert!("cached-first:1.5".parse::<Policy>().unwrap_err().contains("no share"));
         assert!("lbd".parse::<Policy>().unwrap_err().contains("best-serial"));
+    }
+
+    #[test]
+    fn a_schedule_is_a_policy_or_what_was_found() {
+        let by_blocks = Policy::ByBlocks { threshold: 5, below: Processor::Device };
+        let found = Choice { best: Policy::Best, by_blocks };
+        for (name, policy) in [("auto", Policy::Best), ("lbd", by_blocks), ("sd", Policy::Halves)] {
+            let schedule: Schedule = name.parse().unwrap();
+            assert_eq!(schedule.policy(Some(&found)), Some(policy));
+        }
+        assert_eq!(Schedule::Auto.policy(None), None);
+        assert!("x".parse::<Schedule>().unwrap_err().ends_with("auto, lbd"));
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(text, r#"{"best":"best","by_blocks":"lbd:5"}"#);
+        assert_eq!(serde_json::from_str::<Choice>(&text).unwrap(), found);
     }
 }

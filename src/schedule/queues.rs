@@ -212,8 +212,8 @@ impl<T> Queues<T> {
     /// Devices, which have several at a time, get none while they have enough to do.
     pub fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
         let of = &mut self.kinds[kind as usize];
-        let busy = kind == Processor::Device
-            && of.under_way.1 > AHEAD * self.deadline * of.servers as f64;
+        let busy =
+            kind == Processor::Device && of.under_way.1 > AHEAD * self.deadline * of.servers as f64;
         if of.lost || busy {
             return None;
         }
@@ -235,7 +235,11 @@ impl<T> Queues<T> {
                 self.take_of(kind, 0).or_else(|| self.take_uncached(kind, balance))
             }
             Policy::BestSerial => {
-                if self.turn() == Some(kind) { self.take_of(kind, 0) } else { None }
+                if self.turn() == Some(kind) {
+                    self.take_of(kind, 0)
+                } else {
+                    None
+                }
             }
             _ => self.take_of(kind, 0),
         }
@@ -344,7 +348,8 @@ mod tests {
     }
 
     fn all(queues: &mut Queues<u32>, kind: Processor, now: f64) -> Vec<u32> {
-        std::iter::from_fn(|| queues.take(kind, now)).collect()
+        let next = || queues.take(kind, now).inspect(|_| queues.done(kind));
+        std::iter::from_fn(next).collect()
     }
 
     #[test]
@@ -364,7 +369,9 @@ mod tests {
         assert_eq!(all(&mut queues, Processor::Cpu, 1.0), [2]);
 
         let mut queues = Queues::new(Policy::Halves, 0.5, (1, 1));
-        (0..1000).for_each(|item| queues.push(item, costs(1.0, 1.0), 0.0));
+        for item in 0..1000 {
+            queues.push(item, costs(1.0, 1.0), 0.0);
+        }
         let here = all(&mut queues, Processor::Cpu, 1.0).len();
         assert!((400..600).contains(&here), "{here}");
         assert_eq!(all(&mut queues, Processor::Device, 1.0).len(), 1000 - here);
@@ -379,7 +386,7 @@ mod tests {
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
         assert_eq!(queues.take(Processor::Device, 5.0), Some(1));
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
-        queues.done(Processor::Cpu);
+        queues.done(Processor::Device);
         assert_eq!(queues.take(Processor::Cpu, 5.0), Some(2));
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
         queues.done(Processor::Cpu);
@@ -424,9 +431,17 @@ mod tests {
 
     #[test]
     fn law_nothing_is_lost_or_done_twice() {
-        for policy in
-            ["cpu", "gpu", "sd", "lbd:500", "lbd-reverse:500", "best", "best-serial", "ding09"]
-        {
+        for policy in [
+            "cpu",
+            "gpu",
+            "sd",
+            "lbd:500",
+            "lbd-reverse:500",
+            "best",
+            "best-serial",
+            "ding09",
+            "cached-first:0.4",
+        ] {
             let mut queues = Queues::new(policy.parse().unwrap(), 0.05, (2, 1));
             for item in 0..300u32 {
                 let cpu = f64::from(item * 7919 % 1000 + 1) / 1000.0;
@@ -435,10 +450,11 @@ mod tests {
             }
             let (mut seen, mut now) = (Vec::new(), 0.3);
             while !queues.is_empty() {
+                assert!(now < 60.0, "{policy} comes to no end");
                 for kind in [Processor::Cpu, Processor::Cpu, Processor::Device] {
                     if let Some(item) = queues.take(kind, now) {
                         seen.push(item);
-                        queues.done(Processor::Cpu);
+                        queues.done(kind);
                     }
                 }
                 now += 0.001;
@@ -446,5 +462,66 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..300).collect::<Vec<_>>(), "{policy}");
         }
+    }
+
+    #[test]
+    fn a_kind_that_is_lost_leaves_all_to_the_other() {
+        for policy in ["gpu", "sd", "best", "ding09"] {
+            let mut queues = Queues::new(policy.parse().unwrap(), 50.0, (1, 1));
+            for item in 0..10 {
+                queues.push(item, costs(2.0, 1.0), 0.0);
+            }
+            let taken = queues.take(Processor::Device, 1.0).unwrap();
+            queues.lose(Processor::Device);
+            assert_eq!(queues.take(Processor::Device, 1.0), None);
+            queues.push(10, costs(2.0, 1.0), 1.0);
+            queues.done(Processor::Device);
+            queues.give_back(taken, costs(2.0, 1.0), 0.0, Processor::Device);
+            // What has waited longest goes first.
+            let found = all(&mut queues, Processor::Cpu, 2.0);
+            assert_eq!((found[0], found.len()), (taken, 11), "{policy}");
+            queues.regain(Processor::Device);
+            queues.push(11, costs(2.0, 0.1), 2.0);
+            queues.push(12, costs(2.0, 0.1), 2.0);
+            assert!(queues.take(Processor::Device, 3.0).is_some(), "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_device_gets_no_more_than_it_does_soon() {
+        let mut queues = Queues::new(Policy::Only(Processor::Device), 0.8, (1, 1));
+        for item in 0..10 {
+            queues.push(item, costs(1.0, 0.06), 0.0);
+        }
+        // A tenth of a second is an eighth of the deadline.
+        let mut taken = || queues.take(Processor::Device, 0.0).is_some();
+        assert_eq!((0..4).map(|_| taken()).collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(queues.take_late(0.7), None);
+        assert_eq!(queues.take_late(0.9), Some(2));
+    }
+
+    #[test]
+    fn what_is_cached_goes_to_devices_and_the_rest_by_balance() {
+        let of = |balance: f64| {
+            let mut queues = Queues::new(Policy::CachedFirst { balance }, 0.5, (1, 1));
+            for item in 0..100 {
+                let cached = item % 4 == 0;
+                queues.push(item, Costs { cached, ..costs(0.001, 0.001) }, 0.0);
+            }
+            let mut shares = [0, 0];
+            while !queues.is_empty() {
+                for kind in [Processor::Device, Processor::Cpu] {
+                    if queues.take(kind, 1.0).is_some() {
+                        shares[kind as usize] += 1;
+                        queues.done(kind);
+                    }
+                }
+            }
+            shares
+        };
+        assert_eq!(of(0.0), [75, 25]);
+        assert_eq!(of(1.0), [50, 50], "nobody is idle");
+        let [cpu, devices] = of(0.4);
+        assert!((38..=42).contains(&devices), "{cpu} and {devices}");
     }
 }

@@ -2,7 +2,7 @@
 //! for machines that have no device, and for more rates than a run can try.
 
 use super::features::{Cost, CostModel, Costs};
-use super::policy::{Policy, Processor};
+use super::policy::{Choice, Policy, Processor};
 use super::queues::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -112,19 +112,12 @@ const CHOSEN_BY: usize = 3000;
 /// Thresholds of blocks that are tried in each direction.
 const THRESHOLDS: usize = 16;
 
-/// What suits a machine best, by simulation.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choice {
-    /// Of all policies.
-    pub best: Policy,
-    /// Of those by blocks.
-    pub by_blocks: Policy,
-}
-
 /// All queries at once, or at Poisson arrivals, with costs as a model predicts them.
 fn stream(costs: &[Cost], model: &CostModel, times: impl Iterator<Item = f64>) -> Vec<Arrival> {
-    let arrival = |(at, cost): (f64, &Cost)| {
-        Arrival { at, predicted: model.costs(&cost.features), real: cost.known() }
+    let arrival = |(at, cost): (f64, &Cost)| Arrival {
+        at,
+        predicted: model.costs(&cost.features),
+        real: cost.known(),
     };
     times.zip(costs.iter().cycle()).map(arrival).collect()
 }
@@ -261,11 +254,16 @@ mod tests {
             choose(&costs, &model, (0.5, machine), || (0..4000).map(f64::from).collect())
         };
         // A device that is slow is left alone; one that is fast with long queries gets these, but not all.
-        assert!(matches!(choose(9.0).best, Policy::Groups | Policy::Best | Policy::Only(Processor::Cpu)));
+        assert!(matches!(
+            choose(9.0).best,
+            Policy::Groups | Policy::Best | Policy::Only(Processor::Cpu)
+        ));
         let even = choose(0.016);
         assert!(!matches!(even.best, Policy::Only(_) | Policy::Halves), "{even:?}");
         let below = Processor::Cpu;
-        let Policy::ByBlocks { threshold, below: found } = even.by_blocks else { panic!("{even:?}") };
+        let Policy::ByBlocks { threshold, below: found } = even.by_blocks else {
+            panic!("{even:?}")
+        };
         assert_eq!(found, below);
         assert!((200..900).contains(&threshold), "{threshold}");
     }

@@ -21,7 +21,7 @@ mod merging;
 use super::collection::{Key, Planned, distinct, expected, key, on_all_threads, plan};
 use super::{Args, print};
 use crate::bench::quantile;
-use crate::query_gpus::check_form;
+use crate::query_gpus::check_ding09_form;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
@@ -53,7 +53,7 @@ const TABLE_2: [(Mode, f64, f64); 3] =
 /// Runs the experiments whose names are asked for.
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
-    check_form(&snapshot)?;
+    check_ding09_form(&snapshot)?;
     let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let memory = Memory { lists: args.gpu_memory, batch: None, queries: args.batch(), k: 1000 };

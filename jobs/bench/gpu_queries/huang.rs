@@ -19,14 +19,14 @@ mod table_3;
 
 use super::collection::{Planned, expected, plan};
 use super::{Args, cpu_rate, print, threads};
-use crate::query_gpus::{HUANG_BATCH, check_huang_form};
+use crate::query_gpus::check_huang_form;
 use anyhow::bail;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::discover::DeviceInfo;
 use millrace::gpu::huang::batch::{Batch, How, shared_bytes};
 use millrace::gpu::huang::device::{HuangDevice, QueryTerm};
-use millrace::gpu::huang::{DEFAULT_THREADS, THREADS, Traversal};
+use millrace::gpu::huang::{BATCH, DEFAULT_THREADS, THREADS, Traversal};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::turns::Memory;
 use millrace::index::generation::Generation;
@@ -103,7 +103,7 @@ struct Source<'a> {
 impl Source<'_> {
     fn open(&self, number: usize) -> anyhow::Result<HuangDevice> {
         let device = Device::open(&self.devices[number], 1)?;
-        let queries = self.args.batch_or(HUANG_BATCH);
+        let queries = self.args.batch_or(BATCH);
         let memory = Memory { lists: self.args.gpu_memory, batch: None, queries, k: 1000 };
         Ok(HuangDevice::open(device, &self.toolchain, &self.snapshot, memory, threads())?)
     }
@@ -203,7 +203,7 @@ impl<'a> Bench<'a> {
         planned: &[&Planned],
         (k, threads): (u32, u32),
     ) -> anyhow::Result<Vec<Batch>> {
-        let size = self.source.args.batch_or(HUANG_BATCH);
+        let size = self.source.args.batch_or(BATCH);
         batches(&mut self.device, planned, (k, threads), size)
     }
 

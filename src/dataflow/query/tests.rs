@@ -41,6 +41,8 @@ pub(super) fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot
 
 pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {
     Arc::new(Context {
+        most_open: None,
+        shed: None,
         wanted: Wanted::default(),
         batch: 2,
         delay: Duration::ZERO,
@@ -109,7 +111,7 @@ impl QueryEngine for Gate {
 
 pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
     let (place, query) = (number as u32, Ok(Query::new(number.to_string(), text)));
-    Local(Numbered { place, number, query, snapshot: snapshot.clone() })
+    Local(Numbered { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.

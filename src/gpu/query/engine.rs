@@ -424,7 +424,8 @@ impl QueryEngine for GpuEngine {
     fn works(&self) -> bool {
         let works = |device: &DeviceThread| !device.lost.load(Ordering::Acquire);
         let devices = self.devices.iter();
-        let enough = if self.partition { devices.clone().all(works) } else { devices.clone().any(works) };
+        let enough =
+            if self.partition { devices.clone().all(works) } else { devices.clone().any(works) };
         enough && self.recalled.is_empty()
     }
 }

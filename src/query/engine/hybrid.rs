@@ -8,6 +8,9 @@
 //! What devices cannot answer, and what they have had for far longer than they should need, goes to the CPU, and before
 //! all else. While a device owes answers that were given up, or all are lost, all queries are the CPU's.
 
+#[cfg(test)]
+mod tests;
+
 use super::whole::Whole;
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
@@ -61,9 +64,9 @@ impl Models {
         Arc::new(move |plan| self.costs(plan))
     }
 
-    /// Whether costs of a mode are known.
-    pub fn knows(&self, mode: Mode) -> bool {
-        self.modes.contains_key(mode.name())
+    /// What is known of a mode.
+    pub fn of(&self, mode: Mode) -> Option<&CostModel> {
+        self.modes.get(mode.name())
     }
 
     /// How this machine is called: its host, its processor, and devices.
@@ -391,7 +394,8 @@ impl HybridEngine {
         self.shared.waiting.store(left, Ordering::Relaxed);
         // Whoever begins a query of the CPU is away for some time: another looks after what is left.
         let wakes = (got[1] || leaves) && state.queues.has_for(Processor::Cpu);
-        let turn = state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);
+        let turn =
+            state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);
         let woken = match turn {
             Some(of) => state.wake(feeders, of),
             None if wakes => state.wake(feeders, false),

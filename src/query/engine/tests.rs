@@ -37,7 +37,7 @@ fn models() -> Vec<Model> {
 }
 
 /// What stands for the engines of a device: three queries at a time, and answers that come late.
-struct LateEngines;
+pub(super) struct LateEngines;
 
 #[derive(Default)]
 struct Late {
@@ -84,7 +84,7 @@ impl QueryEngine for Late {
 }
 
 /// Costs of a machine whose devices are good at long queries.
-fn costs() -> Models {
+pub(super) fn costs() -> Models {
     let query = |n: u32| {
         let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
         Cost { features, seconds: [1e-6 * features.sum as f64, 1e-3], alone: 1e-3 }
@@ -93,16 +93,20 @@ fn costs() -> Models {
     Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
 }
 
+/// How queries are scheduled by these costs.
+pub(super) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
+    let (policy, predict) = (policy.parse().unwrap(), costs().predict());
+    Scheduling { policy, deadline, shed: false, predict, on_slow: None }
+}
+
 /// A scheduler over these devices.
-fn hybrid(
+pub(super) fn hybrid(
     devices: Box<dyn Engines>,
     policy: &str,
     deadline: Duration,
     wakers: &Arc<Wakers>,
 ) -> Hybrid {
-    let (policy, predict) = (policy.parse().unwrap(), costs().predict());
-    let scheduling = Scheduling { policy, deadline, shed: false, predict, on_slow: None };
-    Hybrid::new((devices, 1), scheduling, wakers).unwrap()
+    Hybrid::new((devices, 1), scheduling(policy, deadline), wakers).unwrap()
 }
 
 type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
@@ -113,7 +117,9 @@ fn crews() -> Vec<(String, Make)> {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
     let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
-    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09", "cached-first:0.5"] {
+    for policy in
+        ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09", "cached-first:0.5"]
+    {
         let make = move |wakers: &Arc<Wakers>| {
             Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers)) as _
         };
@@ -123,7 +129,12 @@ fn crews() -> Vec<(String, Make)> {
 }
 
 /// An index of some runs, in which documents far from each other are alike.
-fn snapshot(folder: &std::path::Path, seed: u64, documents: u32, ends: &[usize]) -> Arc<Snapshot> {
+pub(super) fn snapshot(
+    folder: &std::path::Path,
+    seed: u64,
+    documents: u32,
+    ends: &[usize],
+) -> Arc<Snapshot> {
     let mut collection = collection(seed, documents, 60);
     let half = collection.len() / 2;
     let (first, second) = collection.split_at_mut(half);
@@ -354,27 +365,4 @@ fn whoever_sleeps_is_woken_by_a_query() {
         crew[0].advance().unwrap();
         assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
     }
-}
-
-#[test]
-fn queries_of_a_device_pass_by_a_worker_that_is_at_one_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let snapshot = snapshot(folder.path(), 5, 9000, &[]);
-    let wakers = Wakers::new(2);
-    let crew = hybrid(Box::new(LateEngines), "best", Duration::MAX, &wakers);
-    let mut worker = crew.engine(0, &snapshot).unwrap();
-    let long = Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
-    let short = Planner::default().plan(&snapshot, Wanted::default(), &term(62)).unwrap();
-    (0..5).for_each(|number| worker.submit(number, long.clone()));
-    worker.submit(5, short);
-    let mut answers = Vec::new();
-    worker.advance().unwrap();
-    worker.take(&mut answers);
-    assert_eq!(answers.iter().map(|answer| answer.number).collect::<Vec<_>>(), [5]);
-    while answers.len() < 6 {
-        worker.advance().unwrap();
-        worker.take(&mut answers);
-    }
-    let shares = crew.shares();
-    assert_eq!([&shares.cpu, &shares.devices].map(|share| share.load(Ordering::Relaxed)), [1, 5]);
 }

@@ -1,7 +1,7 @@
 //! Table 3: batches are dealt to one device, and to all that there are.
 
 use super::{Bench, Way, batches, print, ways};
-use crate::query_gpus::HUANG_BATCH;
+use millrace::gpu::huang::BATCH;
 use millrace::gpu::huang::batch::Batch;
 use millrace::gpu::huang::device::HuangDevice;
 use serde_json::json;
@@ -55,7 +55,7 @@ impl Bench<'_> {
             let mut one_us = [0.0; 4];
             for &count in &counts {
                 let size = all.len().div_ceil(BATCHES_OF_DEVICE * count);
-                let size = size.clamp(1, self.source.args.batch_or(HUANG_BATCH));
+                let size = size.clamp(1, self.source.args.batch_or(BATCH));
                 let mut devices: Vec<&mut HuangDevice> =
                     std::iter::once(&mut self.device).chain(&mut others).take(count).collect();
                 let made = devices.iter_mut().map(|on| batches(on, &all, (10, threads), size));

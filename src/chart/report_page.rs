@@ -1,14 +1,14 @@
 //! What does a report look like for people? A page of HTML, drawn from the numbers of the report and nothing else.
 
-use millrace::chart::{Series, begin, end, escape, number, rows};
+use super::{Series, begin, end, escape, number, rows};
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
 /// Files that are drawn, the largest ones.
 const FILES: usize = 40;
 
-/// Makes the page of a report.
-pub(crate) fn page(report: &Value) -> String {
+/// Makes the page of a report: an object as jobs write it with `--report`. Fields that it lacks are left out of the page.
+pub fn page(report: &Value) -> String {
     let nothing = Map::new();
     let fields = report.as_object().unwrap_or(&nothing);
     let job = fields.get("job").and_then(Value::as_str).unwrap_or("job");

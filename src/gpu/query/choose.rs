@@ -1,0 +1,261 @@
+//! Which devices answer queries, in which way, and what is known of the costs of queries there?
+
+use super::engine::{GpuEngines, GpuOptions, Method, OnLost};
+use crate::gpu::cache::ModuleCache;
+use crate::gpu::discover::{DeviceInfo, NoneUsable};
+use crate::gpu::error::GpuError;
+use crate::gpu::modules::Toolchain;
+use crate::gpu::{ding09, huang};
+use crate::query::engine::Wakers;
+use crate::query::engine::hybrid::{Hybrid, Models, Scheduling};
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Algorithm;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An algorithm of the CPU, or one that devices alone have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Chosen {
+    /// Of the CPU; devices that are asked for find the same in [their own way](Method::Bounds).
+    Cpu(Algorithm),
+    /// See [`ding09`].
+    Ding09,
+    /// See [`huang`].
+    Huang,
+}
+
+impl Chosen {
+    /// Those of devices alone.
+    pub const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu(algorithm) => algorithm.name(),
+            Self::Ding09 => "ding09",
+            Self::Huang => "huang",
+        }
+    }
+
+    /// The algorithm of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let of_devices = Self::OF_DEVICES.into_iter().find(|chosen| chosen.name() == name);
+        Algorithm::named(name).map(Self::Cpu).or(of_devices)
+    }
+
+    /// What the CPU does of it.
+    pub fn on_cpu(self) -> Algorithm {
+        match self {
+            Self::Cpu(algorithm) => algorithm,
+            Self::Ding09 | Self::Huang => Algorithm::Auto,
+        }
+    }
+
+    /// Whether devices alone have it.
+    pub fn is_of_devices(self) -> bool {
+        !matches!(self, Self::Cpu(_))
+    }
+}
+
+/// Workers that keep a device busy with queries for few hits: docs/measurements/2026-11-22-gpu-queries.md.
+const WORKERS_OF_A_DEVICE: usize = 4;
+
+/// Of longer answers, laying them out takes more time than all else.
+const FEW_HITS: usize = 100;
+
+/// Which devices are to answer queries, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// In which way.
+    pub method: Method,
+    /// Hits that most queries ask for.
+    pub k: usize,
+    /// So many of the devices that can be used; all of them if left out.
+    pub devices: Option<NonZeroUsize>,
+    /// Whether each device has a part of the documents.
+    pub partition: bool,
+    /// Bytes of each device's memory for lists; most of what is free if left out.
+    pub memory: Option<u64>,
+    /// The folder of compiled kernels; the user's if left out.
+    pub cache: Option<PathBuf>,
+}
+
+/// Why devices do not answer queries.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// No device can be used.
+    #[error(transparent)]
+    NoneUsable(#[from] NoneUsable),
+    /// A device cannot be opened.
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
+    /// There are fewer than were asked for.
+    #[error("{wanted} GPUs are asked for: {usable} can be used")]
+    TooFew {
+        /// As many were asked for.
+        wanted: usize,
+        /// As many can be used.
+        usable: usize,
+    },
+    /// `ding09` does not read the lists of the index.
+    #[error(transparent)]
+    Ding09Form(#[from] ding09::list::OtherForm),
+    /// `huang` does not read the lists of the index.
+    #[error(transparent)]
+    HuangForm(#[from] huang::list::OtherForm),
+    /// Nobody has measured what queries cost.
+    #[error("no costs are known: cannot read {}", path.display())]
+    NoCosts {
+        /// Where they would be.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The file of costs has something else.
+    #[error("{}: no costs of queries", path.display())]
+    BadCosts {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        source: serde_json::Error,
+    },
+}
+
+/// Devices that answer queries.
+pub struct Devices {
+    devices: Vec<DeviceInfo>,
+    toolchain: Toolchain,
+    options: GpuOptions,
+}
+
+impl std::fmt::Debug for Devices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Devices");
+        shown.field("devices", &self.devices).field("options", &self.options);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Devices {
+    /// The devices of this machine that a choice names.
+    ///
+    /// # Errors
+    /// There are none, or too few.
+    pub fn of_machine(choice: &Choice) -> Result<Self, ChoiceError> {
+        let cache = choice.cache.as_deref();
+        let cache = cache.map_or_else(ModuleCache::of_user, ModuleCache::in_folder);
+        let (mut devices, toolchain) = Toolchain::of_machine(cache)?;
+        if let Some(wanted) = choice.devices.map(NonZeroUsize::get) {
+            let usable = devices.len();
+            if wanted > usable {
+                return Err(ChoiceError::TooFew { wanted, usable });
+            }
+            devices.truncate(wanted);
+        }
+        let usual = GpuOptions::default();
+        let options = GpuOptions {
+            method: choice.method,
+            memory: choice.memory,
+            k: choice.k,
+            batch: match choice.method {
+                Method::Huang(_) => huang::BATCH,
+                Method::Bounds | Method::Ding09 { .. } => usual.batch,
+            },
+            fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            partition: choice.partition,
+            ..usual
+        };
+        Ok(Self { devices, toolchain, options })
+    }
+
+    /// How many of so many workers the devices need: more gain nothing, and each query waits until all have heard of
+    /// it. Where the CPU answers too, or lays long answers out, it takes all.
+    pub fn workers(&self, cpu_answers: bool, cores: usize) -> usize {
+        match cpu_answers || self.options.k > FEW_HITS {
+            true => cores,
+            false => cores.min(WORKERS_OF_A_DEVICE * self.devices.len()),
+        }
+    }
+
+    /// How many there are.
+    pub fn number(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// What this machine is called.
+    pub fn machine(&self) -> String {
+        Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
+    }
+
+    /// Where the costs of queries on these devices are kept.
+    pub fn path_of_models(&self, index: &Path) -> PathBuf {
+        index.join(match self.options.method {
+            Method::Bounds => "costs.json",
+            Method::Ding09 { .. } => "costs-ding09.json",
+            Method::Huang(_) => "costs-huang.json",
+        })
+    }
+
+    /// The costs of queries that were measured.
+    ///
+    /// # Errors
+    /// There are none, or the file is no such file.
+    pub fn models(&self, index: &Path) -> Result<Models, ChoiceError> {
+        let path = self.path_of_models(index);
+        match std::fs::read(&path) {
+            Err(source) => Err(ChoiceError::NoCosts { path, source }),
+            Ok(text) => serde_json::from_slice(&text)
+                .map_err(|source| ChoiceError::BadCosts { path, source }),
+        }
+    }
+
+    /// Opens them; `on_lost` is told of one that fails later.
+    ///
+    /// # Errors
+    /// One cannot be opened, has too little memory, or does not read the lists of the index.
+    pub fn open(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        wakers: &Arc<Wakers>,
+        on_lost: &OnLost,
+    ) -> Result<GpuEngines, ChoiceError> {
+        let Self { devices, toolchain, options } = self;
+        match options.method {
+            Method::Bounds => {}
+            Method::Ding09 { .. } => drop(ding09::list::form_of(snapshot.generation())?),
+            Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
+        }
+        Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost)?)
+    }
+
+    /// Schedules queries over the CPU and the engines of these devices, by what they cost.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn schedule(
+        &self,
+        engines: GpuEngines,
+        scheduling: Scheduling,
+        wakers: &Arc<Wakers>,
+    ) -> std::io::Result<Hybrid> {
+        let devices = (Box::new(engines) as _, self.devices.len());
+        Hybrid::new(devices, scheduling, wakers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_algorithms_are_read() {
+        let of_cpu = Algorithm::ALL.map(Chosen::Cpu);
+        for chosen in of_cpu.into_iter().chain(Chosen::OF_DEVICES) {
+            assert_eq!(Chosen::named(chosen.name()), Some(chosen));
+            assert_eq!(chosen.is_of_devices(), Chosen::OF_DEVICES.contains(&chosen));
+        }
+        assert_eq!(Chosen::named("ding"), None);
+    }
+}
