@@ -4,13 +4,12 @@ use crate::Usage;
 use millrace::build::Peers;
 use millrace::cluster::hosts::Hosts;
 use millrace::cluster::seal::Secret;
-use millrace::index::list::{Form, ListCodec};
-use millrace::text::tokenizer::Tokenizer;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use millrace::rebuild::values::size;
+pub(crate) use millrace::shown::{bytes as show_bytes, count as show_count};
 
 /// The most processes of a job.
 const MOST_PROCESSES: usize = 256;
@@ -51,6 +50,21 @@ pub(crate) struct Common {
     /// JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+}
+
+/// The form in which search engines exchange indexes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct ExchangeFormat {
+    /// The form: ciff, the Common Index File Format.
+    #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
+    name: String,
+}
+
+impl ExchangeFormat {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 impl Workers {
@@ -102,27 +116,6 @@ impl Workers {
     }
 }
 
-/// Reads the name of a tokenizer.
-pub(crate) fn tokenizer(name: &str) -> Result<Tokenizer, String> {
-    Tokenizer::named(name).ok_or_else(|| "it is words or cjk-bigram".to_string())
-}
-
-/// Reads the name of a codec that an index may have.
-pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {
-    let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
-    ListCodec::named(text).ok_or_else(|| format!("the codecs are {}", names()))
-}
-
-/// Reads a number of postings that the blocks of some codec have.
-pub(crate) fn block_size(text: &str) -> Result<usize, String> {
-    let mut sizes: Vec<usize> = Form::all().map(Form::block_len).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    let found = sizes.iter().find(|size| *size == text).and_then(|size| size.parse().ok());
-    found.ok_or_else(|| format!("the block sizes are {}", sizes.join(", ")))
-}
-
 /// Refuses files of which two are standard input.
 pub(crate) fn stdin_once<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Usage> {
     let dash = Path::new(millrace::input::splits::STDIN);
@@ -136,16 +129,6 @@ pub(crate) fn stdin_once<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Re
 pub(crate) fn command() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// Shows bytes as people read them.
-pub(crate) fn show_bytes(bytes: u64) -> String {
-    indicatif::HumanBytes(bytes).to_string()
-}
-
-/// Shows a number with separators.
-pub(crate) fn show_count(n: u64) -> String {
-    indicatif::HumanCount(n).to_string()
 }
 
 #[cfg(test)]

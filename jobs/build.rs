@@ -1,29 +1,21 @@
 //! `millrace build`.
 
-use crate::args::{Workers, command, show_bytes, show_count, size};
+use crate::args::{Workers, command, size};
+use crate::index_args::IndexArgs;
 use crate::order_args::OrderArgs;
 use crate::progress::bar;
 use crate::{Usage, report, signals};
-use anyhow::Context;
 use millrace::build::Prepared;
 use millrace::build::memory::give_back_large_buffers;
-use millrace::build::{
-    BuildError, BuildOptions, BuildReport, Guards, Indexer, Limit, OptionsError,
-};
+use millrace::build::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsError};
 use millrace::dataflow::decompress::InputRefused;
 use millrace::dataflow::together::TogetherError;
 use millrace::gpu::discover::Gpus;
-use millrace::index::error::IndexError;
-use millrace::index::list::{Form, ListCodec};
 use millrace::input::fields::Fields;
 use millrace::input::splits::InputError;
 use millrace::input::{Format, Unknown};
 use millrace::order::MAX_DOCUMENT_BYTES;
 use millrace::schedule::roles::RolesError;
-use millrace::text::analysis::Analysis;
-use millrace::text::stemmer::Stemmer;
-use millrace::text::stop_words::StopWords;
-use millrace::text::tokenizer::Tokenizer;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -94,21 +86,8 @@ pub(crate) struct How {
     /// url, headings, text, body, passage, contents).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
-    /// words, or cjk-bigram: Chinese, Japanese and Korean letters in pairs.
-    #[arg(long, default_value = "words", value_parser = crate::args::tokenizer, value_name = "NAME")]
-    tokenizer: Tokenizer,
-    /// english, porter, none, or another language by name.
-    #[arg(long, default_value = "english")]
-    stemmer: Stemmer,
-    /// english (33 words), none, or a file with a word a line.
-    #[arg(long, default_value = "english", value_name = "NAME|FILE")]
-    stopwords: PathBuf,
-    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
-    #[arg(long, default_value = "bp128", value_parser = crate::args::codec, value_name = "NAME")]
-    codec: ListCodec,
-    /// Postings coded together: 64, 128 or 512 (newpfd: 64 or 128).
-    #[arg(long, default_value = "128", value_parser = crate::args::block_size, value_name = "N")]
-    block_size: usize,
+    #[command(flatten)]
+    pub(crate) index: IndexArgs,
     /// A longer document is skipped.
     #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
     max_document: u64,
@@ -137,11 +116,6 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 }
 
 impl How {
-    /// The name of the codec of postings.
-    pub(crate) fn codec(&self) -> &'static str {
-        self.codec.name()
-    }
-
     /// The GPUs that may be used.
     pub(crate) fn gpus(&self) -> Gpus {
         self.gpus
@@ -149,13 +123,7 @@ impl How {
 
     /// Puts these options into those of a build.
     pub(crate) fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
-        let (codec, block_len) = (self.codec, self.block_size);
-        options.form = Form::new(codec, block_len)
-            .ok_or_else(|| Usage(IndexError::NoForm { codec, block_len }.to_string()))?;
-        let stop_words =
-            StopWords::from_option(&self.stopwords).context("reading the stop words")?;
-        options.analysis =
-            Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words };
+        (options.form, options.analysis) = (self.index.form()?, self.index.analysis()?);
         options.format = self.format.0;
         let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
         options.fields = Fields { names, texts };
@@ -199,7 +167,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let report = prepared.run().map_err(explain)?;
     if !quiet {
-        print_totals(&report);
+        report.lines().iter().for_each(|line| say!("{line}"));
     }
     let mut totals = json!({"job": "build"});
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) else {
@@ -265,52 +233,4 @@ fn option(error: &OptionsError) -> &'static str {
         OptionsError::NoDevices { .. } => "--gpus",
         _ => "INPUT",
     }
-}
-
-/// Prints what was built: everything, or a shard of it, and, by process 0, all of them.
-fn print_totals(report: &BuildReport) {
-    let (index, seconds) = (report.index.display(), report.seconds);
-    if let Some(whole) = &report.whole {
-        let duplicates = match whole.duplicate_names {
-            0 => String::new(),
-            n => format!("; {} duplicate names", show_count(n)),
-        };
-        say!(
-            "{index}: {} documents, {} postings in {} shards in {seconds:.2} s; generation {}{duplicates}",
-            show_count(whole.documents),
-            show_count(whole.postings),
-            whole.shards,
-            whole.generation,
-        );
-    }
-    let runs = match report.runs {
-        1 => "1 run".to_string(),
-        n => format!("{n} runs"),
-    };
-    let of = match report.processes {
-        1 => String::new(),
-        processes => format!(" (shard {} of {processes})", report.process),
-    };
-    let mut line = format!(
-        "{index}{of}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
-        show_count(report.documents),
-        show_count(report.terms),
-        show_count(report.postings),
-        show_bytes(report.read_bytes),
-        report.mb_per_s,
-        show_bytes(report.index_bytes),
-        report.generation,
-    );
-    let also = [
-        (report.skipped.values().sum(), "skipped"),
-        (report.duplicate_names, "duplicate names"),
-        (report.empty_documents, "empty"),
-        (report.ignored_files, "files of no known format ignored"),
-    ];
-    for (n, what) in also {
-        if n > 0 {
-            line += &format!("; {} {what}", show_count(n));
-        }
-    }
-    say!("{line}");
 }

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         all.push(found);
     }
     let against: Vec<Option<Vec<Comparison>>> =
-        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| compare(run, &all[0]))).collect();
+        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| run.against(&all[0]))).collect();
     let mut out = std::io::stdout().lock();
     if args.json {
         for (run, against) in all.iter().zip(&against) {
@@ -93,11 +93,6 @@ pub(crate) fn notes(run: &Evaluation) {
     if run.not_judged > 0 {
         say!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
     }
-}
-
-fn compare(run: &Evaluation, first: &Evaluation) -> Vec<Comparison> {
-    let measures = 0..run.measures.len();
-    measures.map(|at| Comparison::new(&run.column(at), &first.column(at))).collect()
 }
 
 /// The means by the names of their measures.

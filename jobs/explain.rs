@@ -3,9 +3,8 @@
 use crate::Usage;
 use crate::args::Common;
 use millrace::index::find::{DocumentKey, find_in, open_plain};
-use millrace::query::explain::{Explanation, explain};
+use millrace::query::explain::explain;
 use millrace::score::bm25::{Bm25, IdfKind};
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 
@@ -63,57 +62,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         object["k"] = args.k.into();
         format!("{object}\n")
     } else {
-        readable(&found, &name, args.k)?
+        found.text(&name, args.k)
     };
     std::io::stdout().write_all(text.as_bytes())?;
     let totals = serde_json::json!({"job": "explain", "docid": docid});
     crate::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
-}
-
-fn readable(found: &Explanation, name: &str, k: usize) -> anyhow::Result<String> {
-    let mut text = String::new();
-    writeln!(text, "document  {} (docid {})", crate::show::visible(name), found.docid)?;
-    let (length, mean, norm) = (found.length, found.mean_length, found.norm);
-    writeln!(text, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
-    writeln!(text, "score     {}", found.score)?;
-    let place = |rank: Option<u64>, of: u64, which: &str| match rank {
-        Some(rank) => format!("{rank} of {of} documents with {which}"),
-        None => format!("none among {of} documents with {which}"),
-    };
-    writeln!(text, "place     {}", place(found.rank, found.with_any, "any term"))?;
-    if found.terms.len() > 1 {
-        writeln!(text, "          {}", place(found.rank_of_all, found.with_all, "all terms"))?;
-    }
-    if let (Some(rank), Some(threshold)) = (found.rank, found.threshold)
-        && rank > k as u64
-    {
-        let missing = threshold - found.score;
-        writeln!(
-            text,
-            "          not in the first {k}: the last of them has {threshold}, which is {missing:.4} more"
-        )?;
-    }
-    let absent: Vec<&str> =
-        found.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
-    if !absent.is_empty() {
-        writeln!(text, "lacks     {}", absent.join(", "))?;
-    }
-    if found.terms.is_empty() {
-        writeln!(text, "the query has no term: all its words are stop words")?;
-        return Ok(text);
-    }
-    let width = found.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
-    writeln!(
-        text,
-        "\n{:<width$}  {:>5}  {:>10}  {:>9}  {:>9}  {:>6}  {:>9}",
-        "term", "times", "df", "idf", "weight", "tf", "score"
-    )?;
-    for term in &found.terms {
-        writeln!(
-            text,
-            "{:<width$}  {:>5}  {:>10}  {:>9.4}  {:>9.4}  {:>6}  {:>9.4}",
-            term.term, term.times, term.df, term.idf, term.weight, term.tf, term.score
-        )?;
-    }
-    Ok(text)
 }

@@ -1,11 +1,11 @@
 //! `millrace export`.
 
-use crate::args::{Common, show_count};
+use crate::args::{Common, ExchangeFormat, show_count};
 use anyhow::Context;
 use millrace::index::ciff;
 use millrace::index::find::open_plain;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Arguments of the job.
@@ -14,9 +14,8 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The form: ciff, the Common Index File Format.
-    #[arg(long, default_value = "ciff", value_parser = ["ciff"])]
-    format: String,
+    #[command(flatten)]
+    _format: ExchangeFormat,
     #[command(flatten)]
     common: Common,
     /// Where to; - is standard output.
@@ -28,35 +27,15 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let generation = open_plain(&args.index)?;
-    let settings = &generation.manifest().settings;
-    let description = format!(
-        "millrace {}, tokenizer {}, stemmer {}, stop words {}",
-        env!("CARGO_PKG_VERSION"),
-        settings.tokenizer.as_deref().unwrap_or("words"),
-        settings.stemmer,
-        settings.stop_words.name
-    );
+    let description = ciff::description(&generation);
     let exported = if args.file.as_os_str() == millrace::input::splits::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let exported = ciff::export(&generation, &description, &mut out)?;
         out.flush()?;
         exported
     } else {
-        // What is not whole does not stand under the file's name.
-        let named = || format!("writing {}", args.file.display());
-        let folder = args.file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        let file = tempfile::Builder::new()
-            .prefix(".millrace-export-")
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-            .tempfile_in(folder)
-            .with_context(named)?;
-        let mut out = BufWriter::with_capacity(1 << 18, file);
-        let exported = ciff::export(&generation, &description, &mut out).with_context(named)?;
-        let file = out.into_inner().map_err(|e| e.into_error()).with_context(named)?;
-        file.as_file().sync_all().with_context(named)?;
-        file.persist(&args.file).with_context(named)?;
-        exported
+        ciff::export_file(&generation, &description, &args.file)
+            .with_context(|| format!("writing {}", args.file.display()))?
     };
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {

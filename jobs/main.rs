@@ -16,6 +16,7 @@ mod say;
 mod args;
 mod bench;
 mod build;
+mod cache;
 mod calibrate;
 mod check;
 mod cluster;
@@ -29,6 +30,7 @@ mod follow;
 mod fuse;
 mod help;
 mod import;
+mod index_args;
 mod info;
 mod merge;
 mod order_args;
@@ -88,6 +90,8 @@ enum Job {
     Export(export::Args),
     /// Measure what queries cost the CPU and GPUs of this machine, for `query --device hybrid`.
     Calibrate(calibrate::Args),
+    /// Plan which lists, or beginnings of lists, a GPU's memory is best filled with, by a log of queries.
+    Cache(cache::Args),
     /// Make an index of one that another search engine has written.
     Import(import::Args),
     /// Tell which GPUs can be used, or why none.
@@ -139,6 +143,7 @@ fn main() -> ExitCode {
         Job::Export(args) => export::run(&args),
         Job::Import(args) => import::run(&args),
         Job::Dump(args) => dump::run(&args),
+        Job::Cache(args) => cache::run(&args),
         Job::Calibrate(args) => calibrate::run(&args),
         Job::Devices(args) => devices::run(&args),
         Job::Bench(args) => bench::run(&args),

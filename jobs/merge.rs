@@ -21,10 +21,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// How postings are coded: bp128, newpfd, vbyte, rice or pfor (default: as they are).
-    #[arg(long, value_parser = crate::args::codec, value_name = "NAME")]
+    #[arg(long, value_parser = crate::index_args::codec, value_name = "NAME")]
     codec: Option<ListCodec>,
     /// Postings coded together: 64, 128 or 512 (default: as they are).
-    #[arg(long, value_parser = crate::args::block_size, value_name = "N")]
+    #[arg(long, value_parser = crate::index_args::block_size, value_name = "N")]
     block_size: Option<usize>,
     /// The most memory that the job may take.
     #[arg(long, default_value = "1G", value_parser = size)]

@@ -15,18 +15,18 @@ use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
+use millrace::query::docids::Docids;
 use millrace::query::engine::hybrid::Shares;
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
-use millrace::query::snapshot::{ALL, Scoring, Snapshot};
+use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::{Bm25, IdfKind};
 use millrace::score::named::Score;
 use serde_json::json;
 use std::io;
 use std::num::NonZeroUsize;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ pub(crate) struct Ranking {
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
     /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive, wang;
-    /// with --device gpu: ding09, huang; auto: what is fastest. All find the same.
+    /// with --device gpu: ding09, huang, wang; auto: what is fastest. All find the same.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     /// Term frequency saturation of BM25, 0 or more.
@@ -64,26 +64,8 @@ pub(crate) struct Ranking {
     pub(crate) verify: bool,
     /// Answer with documents A to B-1 alone, by docid; either end may be left out. Scores stay those
     /// of the whole collection.
-    #[arg(long, default_value = "..", hide_default_value = true, value_parser = parse_docids, value_name = "A..B")]
+    #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
     pub(crate) docids: Docids,
-}
-
-/// A range of docids of the whole index.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Docids(pub(crate) Range<u32>);
-
-fn parse_docids(text: &str) -> Result<Docids, String> {
-    let wrong = || "give A..B, A.. or ..B with docids from 0".to_string();
-    let (start, end) = text.split_once("..").ok_or_else(wrong)?;
-    let number = |text: &str, open: u32| match text {
-        "" => Ok(open),
-        text => text.parse().map_err(|_| wrong()),
-    };
-    let docids = number(start, ALL.start)?..number(end, ALL.end)?;
-    if docids.start > docids.end {
-        return Err(format!("{} is behind {}", docids.start, docids.end));
-    }
-    Ok(Docids(docids))
 }
 
 /// Arguments of the job.
@@ -280,10 +262,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return Err(Usage("--shed works in one process".into()).into());
         }
     }
-    if args.place.is_gpu() {
-        args.ranking.scored.only_bm25("--device gpu")?;
-    }
     let Ranking { k, algorithm, .. } = args.ranking;
+    if args.place.is_gpu() && algorithm != Chosen::Cpu(Algorithm::Wang) {
+        args.ranking.scored.only_bm25("--device gpu without --algorithm wang")?;
+    }
     let devices = args.place.devices(k, processes, is_inter, algorithm)?;
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
@@ -473,7 +455,7 @@ impl Args {
             ("--k1", k1.to_string()),
             ("--b", b.to_string()),
             ("--idf", format!("{idf:?}")),
-            ("--docids", format!("{}..{}", docids.0.start, docids.0.end)),
+            ("--docids", docids.to_string()),
         ];
         rows.map(|(name, value)| (name.to_string(), value)).into()
     }
@@ -497,23 +479,7 @@ fn totals(
     let seconds = report.took.as_secs_f64();
     let QueryReport { queries, unknown, hits, .. } = *report;
     if !args.workers.common.quiet {
-        let of = match report.shard {
-            Shard { process: 0, .. } => String::new(),
-            Shard { process, processes, .. } => format!(" (shard {process} of {processes})"),
-        };
-        let mut line = format!(
-            "{}{of}: {} queries, {} hits in {seconds:.3} s ({:.0} queries/s)",
-            args.ranking.index.display(),
-            show_count(queries),
-            show_count(hits),
-            queries as f64 / seconds
-        );
-        if report.late > 0 {
-            line += &format!("; {} queries were late and left unanswered", show_count(report.late));
-        }
-        if unknown > 0 {
-            line += &format!("; {} queries with no indexed term", show_count(unknown));
-        }
+        let mut line = format!("{}{report}", args.ranking.index.display());
         if let Some(note) = by.gpu.as_deref().and_then(query_gpus::note) {
             line += &format!("; {note}");
         }

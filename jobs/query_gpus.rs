@@ -11,14 +11,19 @@ use millrace::gpu::query::choose::{Choice, ChoiceError, Chosen, Devices};
 use millrace::gpu::query::engine::{GpuEngines, Method, OnLost};
 use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
+use millrace::gpu::wang;
 use millrace::query::engine::Wakers;
 use millrace::query::engine::hybrid::{OnSlow, Scheduling};
 use millrace::query::snapshot::Snapshot;
+use millrace::query::wanted::Algorithm;
 use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// That of the CPU which devices have, too.
+const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
 
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
@@ -51,7 +56,8 @@ pub(crate) struct Where {
     /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
-    /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper).
+    /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper); and that wang has
+    /// on a GPU, which are as many documents of a round: 64, 128, 256, 512, 1024 (256).
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     query_threads: Option<u32>,
     /// How huang's threads find documents with any term: exhaustive, wand, bmw (bmw if left out).
@@ -67,8 +73,12 @@ pub(crate) struct Where {
 }
 
 pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
-    let threads = text.parse().ok().filter(|threads| huang::THREADS.contains(threads));
-    threads.ok_or_else(|| format!("give {}", huang::THREADS.map(|n| n.to_string()).join(", ")))
+    let mut known = [&huang::THREADS[..], &wang::ROUNDS].concat();
+    known.sort_unstable();
+    known.dedup();
+    let threads = text.parse().ok().filter(|threads| known.contains(threads));
+    let all = || known.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    threads.ok_or_else(|| format!("give {}", all()))
 }
 
 fn parse_traversal(text: &str) -> Result<Traversal, String> {
@@ -100,7 +110,6 @@ impl Where {
     ) -> anyhow::Result<Option<Devices>> {
         for (name, given, with) in [
             ("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
-            ("query-threads", self.query_threads.is_some(), Chosen::Huang),
             ("traversal", self.traversal.is_some(), Chosen::Huang),
             ("threshold", self.threshold.is_some(), Chosen::Huang),
         ] {
@@ -109,9 +118,11 @@ impl Where {
                 return Err(Usage(text).into());
             }
         }
+        self.check_threads(algorithm)?;
         if !self.is_gpu() {
             without_devices(algorithm)?;
             for (name, given) in [
+                ("query-threads", self.query_threads.is_some()),
                 ("gpus", self.gpus.is_some()),
                 ("gpu-memory", self.gpu_memory.is_some()),
                 ("gpu-partition", self.gpu_partition),
@@ -128,11 +139,30 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        if algorithm.is_of_devices() && self.gpu_partition {
+        if (algorithm.is_of_devices() || algorithm == WANG) && self.gpu_partition {
             let text = format!("--algorithm {} goes without --gpu-partition", algorithm.name());
             return Err(Usage(text).into());
         }
         self.chosen(k, algorithm).map(Some)
+    }
+
+    /// Makes sure that the algorithm takes so many threads.
+    fn check_threads(&self, algorithm: Chosen) -> Result<(), Usage> {
+        let Some(threads) = self.query_threads else { return Ok(()) };
+        let known = match algorithm {
+            Chosen::Huang => &huang::THREADS[..],
+            WANG => &wang::ROUNDS,
+            _ => {
+                let text = "--query-threads goes with --algorithm huang, or wang on a GPU";
+                return Err(Usage(text.into()));
+            }
+        };
+        if known.contains(&threads) {
+            return Ok(());
+        }
+        let (name, known) = (algorithm.name(), known.iter().map(u32::to_string));
+        let known: Vec<String> = known.collect();
+        Err(Usage(format!("--query-threads: {name} takes {}", known.join(", "))))
     }
 
     /// The devices that are asked for.
@@ -141,6 +171,7 @@ impl Where {
     /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
         let method = match algorithm {
+            WANG => Method::Wang { round: self.query_threads.unwrap_or(wang::DEFAULT_ROUND) },
             Chosen::Cpu(_) => Method::Bounds,
             Chosen::Ding09 => {
                 Method::Ding09 { merge_levels: self.merge_levels.unwrap_or(MERGE_LEVELS) }

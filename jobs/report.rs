@@ -1,7 +1,7 @@
 //! The report that `--report` asks for.
 
 use anyhow::Context;
-use millrace::dataflow::control::OperatorTime;
+use millrace::dataflow::control::{OperatorShare, OperatorTime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,30 +30,12 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     WRITTEN.store(true, Ordering::Relaxed);
-    let worked: f64 = shares.iter().map(|share| share.seconds).sum();
-    let share_of = |seconds: f64| if worked > 0.0 { seconds / worked } else { 0.0 };
-    let mut names: Vec<&str> = shares.iter().map(|share| share.operator).collect();
-    names.sort_unstable();
-    names.dedup();
-    let operators: Vec<Value> = names
-        .iter()
-        .map(|&name| {
-            let mut rows: Vec<&OperatorTime> =
-                shares.iter().filter(|s| s.operator == name).collect();
-            rows.sort_by_key(|share| share.worker);
-            let by_worker: Vec<f64> = rows.iter().map(|share| share.seconds).collect();
-            let total: f64 = by_worker.iter().sum();
-            let until = rows.iter().map(|share| share.until).fold(0.0, f64::max);
-            json!({"operator": name, "seconds": total, "share": share_of(total), "until_s": until,
-                   "seconds_by_worker": by_worker})
-        })
-        .collect();
     totals["version"] = json!(env!("CARGO_PKG_VERSION"));
     totals["commit"] = json!(crate::help::COMMIT);
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
     totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
-    totals["operators"] = json!(operators);
+    totals["operators"] = json!(OperatorShare::of(shares));
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
         true => millrace::chart::report_page::page(&totals),

@@ -10,7 +10,7 @@ use millrace::index::find::open_plain;
 use millrace::input::splits::STDIN;
 use millrace::query::lines::Query;
 use millrace::query::wanted::Mode;
-use millrace::tune::{Goal, Pair, Topic, Tuned, grid, tune};
+use millrace::tune::{Goal, Topic, grid, tune};
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         writeln!(out, "{totals}")?;
     } else {
-        out.write_all(readable(&found, args).as_bytes())?;
+        out.write_all(found.text((&args.k1, &args.b), &goal).as_bytes())?;
     }
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
@@ -118,37 +118,4 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
         say!("{not_judged} of {all} queries have no judgements and do not count");
     }
     Ok(topics)
-}
-
-/// A table of means, k1 down and b across, and what follows from it.
-fn readable(found: &Tuned, args: &Args) -> String {
-    let mut text = format!("{:>8}", "k1 \\ b");
-    args.b.iter().for_each(|b| text += &format!(" {b:>7}"));
-    // What the defaults add to the grid stands behind it.
-    for (k1, row) in args.k1.iter().zip(found.grid.chunks(args.b.len())) {
-        text += &format!("\n{k1:>8}");
-        row.iter().for_each(|pair| text += &format!("  {:.4}", pair.mean));
-    }
-    let (measure, held_out) = (&args.measure, &found.cross_validated);
-    let row = |name: &str, Pair { k1, b, mean }: Pair| {
-        format!("\n{name:<9} {measure} {mean:.4} with k1 {k1} b {b}")
-    };
-    text += &format!("\n{}{}", row("best", found.best), row("default", found.default));
-    let against = &held_out.against_default;
-    text += &format!(
-        "\nheld out  {measure} {:.4} with {} folds; against the default {:+.4}, better for {} queries, worse for {}, p (t-test) {}\n",
-        held_out.mean,
-        args.folds,
-        against.difference,
-        against.better,
-        against.worse,
-        against.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
-    );
-    for (number, fold) in (1..).zip(&held_out.folds) {
-        text += &format!(
-            "fold {number:>3}  {} queries: {:.4} with k1 {} b {}, chosen by {:.4} of the others\n",
-            fold.queries, fold.test, fold.k1, fold.b, fold.train
-        );
-    }
-    text
 }

@@ -48,6 +48,7 @@
 //! | [`cluster`] | how the processes of one job find, know and watch each other |
 //! | [`gpu`] | what runs on NVIDIA GPUs, and how |
 //! | [`chart`] | how numbers are drawn |
+//! | [`shown`] | how numbers, and text that others have written, are shown to people |
 //! | [`fault`] | how tests make every step fail |
 
 // A library has no say on standard error.
@@ -72,6 +73,7 @@ pub mod query;
 pub mod rebuild;
 pub mod schedule;
 pub mod score;
+pub mod shown;
 pub mod text;
 pub mod tune;
 

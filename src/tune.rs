@@ -111,6 +111,42 @@ pub struct Tuned {
     pub grid: Vec<Pair>,
 }
 
+impl Tuned {
+    /// A table of means, k1 down and b across, and what follows from it: for the values of k1 and b that the
+    /// [`grid`] was made of.
+    pub fn text(&self, (k1s, bs): (&[f64], &[f64]), goal: &Goal) -> String {
+        let mut text = format!("{:>8}", "k1 \\ b");
+        bs.iter().for_each(|b| text += &format!(" {b:>7}"));
+        // What the defaults add to the grid stands behind it.
+        for (k1, row) in k1s.iter().zip(self.grid.chunks(bs.len())) {
+            text += &format!("\n{k1:>8}");
+            row.iter().for_each(|pair| text += &format!("  {:.4}", pair.mean));
+        }
+        let (measure, held_out) = (&goal.measure, &self.cross_validated);
+        let row = |name: &str, Pair { k1, b, mean }: Pair| {
+            format!("\n{name:<9} {measure} {mean:.4} with k1 {k1} b {b}")
+        };
+        text += &format!("\n{}{}", row("best", self.best), row("default", self.default));
+        let against = &held_out.against_default;
+        text += &format!(
+            "\nheld out  {measure} {:.4} with {} folds; against the default {:+.4}, better for {} queries, worse for {}, p (t-test) {}\n",
+            held_out.mean,
+            goal.folds,
+            against.difference,
+            against.better,
+            against.worse,
+            against.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
+        );
+        for (number, fold) in (1..).zip(&held_out.folds) {
+            text += &format!(
+                "fold {number:>3}  {} queries: {:.4} with k1 {} b {}, chosen by {:.4} of the others\n",
+                fold.queries, fold.test, fold.k1, fold.b, fold.train
+            );
+        }
+        text
+    }
+}
+
 /// All pairs of some values, k1 by k1, and the defaults at the end if they are not among them.
 ///
 /// # Errors

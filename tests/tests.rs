@@ -4,6 +4,7 @@ mod util;
 
 mod bench;
 mod btree;
+mod cache;
 mod cli;
 mod cluster;
 mod codecs;
@@ -38,6 +39,7 @@ mod records;
 mod streaming;
 mod swap;
 mod topics;
+mod wang;
 mod wei11;
 
 // Only debug builds have what makes them fail.

@@ -8,6 +8,7 @@
 mod collection;
 mod ding09;
 mod huang;
+mod wang;
 
 use super::{all_queries, quantile};
 use anyhow::{Context as _, bail};
@@ -38,10 +39,11 @@ pub(super) struct Args {
     /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
     /// -table2, -table3, -terms, -levels and -batched; huang is one for newpfd with blocks of 64, with rows huang-check,
-    /// -table1, -figure3, -figure4, -figure5 and -table3.
+    /// -table1, -figure3, -figure4, -figure5 and -table3; wang is one for indexes in global order, with the row
+    /// wang-check.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Queries of a batch (256 if left out, of huang 4096).
+    /// Queries of a batch (256 if left out, of huang and wang 4096).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Batches in flight.
@@ -59,6 +61,12 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
+    /// Bytes of the device's memory for lists that travel with a batch of wang (256M if left out).
+    #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
+    buffer: Option<u64>,
+    /// The share of PageRank for which the index of wang is in order (0.3 if left out).
+    #[arg(long, value_name = "F")]
+    alpha: Option<f64>,
     /// Levels of splitters of ding09.
     #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
     merge_levels: u32,
@@ -107,7 +115,8 @@ type Run = fn(&Args, &[Query]) -> anyhow::Result<()>;
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
-    for (name, run) in [("ding09", ding09::run as Run), ("huang", huang::run)] {
+    for (name, run) in [("ding09", ding09::run as Run), ("huang", huang::run), ("wang", wang::run)]
+    {
         if args.only.as_ref().is_some_and(|only| only.starts_with(name)) {
             return run(args, &queries);
         }

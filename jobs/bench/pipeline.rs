@@ -338,7 +338,7 @@ impl Bench<'_> {
     /// indexing.
     fn steps(&mut self, roles: Roles, report: &BuildReport) -> anyhow::Result<f64> {
         let mut row = times(report, roles);
-        row["codec"] = json!(self.args.how.codec());
+        row["codec"] = json!(self.args.how.index.codec());
         self.row("indexers", row.clone())?;
         for (side, gpu) in [("gpu", true), ("cpu", false)] {
             if let Some(row) = work(report, roles.2, gpu) {
@@ -400,7 +400,7 @@ impl Bench<'_> {
                 let ends = operators.iter().map(|operator| until(&report, operator));
                 (ends.fold(0.0, f64::max) - report.phases.prepare_s).max(0.0)
             };
-            let row = json!({"indexer": way.indexer.name(), "codec": self.args.how.codec(),
+            let row = json!({"indexer": way.indexer.name(), "codec": self.args.how.index.codec(),
                 "gpu_indexers": way.roles.map_or(0, |roles| roles.2),
                 "sampling_s": report.placement.sample_seconds(),
                 "prepare_s": report.phases.prepare_s,

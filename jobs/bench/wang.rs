@@ -151,14 +151,10 @@ impl Bench {
 
     /// What queries want of lists.
     fn demand(&mut self, train: &[Plan]) -> anyhow::Result<Demand> {
-        let (mut demand, mut blocks) = (Demand::default(), Vec::new());
+        let block_len = self.snapshot.generation().manifest().settings.block_size as usize;
+        let mut demand = Demand::new(block_len);
         for plan in train {
-            self.searcher.visit(plan, &mut blocks)?;
-            for (entry, &(visited, all)) in plan.lists_of(0).iter().zip(&blocks) {
-                if let Some(entry) = entry {
-                    demand.add(*entry, visited, all);
-                }
-            }
+            demand.count(&mut self.searcher, plan)?;
         }
         Ok(demand)
     }
@@ -180,7 +176,7 @@ impl Bench {
                 for plan in test {
                     let mut prefixes = Vec::new();
                     for entry in plan.lists_of(0).iter().flatten() {
-                        let there = admitted.blocks(entry);
+                        let there = admitted.cached.blocks(0, entry);
                         lists += 1;
                         hits += u64::from(there.is_some());
                         bytes += if there.is_some() { 0 } else { entry.bytes };
@@ -196,7 +192,7 @@ impl Bench {
                 }
                 print(json!({
                     "row": "figure7", "policy": policy.name(), "lambda": lambda, "size": size,
-                    "memory_bytes": memory, "cached_bytes": admitted.bytes, "cached_lists": admitted.lists(),
+                    "memory_bytes": memory, "cached_bytes": admitted.bytes, "cached_lists": admitted.cached.lists().len(),
                     "hit_rate": hits as f64 / lists.max(1) as f64,
                     "transfer_bytes_per_query": bytes as f64 / test.len() as f64,
                     "left_to_the_cpu": 1.0 - complete as f64 / test.len() as f64,

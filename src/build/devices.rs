@@ -1,7 +1,7 @@
 //! Which devices does a build use, and who works on them?
 
 use super::error::{BuildError, OptionsError};
-use super::note::{Note, chain};
+use super::note::Note;
 use super::options::{BuildOptions, Indexer, Notes};
 use crate::dataflow::build_context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
@@ -17,6 +17,7 @@ use crate::gpu::modules::Toolchain;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
+use crate::shown::chain;
 use std::panic::resume_unwind;
 use std::thread::{Builder, JoinHandle};
 

@@ -226,24 +226,16 @@ fn finish(
 
 /// What the manifest says of how the index was built.
 fn settings(options: &BuildOptions) -> manifest::Settings {
-    let stop_words = &options.analysis.stop_words;
     let format = match options.input {
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };
     manifest::Settings {
-        tokenizer: options.analysis.tokenizer.recorded(),
-        stemmer: options.analysis.stemmer.name().to_string(),
-        stop_words: manifest::StopWordsEntry {
-            name: stop_words.name().to_string(),
-            words: stop_words.words().map(str::to_string).collect(),
-        },
-        codec: options.form.name().to_string(),
-        block_size: options.form.block_len() as u32,
         indexer: options.indexer.name().to_string(),
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
+        ..manifest::Settings::of(&options.analysis, options.form)
     }
 }
 

@@ -42,10 +42,11 @@ mod shard;
 
 pub use crate::input::memory::{Documents, OwnedDocument};
 pub use crate::rebuild::values::{Limit, NoLimit};
+pub use crate::shown::chain;
 pub use devices::usable_gpus;
 pub use error::{BuildError, OptionsError};
 pub use guards::Guards;
-pub use note::{Note, chain};
+pub use note::Note;
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
 pub use part::{build_part, scan};
 pub use place::{Placed, Placement};

@@ -7,6 +7,7 @@ use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
+use crate::shown::{bytes, count};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -216,6 +217,56 @@ impl BuildReport {
             workers: build.workers,
             operators: build.control.operator_times(),
         }
+    }
+
+    /// What was built, in lines for people: by process 0 the whole, if there are several, and what this process built.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (index, seconds) = (self.index.display(), self.seconds);
+        if let Some(whole) = &self.whole {
+            let duplicates = match whole.duplicate_names {
+                0 => String::new(),
+                n => format!("; {} duplicate names", count(n)),
+            };
+            lines.push(format!(
+                "{index}: {} documents, {} postings in {} shards in {seconds:.2} s; generation {}{duplicates}",
+                count(whole.documents),
+                count(whole.postings),
+                whole.shards,
+                whole.generation,
+            ));
+        }
+        let runs = match self.runs {
+            1 => "1 run".to_string(),
+            n => format!("{n} runs"),
+        };
+        let of = match self.processes {
+            1 => String::new(),
+            processes => format!(" (shard {} of {processes})", self.process),
+        };
+        let mut line = format!(
+            "{index}{of}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
+            count(self.documents),
+            count(self.terms),
+            count(self.postings),
+            bytes(self.read_bytes),
+            self.mb_per_s,
+            bytes(self.index_bytes),
+            self.generation,
+        );
+        let also = [
+            (self.skipped.values().sum(), "skipped"),
+            (self.duplicate_names, "duplicate names"),
+            (self.empty_documents, "empty"),
+            (self.ignored_files, "files of no known format ignored"),
+        ];
+        for (n, what) in also {
+            if n > 0 {
+                line += &format!("; {} {what}", count(n));
+            }
+        }
+        lines.push(line);
+        lines
     }
 }
 

@@ -7,7 +7,9 @@
 
 use crate::cluster::PeerFailure;
 use crate::index::storage::Stop;
+use serde::Serialize;
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -67,6 +69,41 @@ pub struct OperatorTime {
     pub seconds: f64,
     /// When it last worked, in seconds from the beginning of the job.
     pub until: f64,
+}
+
+/// What an operator took of the time of all workers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OperatorShare {
+    /// The operator.
+    pub operator: &'static str,
+    /// Its working time on all workers, in seconds.
+    pub seconds: f64,
+    /// Its share of the working time of all operators.
+    pub share: f64,
+    /// When it last worked, in seconds from the beginning of the job.
+    pub until_s: f64,
+    /// Its working time on each worker.
+    pub seconds_by_worker: Vec<f64>,
+}
+
+impl OperatorShare {
+    /// Those of all operators, by name.
+    pub fn of(times: &[OperatorTime]) -> Vec<Self> {
+        let all: f64 = times.iter().map(|time| time.seconds).sum();
+        let mut by_name: BTreeMap<&'static str, Vec<&OperatorTime>> = BTreeMap::new();
+        for time in times {
+            by_name.entry(time.operator).or_default().push(time);
+        }
+        let share = |(operator, mut times): (&'static str, Vec<&OperatorTime>)| {
+            times.sort_by_key(|time| time.worker);
+            let seconds_by_worker: Vec<f64> = times.iter().map(|time| time.seconds).collect();
+            let seconds: f64 = seconds_by_worker.iter().sum();
+            let share = if all > 0.0 { seconds / all } else { 0.0 };
+            let until_s = times.iter().map(|time| time.until).fold(0.0, f64::max);
+            Self { operator, seconds, share, until_s, seconds_by_worker }
+        };
+        by_name.into_iter().map(share).collect()
+    }
 }
 
 /// What the workers of a job share: whether it goes on. Any thread may end the job through it; a

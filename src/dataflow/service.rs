@@ -34,6 +34,8 @@ use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
+use crate::shown::count;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -104,6 +106,30 @@ pub struct QueryReport {
     pub answering: Duration,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
+}
+
+impl fmt::Display for QueryReport {
+    /// The shard, if there are several, queries, hits and time.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shard { process, processes, .. } = self.shard;
+        if process > 0 {
+            write!(f, " (shard {process} of {processes})")?;
+        }
+        let (queries, hits, seconds) = (self.queries, self.hits, self.took.as_secs_f64());
+        let per_second = queries as f64 / seconds;
+        let (queries, hits) = (count(queries), count(hits));
+        write!(
+            f,
+            ": {queries} queries, {hits} hits in {seconds:.3} s ({per_second:.0} queries/s)"
+        )?;
+        if self.late > 0 {
+            write!(f, "; {} queries were late and left unanswered", count(self.late))?;
+        }
+        match self.unknown {
+            0 => Ok(()),
+            unknown => write!(f, "; {} queries with no indexed term", count(unknown)),
+        }
+    }
 }
 
 /// Moves a service over to another version of its index.

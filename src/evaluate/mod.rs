@@ -19,6 +19,7 @@ pub mod written;
 
 pub use error::EvaluateError;
 
+use compare::Comparison;
 use measure::Measure;
 use qrels::Qrels;
 use run::Rankings;
@@ -78,6 +79,12 @@ impl Evaluation {
     /// The values of the measure at a place, query by query.
     pub fn column(&self, measure: usize) -> Vec<f64> {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
+    }
+
+    /// How it compares with another run of the same judgements and measures, measure by measure.
+    pub fn against(&self, other: &Self) -> Vec<Comparison> {
+        let measures = 0..self.measures.len();
+        measures.map(|at| Comparison::new(&self.column(at), &other.column(at))).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 //! | module | the question that it answers |
 //! | --- | --- |
 //! | [`discover`] | which devices can be used, and why not the others |
+//! | [`inventory`] | what is said of them |
 //! | [`version`] | which version of CUDA, which architecture |
 //! | [`nvrtc`] | how a kernel's source becomes code |
 //! | [`cache`] | where the code is kept |
@@ -21,6 +22,7 @@
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
 //! | [`turns`] | who drives a device that answers one batch after the other |
+//! | [`wang`] | how it answers them as `wang` has it |
 //!
 //! Every source `kernels/x.cu` has a wrapper `x.rs` here, which checks all lengths before it launches a
 //! kernel and holds the kernel's twin in plain Rust. [`sources`] lists them all.
@@ -34,6 +36,7 @@ pub mod error;
 pub mod events;
 pub mod huang;
 pub mod indexer;
+pub mod inventory;
 mod lost;
 pub mod memory;
 pub mod modules;
@@ -43,6 +46,7 @@ pub mod query;
 pub mod turns;
 pub mod version;
 pub mod wake;
+pub mod wang;
 
 /// Every source under `kernels/`, as it is compiled when nothing is tuned by hand.
 pub fn sources() -> Vec<nvrtc::Source> {
@@ -51,5 +55,6 @@ pub fn sources() -> Vec<nvrtc::Source> {
         ding09::source(),
         huang::source(),
         query::Tuning::default().source(),
+        wang::source(),
     ]
 }

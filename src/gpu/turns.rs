@@ -3,7 +3,7 @@
 //! query of AND+OR is one of AND, and one of OR if that finds too few (ding09, section 8.3). What the device cannot
 //! answer goes back to its worker.
 //!
-//! [`ding09`](super::ding09) and [`huang`](super::huang) are driven so.
+//! [`ding09`](super::ding09), [`huang`](super::huang) and [`wang`](super::wang) are driven so.
 
 use super::error::GpuError;
 use super::query::service::{Counts, Done, Job, Reply, Why};
@@ -47,6 +47,20 @@ impl Memory {
     }
 }
 
+/// What a device finds of a query.
+#[derive(Clone, Debug)]
+pub(in crate::gpu) struct Found {
+    pub(in crate::gpu) hits: Vec<Hit>,
+    /// The docid from which the CPU has to go on, if the device has not looked at all documents.
+    pub(in crate::gpu) rest: Option<u32>,
+}
+
+impl From<Vec<Hit>> for Found {
+    fn from(hits: Vec<Hit>) -> Self {
+        Self { hits, rest: None }
+    }
+}
+
 /// A device that answers a batch at a time.
 pub(in crate::gpu) trait Turn {
     /// Queries that are answered together, all of AND or all of OR.
@@ -69,7 +83,7 @@ pub(in crate::gpu) trait Turn {
     -> Result<(), Why>;
 
     /// The answers to all queries of a batch, in the order in which they were added.
-    fn answer(&mut self, batch: Self::Batch) -> Result<Vec<Vec<Hit>>, GpuError>;
+    fn answer(&mut self, batch: Self::Batch) -> Result<Vec<Found>, GpuError>;
 
     /// Bytes of lists that were copied to the device.
     fn list_bytes(&self) -> u64;
@@ -202,14 +216,18 @@ impl<T: Turn> Turns<T> {
         Some((batch, taken))
     }
 
-    fn answered(&mut self, open: Vec<Open<T::Lists>>, answers: Vec<Vec<Hit>>) {
-        for (open, hits) in open.into_iter().zip(answers) {
+    fn answered(&mut self, open: Vec<Open<T::Lists>>, answers: Vec<Found>) {
+        for (open, Found { hits, rest }) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
                 Some(stage) => self.queue(Open { stage, ..open }),
                 None => {
                     self.device.leave(&open.lists);
                     let Job { worker, number, .. } = open.job;
-                    self.replies.entry(worker).or_default().push(Done::Hits(number, hits));
+                    let done = match rest {
+                        Some(from) => Done::Begun(number, hits, from),
+                        None => Done::Hits(number, hits),
+                    };
+                    self.replies.entry(worker).or_default().push(done);
                 }
             }
         }

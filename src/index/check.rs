@@ -12,9 +12,10 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
+use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
-use crate::index::generation::read_manifest;
+use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
+use crate::index::generation::{Generation, read_manifest};
 use crate::index::manifest::{Manifest, RunEntry};
 use crate::index::map::Map;
 use crate::index::merge::count_distinct_terms;
@@ -78,6 +79,7 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
         let checked = checked.and_then(|mut report| {
             // Asked first: what a living job has written by now is not left from a dead one.
             report.being_written = is_being_written(index);
+            check_cache_plan(index).map_err(|error| vec![error])?;
             if !report.being_written {
                 report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
             }
@@ -88,6 +90,16 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
             return checked;
         }
         attempt += 1;
+    }
+}
+
+/// Checks the plan of a cache of lists, if there is one; one of another generation is of no use, and no damage.
+fn check_cache_plan(index: &Path) -> Result<(), IndexError> {
+    let Some(plan) = CachePlan::read(index)? else { return Ok(()) };
+    let live = Generation::open(index, false);
+    match live.and_then(|generation| plan.check(&index.join(CACHE_PLAN), &generation)) {
+        Err(IndexError::Lacks { .. } | IndexError::Sharded { .. }) => Ok(()),
+        checked => checked,
     }
 }
 

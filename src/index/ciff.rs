@@ -25,7 +25,8 @@ pub use import::{Import, import};
 use crate::index::browse::{TermLists, for_each_term};
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use thiserror::Error;
 
 /// Why an index cannot be exported.
@@ -55,6 +56,40 @@ pub struct Exported {
     pub terms: u64,
     /// Documents.
     pub documents: u32,
+}
+
+/// What a file says of where it comes from: this program, and how texts became terms.
+pub fn description(generation: &Generation) -> String {
+    let settings = &generation.manifest().settings;
+    format!(
+        "millrace {}, tokenizer {}, stemmer {}, stop words {}",
+        env!("CARGO_PKG_VERSION"),
+        settings.tokenizer.as_deref().unwrap_or("words"),
+        settings.stemmer,
+        settings.stop_words.name
+    )
+}
+
+/// Writes a generation as CIFF to a file, which stands under its name when it is whole, and not before.
+///
+/// # Errors
+/// See [`CiffError`].
+pub fn export_file(
+    generation: &Generation,
+    description: &str,
+    path: &Path,
+) -> Result<Exported, CiffError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let file = tempfile::Builder::new()
+        .prefix(".millrace-export-")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    let mut out = BufWriter::with_capacity(1 << 18, file);
+    let exported = export(generation, description, &mut out)?;
+    let file = out.into_inner().map_err(|error| error.into_error())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(exported)
 }
 
 /// Writes a generation as CIFF.

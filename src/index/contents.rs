@@ -2,15 +2,19 @@
 
 #![forbid(unsafe_code)]
 
+use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
+use crate::index::format::shard_name;
 use crate::index::generation::Generation;
 use crate::index::manifest::{InputEntry, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
 use crate::index::shards::{ShardEntry, ShardedManifest};
 use crate::index::storage::FileEntry;
+use crate::shown::{bytes, count};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 /// Memory to count terms in.
@@ -66,6 +70,39 @@ pub struct Contents {
     /// Its shards, if it has some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<ShardEntry>,
+    /// The plan of a cache of lists beside the index, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_plan: Option<PlanEntry>,
+}
+
+/// What a plan of a cache of lists says of itself.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanEntry {
+    /// The generation that it is about; only for that one it is taken.
+    pub generation: u32,
+    /// By what lists were chosen.
+    pub cache: String,
+    /// The greatest share of a list.
+    pub lambda: f64,
+    /// Hits of the queries by which visits were counted.
+    pub k: u32,
+    /// Queries of the log that counted.
+    pub queries: u64,
+    /// The memory that was to be filled, in bytes.
+    pub memory_bytes: u64,
+    /// What of it was.
+    pub cached_bytes: u64,
+    /// Lists of which something is cached.
+    pub lists: u64,
+}
+
+impl PlanEntry {
+    fn of(plan: &CachePlan) -> Self {
+        let &CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, .. } = plan;
+        let (cache, lists) = (policy.name().into(), plan.cached.lists().len() as u64);
+        let generation = of.generation;
+        Self { generation, cache, lambda, k, queries, memory_bytes, cached_bytes, lists }
+    }
 }
 
 impl Contents {
@@ -77,7 +114,11 @@ impl Contents {
     pub fn of(index: &Path) -> Result<Self, IndexError> {
         match ShardedManifest::live(index)? {
             Some(manifest) => Self::of_shards(index, manifest),
-            None => Ok(Self::of_whole(&Generation::open(index, false)?)),
+            None => {
+                let mut contents = Self::of_whole(&Generation::open(index, false)?);
+                contents.cache_plan = CachePlan::read(index)?.as_ref().map(PlanEntry::of);
+                Ok(contents)
+            }
         }
     }
 
@@ -115,6 +156,7 @@ impl Contents {
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             files: manifest.files,
             shards: Vec::new(),
+            cache_plan: None,
         }
     }
 
@@ -149,6 +191,7 @@ impl Contents {
             bytes: all(|shard| shard.bytes),
             files: Vec::new(),
             shards: manifest.shards,
+            cache_plan: None,
         })
     }
 }
@@ -166,4 +209,70 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
         runs.extend(shard.manifest().runs.iter().map(|run| (shard.path(), run)));
     }
     count_distinct_terms(&runs, COUNT_BYTES).map(Some)
+}
+
+impl fmt::Display for Contents {
+    /// A row for each thing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {value}");
+        row("documents", count(self.documents))?;
+        row("terms", self.terms.map_or("unknown: some shards are not here".into(), count))?;
+        row("postings", count(self.postings))?;
+        row("tokens", count(self.tokens))?;
+        row("empty documents", count(self.empty_documents))?;
+        row("duplicate names", count(self.duplicate_names))?;
+        if self.deleted_documents > 0 {
+            let deleted = count(self.deleted_documents);
+            row("deleted", format!("{deleted} documents, which a merge drops"))?;
+        }
+        for (reason, n) in &self.skipped {
+            row("skipped", format!("{} {reason}", count(*n)))?;
+        }
+        row("tokenizer", self.settings.tokenizer.clone().unwrap_or_else(|| "words".into()))?;
+        row("stemmer", self.settings.stemmer.clone())?;
+        let words = &self.settings.stop_words;
+        row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
+        row("codec", format!("{}, blocks of {}", self.codec, self.block_size))?;
+        if let Some(order) = &self.order {
+            row("order", order.to_string())?;
+        }
+        if let Some(plan) = &self.cache_plan {
+            let of = match plan.generation == self.generation {
+                true => String::new(),
+                false => format!("; about generation {}, so of no use now", plan.generation),
+            };
+            let value = format!(
+                "{} {}: {} in {} lists, by {} queries for {} hits{of}",
+                plan.cache,
+                plan.lambda,
+                bytes(plan.cached_bytes),
+                count(plan.lists),
+                count(plan.queries),
+                plan.k,
+            );
+            row("cache plan", value)?;
+        }
+        row("runs", count(self.runs))?;
+        row("generation", self.generation.to_string())?;
+        row("made", format!("{} s after 1970 by `{}`", self.created, self.command))?;
+        for input in &self.input_files {
+            row("input", format!("{} ({}, {})", input.path, input.format, bytes(input.bytes)))?;
+        }
+        for file in &self.files {
+            row("file", format!("{} ({})", file.name, bytes(file.bytes)))?;
+        }
+        for (number, shard) in self.shards.iter().enumerate() {
+            let s = &shard.statistics;
+            let value = format!(
+                "{} documents from docid {}, {} terms, {} runs, {}",
+                count(s.documents),
+                shard.first_docid,
+                count(s.terms),
+                shard.runs,
+                bytes(shard.bytes)
+            );
+            row(&shard_name(number), value)?;
+        }
+        Ok(())
+    }
 }

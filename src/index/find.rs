@@ -7,7 +7,9 @@ use crate::index::error::IndexError;
 use crate::index::format::shard_name;
 use crate::index::generation::Generation;
 use crate::index::shards::ShardedManifest;
+use crate::shown::visible;
 use serde::Serialize;
+use std::fmt;
 use std::path::Path;
 
 /// What a document is asked for by.
@@ -122,6 +124,18 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
     match generation.has_deletions() {
         true => Err(IndexError::HasDeletions { path: path() }),
         false => Ok(generation),
+    }
+}
+
+impl fmt::Display for DocumentRow {
+    /// A row for each thing but the docid, which is not that of the whole index if this is a shard of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, tokens, input, offset, bytes, .. } = self;
+        writeln!(f, "name      {}", visible(name))?;
+        writeln!(f, "tokens    {tokens}")?;
+        writeln!(f, "input     {}", visible(input))?;
+        writeln!(f, "offset    {offset}")?;
+        writeln!(f, "bytes     {bytes}")
     }
 }
 

@@ -36,6 +36,8 @@ pub const CURRENT_TMP: &str = "CURRENT.tmp";
 pub const KEPT: &str = "KEPT";
 /// The file that [`KEPT`] is renamed from.
 pub const KEPT_TMP: &str = "KEPT.tmp";
+/// The plan of a cache of lists, beside the generations.
+pub const CACHE_PLAN: &str = "cache.plan";
 /// The file that a build or a merge locks.
 pub const LOCK: &str = "LOCK";
 /// The manifest of a generation.
@@ -137,6 +139,8 @@ pub enum Kind {
     Scores,
     /// The positions of each posting of a run. No program of this version writes or reads any.
     Positions,
+    /// Which parts of which lists are cached: a file beside the generations.
+    CachePlan,
 }
 
 impl Kind {
@@ -171,6 +175,7 @@ impl Kind {
             Self::Deletions => "deletions",
             Self::Scores => "scores",
             Self::Positions => "positions",
+            Self::CachePlan => "plan",
         }
     }
 
@@ -181,6 +186,7 @@ impl Kind {
             Self::Deletions => *b"DELE",
             Self::Scores => *b"SCOR",
             Self::Positions => *b"POSI",
+            Self::CachePlan => *b"PLAN",
             Self::Lengths => *b"LENG",
             Self::Names => *b"NAME",
             Self::Ends => *b"ENDS",

@@ -82,6 +82,22 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Those of an index with such terms and lists; all else is left open.
+    pub fn of(analysis: &Analysis, form: Form) -> Self {
+        let Analysis { tokenizer, stemmer, stop_words } = analysis;
+        Self {
+            tokenizer: tokenizer.recorded(),
+            stemmer: stemmer.name().to_string(),
+            stop_words: StopWordsEntry {
+                name: stop_words.name().to_string(),
+                words: stop_words.words().map(str::to_string).collect(),
+            },
+            codec: form.name().to_string(),
+            block_size: form.block_len() as u32,
+            ..Self::default()
+        }
+    }
+
     /// How the lists are coded; a manifest that was read or written has a form that is known.
     pub fn form(&self) -> Option<Form> {
         Form::named(&self.codec, self.block_size as usize)

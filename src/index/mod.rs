@@ -2,6 +2,7 @@
 //! are specified in `docs/FORMAT.md`; `format.rs` has the constants.
 
 pub mod browse;
+pub mod cache_plan;
 pub mod check;
 pub mod ciff;
 pub mod contents;

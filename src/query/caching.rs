@@ -1,49 +1,41 @@
 //! Which parts of which lists are worth a place in a memory that has not room for all? The admission
 //! policies of `wang` (sections 2.1.5 and 3.3), by the queries of a training log.
 //!
-//! The unit is two blocks of postings, 256 documents in lists with blocks of 128, as in the paper. Searches stop
+//! The unit is 256 postings, as in the paper: two blocks of 128, four of 64, one of 512. Searches stop
 //! early, so that the units of a list are visited the less often the further back they are: what is admitted
 //! of a list is its beginning.
 
+use crate::index::cache_plan::{CachedList, CachedLists};
+use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
+use crate::query::plan::{Plan, Planner};
+use crate::query::searcher::Searcher;
+use crate::query::snapshot::Snapshot;
+use crate::query::wanted::{Algorithm, Mode, Wanted};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Blocks of a unit.
-pub const UNIT_BLOCKS: usize = 2;
+pub use crate::index::cache_plan::Policy;
 
-/// By what lists, or parts of lists, are admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Units by how many queries visit them, of equal ones those of the terms that queries have most often;
-    /// at most a share of a list.
-    Vfb,
-    /// Whole lists by how many queries have their terms.
-    Qtf,
-    /// Whole lists by how many queries have their terms, for each document of the list.
-    QtfDf,
-}
+/// Postings of a unit.
+pub const UNIT: usize = 256;
 
-impl Policy {
-    /// All policies.
-    pub const ALL: [Self; 3] = [Self::Vfb, Self::Qtf, Self::QtfDf];
-
-    /// Its name, as the paper has it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vfb => "vfb",
-            Self::Qtf => "qtf",
-            Self::QtfDf => "qtfdf",
-        }
-    }
-}
+/// Queries that a thread counts at a time.
+const AT_ONCE: usize = 64;
 
 /// What queries wanted of a list.
 #[derive(Clone, Debug)]
 pub struct ListDemand {
+    /// The run that has it.
+    pub run: u32,
     /// The list.
     pub entry: TermEntry,
+    /// Its blocks.
+    pub blocks: u32,
     /// Queries that have its term.
-    pub queries: u64,
+    pub queries: u32,
     /// For each unit, queries that visited it; it never rises.
     pub visits: Vec<u32>,
 }
@@ -56,105 +48,218 @@ impl ListDemand {
     }
 }
 
-/// What the queries of a log wanted of the lists of a run.
+/// What the queries of a log wanted of the lists of an index.
 ///
-/// Memory: 4 bytes for each unit of the lists.
-#[derive(Clone, Debug, Default)]
+/// Memory: 4 bytes for each unit of the lists that they have.
+#[derive(Clone, Debug)]
 pub struct Demand {
-    /// By where the list begins.
-    lists: HashMap<u64, ListDemand>,
+    /// Blocks of a unit.
+    unit_blocks: usize,
+    /// By run and by where the list begins there.
+    lists: HashMap<(u32, u64), ListDemand>,
+    /// Queries that counted.
+    pub queries: u64,
+    /// Queries that found nothing, and did not count (section 4.1).
+    pub without_answer: u64,
 }
 
 impl Demand {
-    /// Adds a query that has visited the first blocks of a list, of so many.
-    pub fn add(&mut self, entry: TermEntry, visited: usize, blocks: usize) {
-        let units = blocks.div_ceil(UNIT_BLOCKS);
-        let list = self.lists.entry(entry.offset).or_insert_with(|| ListDemand {
+    /// Nothing so far, of lists with blocks of so many postings.
+    pub fn new(block_len: usize) -> Self {
+        let unit_blocks = (UNIT / block_len.max(1)).max(1);
+        Self { unit_blocks, lists: HashMap::new(), queries: 0, without_answer: 0 }
+    }
+
+    /// Counts the queries of a log by so many threads: AND for the best k documents, by rounds that stop early
+    /// if documents are in global order for the snapshot's score.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn of_log<S: AsRef<str> + Sync>(
+        snapshot: &Arc<Snapshot>,
+        log: &[S],
+        k: usize,
+        threads: usize,
+    ) -> Result<Self, IndexError> {
+        let wanted = Wanted { k, mode: Mode::And, algorithm: Algorithm::Wang };
+        let next = AtomicUsize::new(0);
+        let block_len = snapshot.generation().manifest().settings.block_size as usize;
+        let work = || -> Result<Self, IndexError> {
+            let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
+            let mut demand = Self::new(block_len);
+            loop {
+                let start = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+                let Some(texts) = log.get(start..log.len().min(start.saturating_add(AT_ONCE)))
+                else {
+                    return Ok(demand);
+                };
+                for text in texts {
+                    demand.count(&mut searcher, &planner.plan(snapshot, wanted, text.as_ref())?)?;
+                }
+                if texts.is_empty() {
+                    return Ok(demand);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+            let mut all = Self::new(block_len);
+            for thread in threads {
+                all.join(thread.join().expect("no search panics")?);
+            }
+            Ok(all)
+        })
+    }
+
+    /// Answers a query and adds what it visits; one that finds nothing counts as such alone.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    pub fn count(&mut self, searcher: &mut Searcher, plan: &Plan) -> Result<(), IndexError> {
+        let mut blocks = Vec::new();
+        if searcher.visit(plan, &mut blocks)?.is_empty() {
+            self.without_answer += 1;
+            return Ok(());
+        }
+        self.queries += 1;
+        let terms = plan.terms().len();
+        for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
+            if let Some(entry) = entry {
+                self.add((number / terms) as u32, *entry, visited, all);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a query that has visited the first blocks of a list of a run, of so many.
+    pub fn add(&mut self, run: u32, entry: TermEntry, visited: usize, blocks: usize) {
+        let units = blocks.div_ceil(self.unit_blocks);
+        let list = self.lists.entry((run, entry.offset)).or_insert_with(|| ListDemand {
+            run,
             entry,
+            blocks: blocks as u32,
             queries: 0,
             visits: vec![0; units],
         });
         list.queries += 1;
-        for visits in list.visits.iter_mut().take(visited.div_ceil(UNIT_BLOCKS)) {
+        for visits in list.visits.iter_mut().take(visited.div_ceil(self.unit_blocks)) {
             *visits += 1;
         }
     }
 
-    /// The list whose term most queries have; of equal ones the first of the run.
+    /// Adds what other queries wanted.
+    fn join(&mut self, other: Self) {
+        self.queries += other.queries;
+        self.without_answer += other.without_answer;
+        for (key, more) in other.lists {
+            match self.lists.entry(key) {
+                Entry::Vacant(room) => _ = room.insert(more),
+                Entry::Occupied(mut list) => {
+                    let list = list.get_mut();
+                    list.queries += more.queries;
+                    list.visits.iter_mut().zip(more.visits).for_each(|(all, more)| *all += more);
+                }
+            }
+        }
+    }
+
+    /// The list whose term most queries have; of equal ones the first of the index.
     pub fn most_wanted(&self) -> Option<&ListDemand> {
-        self.lists.values().max_by_key(|list| (list.queries, u64::MAX - list.entry.offset))
+        let place = |list: &ListDemand| (list.run, list.entry.offset);
+        self.lists.values().max_by_key(|list| (list.queries, std::cmp::Reverse(place(list))))
     }
 
     /// Fills a memory of so many bytes. `lambda` is the greatest share of a list that [`Policy::Vfb`] takes.
     pub fn admit(&self, policy: Policy, bytes: u64, lambda: f64) -> Admitted {
         let mut lists: Vec<&ListDemand> = self.lists.values().collect();
-        lists.sort_unstable_by_key(|list| list.entry.offset);
-        let mut admitted = Admitted::default();
-        if policy == Policy::Vfb {
-            admitted.units(&lists, bytes, lambda);
-            return admitted;
+        lists.sort_unstable_by_key(|list| (list.run, list.entry.offset));
+        if policy != Policy::Vfb {
+            let worth = |list: &ListDemand| match policy {
+                Policy::QtfDf => f64::from(list.queries) / f64::from(list.entry.df.max(1)),
+                _ => f64::from(list.queries),
+            };
+            // Stable, so that of equal lists the first of the index comes first.
+            lists.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         }
-        let worth = |list: &ListDemand| match policy {
-            Policy::QtfDf => list.queries as f64 / f64::from(list.entry.df.max(1)),
-            _ => list.queries as f64,
-        };
-        // Stable, so that of equal lists the first of the run comes first.
-        lists.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
-        for list in lists {
-            if admitted.bytes + list.entry.bytes <= bytes {
-                admitted.take(list, list.visits.len());
-            }
+        let mut admission = Admission { lists, units: Vec::new(), order: Vec::new(), bytes: 0 };
+        admission.units.resize(admission.lists.len(), 0);
+        match policy {
+            Policy::Vfb => admission.by_units(bytes, lambda),
+            Policy::Qtf | Policy::QtfDf => admission.whole(bytes),
         }
-        admitted
+        admission.end(self.unit_blocks)
     }
 }
 
 /// What was admitted.
 #[derive(Clone, Debug, Default)]
 pub struct Admitted {
-    /// Units of each list that has any, by where the list begins.
-    units: HashMap<u64, usize>,
-    /// Bytes of them all.
+    /// The lists of which something is there.
+    pub cached: CachedLists,
+    /// Bytes of all that is there, as on disk.
     pub bytes: u64,
 }
 
-impl Admitted {
-    /// Blocks of a list that are there, from its first on; none if the list has to be brought whole.
-    pub fn blocks(&self, entry: &TermEntry) -> Option<usize> {
-        self.units.get(&entry.offset).map(|&units| units * UNIT_BLOCKS)
+/// An admission under way.
+struct Admission<'a> {
+    lists: Vec<&'a ListDemand>,
+    /// Units of each that are admitted.
+    units: Vec<usize>,
+    /// Those of which some are, in the order in which the first was.
+    order: Vec<usize>,
+    bytes: u64,
+}
+
+impl Admission<'_> {
+    /// Admits the first units of a list if there is room for those that are not there yet.
+    fn take(&mut self, number: usize, units: usize, room: u64) -> bool {
+        let (list, there) = (self.lists[number], self.units[number]);
+        let more = list.bytes_of(units) - list.bytes_of(there);
+        let fits = self.bytes + more <= room;
+        if fits {
+            self.bytes += more;
+            self.units[number] = units;
+            if there == 0 {
+                self.order.push(number);
+            }
+        }
+        fits
     }
 
-    /// Lists of which something is there.
-    pub fn lists(&self) -> usize {
-        self.units.len()
+    /// Admits whole lists, in their order, as far as there is room for each.
+    fn whole(&mut self, room: u64) {
+        for number in 0..self.lists.len() {
+            self.take(number, self.lists[number].visits.len(), room);
+        }
     }
 
-    /// Admits the first units of a list, and those of them that are not there yet count.
-    fn take(&mut self, list: &ListDemand, units: usize) {
-        let there = self.units.insert(list.entry.offset, units).unwrap_or(0);
-        self.bytes += list.bytes_of(units) - list.bytes_of(there);
-    }
-
-    fn units(&mut self, lists: &[&ListDemand], bytes: u64, lambda: f64) {
+    /// Admits units, those that most queries visit first, until one has no room.
+    fn by_units(&mut self, room: u64, lambda: f64) {
         let mut units = Vec::new();
-        for (number, list) in lists.iter().enumerate() {
+        for (number, list) in self.lists.iter().enumerate() {
             let most = (list.visits.len() as f64 * lambda).floor() as usize;
             let visited = list.visits.iter().take(most).take_while(|visits| **visits > 0);
-            units.extend(
-                visited.zip(0..).map(|(&visits, unit)| (visits, list.queries, number, unit)),
-            );
+            units
+                .extend(visited.zip(1..).map(|(&visits, end)| (visits, list.queries, number, end)));
         }
         // Visits of a list never rise, so its units come from the first on.
         units
             .sort_unstable_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then((a.2, a.3).cmp(&(b.2, b.3))));
-        for (_, _, number, unit) in units {
-            let list = lists[number];
-            let more = list.bytes_of(unit + 1) - list.bytes_of(unit);
-            if self.bytes + more > bytes {
+        for (_, _, number, end) in units {
+            if !self.take(number, end, room) {
                 break;
             }
-            self.take(list, unit + 1);
         }
+    }
+
+    fn end(self, unit_blocks: usize) -> Admitted {
+        let Self { lists, units, order, bytes } = self;
+        let cached = order.into_iter().map(|number| {
+            let ListDemand { run, entry, blocks: all, queries, .. } = *lists[number];
+            let blocks = all.min((units[number] * unit_blocks) as u32);
+            CachedList { run, entry, blocks, queries }
+        });
+        Admitted { cached: CachedLists::new(cached), bytes }
     }
 }
 
@@ -168,20 +273,20 @@ mod tests {
 
     /// Lists of 10, 4 and 4 blocks, of 1,280, 512 and 500 postings of a byte each.
     fn demand() -> Demand {
-        let mut demand = Demand::default();
+        let mut demand = Demand::new(128);
         for visited in [10, 3, 2, 2] {
-            demand.add(entry(0, 1280), visited, 10);
+            demand.add(0, entry(0, 1280), visited, 10);
         }
         for visited in [4, 4, 1] {
-            demand.add(entry(2000, 512), visited, 4);
+            demand.add(0, entry(2000, 512), visited, 4);
         }
-        demand.add(entry(3000, 500), 4, 4);
+        demand.add(0, entry(3000, 500), 4, 4);
         demand
     }
 
     fn found(admitted: &Admitted) -> Vec<Option<usize>> {
         let entries = [entry(0, 1280), entry(2000, 512), entry(3000, 500)];
-        entries.iter().map(|entry| admitted.blocks(entry)).collect()
+        entries.iter().map(|entry| admitted.cached.blocks(0, entry)).collect()
     }
 
     #[test]
@@ -215,6 +320,6 @@ mod tests {
         assert_eq!(of(Policy::Qtf, 1780), [Some(10), None, Some(4)]);
         assert_eq!(of(Policy::QtfDf, 1012), [None, Some(4), Some(4)]);
         let all = demand.admit(Policy::QtfDf, 1 << 20, 1.0);
-        assert_eq!((all.bytes, all.lists()), (2292, 3));
+        assert_eq!((all.bytes, all.cached.lists().len()), (2292, 3));
     }
 }

@@ -6,7 +6,9 @@ use crate::index::browse::TermLists;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::score::bm25::{Bm25, IdfKind, idf, score};
+use crate::shown::visible;
 use serde::Serialize;
+use std::fmt::{self, Write};
 
 /// A term of the query, and what it adds to the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,6 +58,66 @@ pub struct Explanation {
     pub with_all: u64,
     /// The score of the last of the k best documents with any term, if there are so many.
     pub threshold: Option<f32>,
+}
+
+impl Explanation {
+    /// As text for people: the document, which is called `name`, its score and place, whether it is one of the `k` best,
+    /// and a row for each term.
+    #[must_use]
+    pub fn text(&self, name: &str, k: usize) -> String {
+        let mut text = String::new();
+        // Writing to a string never fails.
+        _ = self.write(&mut text, name, k);
+        text
+    }
+
+    fn write(&self, to: &mut String, name: &str, k: usize) -> fmt::Result {
+        writeln!(to, "document  {} (docid {})", visible(name), self.docid)?;
+        let (length, mean, norm) = (self.length, self.mean_length, self.norm);
+        writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
+        writeln!(to, "score     {}", self.score)?;
+        let place = |rank: Option<u64>, of: u64, which: &str| match rank {
+            Some(rank) => format!("{rank} of {of} documents with {which}"),
+            None => format!("none among {of} documents with {which}"),
+        };
+        writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
+        if self.terms.len() > 1 {
+            writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "all terms"))?;
+        }
+        if let (Some(rank), Some(threshold)) = (self.rank, self.threshold)
+            && rank > k as u64
+        {
+            let missing = threshold - self.score;
+            writeln!(
+                to,
+                "          not in the first {k}: the last of them has {threshold}, which is {missing:.4} more"
+            )?;
+        }
+        let absent: Vec<&str> =
+            self.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
+        if !absent.is_empty() {
+            writeln!(to, "lacks     {}", absent.join(", "))?;
+        }
+        if self.terms.is_empty() {
+            writeln!(to, "the query has no term: all its words are stop words")?;
+            return Ok(());
+        }
+        let width =
+            self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
+        writeln!(
+            to,
+            "\n{:<width$}  {:>5}  {:>10}  {:>9}  {:>9}  {:>6}  {:>9}",
+            "term", "times", "df", "idf", "weight", "tf", "score"
+        )?;
+        for term in &self.terms {
+            writeln!(
+                to,
+                "{:<width$}  {:>5}  {:>10}  {:>9.4}  {:>9.4}  {:>6}  {:>9.4}",
+                term.term, term.times, term.df, term.idf, term.weight, term.tf, term.score
+            )?;
+        }
+        Ok(())
+    }
 }
 
 /// Explains the score of a document. The generation has all documents, not a shard of them.

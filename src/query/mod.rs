@@ -8,6 +8,7 @@ pub mod caching;
 pub mod copied;
 pub mod cursor;
 mod daat;
+pub mod docids;
 pub mod engine;
 pub mod exhaustive;
 pub mod explain;

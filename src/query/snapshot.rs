@@ -30,6 +30,19 @@ pub struct Scoring {
     pub score: Score,
 }
 
+impl Scoring {
+    /// The score by which documents of a generation are in global order, with the weights of the paper that has it
+    /// (`wang`, section 2.1.3); BM25 if they are in no such order.
+    pub fn of_order(generation: &Generation) -> Self {
+        let of = |GlobalParameters { wang, bm25, .. }| Self {
+            bm25,
+            idf: IdfKind::Robertson,
+            score: Score::Wang(wang),
+        };
+        global_order(generation).map(of).unwrap_or_default()
+    }
+}
+
 /// The collection that scores are about; a generation may be a shard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Whole {

@@ -6,7 +6,9 @@ use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::score::bm25::{Bm25, IdfKind, idf, score};
 use crate::score::bounds::BoundNorms;
+use crate::shown::visible;
 use serde::Serialize;
+use std::fmt::{self, Write};
 
 /// A posting, and the length of its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -84,6 +86,61 @@ impl TermStatistics {
         let (bytes, runs) = (lists.bytes(), lists.lists.len());
         let term = term.to_string();
         Ok(Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first })
+    }
+
+    /// The same of each term that a word becomes, and before them of the word itself if that is a term: one that was
+    /// copied from elsewhere may be one that no word becomes. None if the word makes no term.
+    ///
+    /// # Errors
+    /// When the index is damaged, or its analysis is not known.
+    pub fn of_word(
+        generation: &Generation,
+        word: &str,
+        bm25: &Bm25,
+        shown: usize,
+    ) -> Result<Vec<Self>, IndexError> {
+        let mut terms = Vec::new();
+        let analysis = generation.manifest().analysis(generation.path())?;
+        analysis.terms(word.as_bytes(), |term| terms.push(term.to_string()));
+        if !terms.iter().any(|term| term == word) && TermLists::find(generation, word)?.df() > 0 {
+            terms.insert(0, word.to_string());
+        }
+        terms.iter().map(|term| Self::new(generation, term, bm25, shown)).collect()
+    }
+
+    /// As text for people: a row for each thing, and one for each of the first postings.
+    pub fn text(&self, generation: &Generation, bm25: &Bm25) -> String {
+        let mut text = String::new();
+        // Writing to a string never fails.
+        _ = self.write(&mut text, generation, bm25);
+        text
+    }
+
+    fn write(&self, to: &mut String, generation: &Generation, bm25: &Bm25) -> fmt::Result {
+        let documents = generation.documents();
+        let Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first } = self;
+        writeln!(to, "term      {term}")?;
+        writeln!(to, "df        {df} of {} documents", documents.len())?;
+        if *df == 0 {
+            return Ok(());
+        }
+        writeln!(to, "cf        {cf}; at most {most_tf} in a document")?;
+        writeln!(to, "idf       {idf:.4}")?;
+        writeln!(to, "lists     {bytes} bytes in {runs} of {} runs", generation.runs().len())?;
+        let (k1, b) = (bm25.k1(), bm25.b());
+        write!(to, "score     at most {most_score:.4} (k1 {k1}, b {b})")?;
+        if *bound > 0.0 {
+            write!(to, "; its bound is {bound:.4}")?;
+        }
+        writeln!(to, "\n{:>10}  {:>6}  {:>8}  name", "docid", "tf", "tokens")?;
+        for &PostingRow { docid, tf, tokens } in first {
+            let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
+            writeln!(to, "{docid:>10}  {tf:>6}  {tokens:>8}  {}", visible(&name))?;
+        }
+        match df - first.len() as u64 {
+            0 => Ok(()),
+            more => writeln!(to, "... and {more} more"),
+        }
     }
 }
 

@@ -3,8 +3,10 @@
 //! A line is written at once and synced. A job that is killed meanwhile leaves a part of a line, which
 //! is passed over and ended by the next.
 
+use crate::shown::count;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -102,6 +104,30 @@ pub struct Record {
     pub ranks: Option<RankCounts>,
     /// Seconds of each stage.
     pub stages: BTreeMap<String, f64>,
+}
+
+impl fmt::Display for Record {
+    /// One line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outcome = match (self.outcome, self.incremental) {
+            (Outcome::Failed, _) => "failed",
+            (Outcome::Unchanged, _) => "unchanged",
+            (Outcome::Published, true) => "added to",
+            (Outcome::Published, false) => "built",
+        };
+        let started = self.started.split('.').next().unwrap_or_default();
+        let generation = self.generation.map_or("-".into(), |number| number.to_string());
+        write!(f, "{started} {:>9.2} s  {outcome:<9}  generation {generation}", self.seconds)?;
+        let DocumentCounts { live, added, changed, removed } = self.documents;
+        let [live, added, changed, removed] = [live, added, changed, removed].map(count);
+        write!(f, "  {live} documents (+{added} ~{changed} -{removed})")?;
+        let InputCounts { added, changed, removed, .. } = self.inputs;
+        write!(f, "  files +{added} ~{changed} -{removed}")?;
+        match &self.reason {
+            Some(reason) => write!(f, "  {reason}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Why a history cannot be read or written.

@@ -87,14 +87,18 @@ impl Wang {
     }
 }
 
-/// Whether no document whose GS is at most `global` can come before one with the score `threshold`
-/// that has a smaller docid. `terms` scores are added up in single precision, which may lift a score
-/// above GS by some parts in 2^24.
-pub fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
+/// Times a GS, no score of a document with at most that GS is above the product. The scores of so many terms are added
+/// up in single precision, which may lift a score above GS by some parts in 2^24.
+pub fn slack(terms: usize) -> f64 {
     // Each term has a rounded weight, tf, sum, product and quotient, and is added with a rounding; the
     // static part and the last additions have one each.
-    let slack = 1.0 + (terms + 8) as f64 * f64::from(f32::EPSILON);
-    f64::from(threshold) >= f64::from(global) * slack
+    1.0 + (terms + 8) as f64 * f64::from(f32::EPSILON)
+}
+
+/// Whether no document whose GS is at most `global` can come before one with the score `threshold`
+/// that has a smaller docid. The score has so many terms.
+pub fn is_over(threshold: f32, global: f32, terms: usize) -> bool {
+    f64::from(threshold) >= f64::from(global) * slack(terms)
 }
 
 /// The parameters on which the order of documents by GS rests.

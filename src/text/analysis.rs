@@ -57,6 +57,15 @@ impl Analysis {
             }
         });
     }
+
+    /// The tokens of a text, from first to last, each with its term; none if it is a stop word or nothing is left of it.
+    pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
+        let mut tokens = Vec::new();
+        self.tokenizer.for_each_token(text, |token| {
+            tokens.push((token.to_string(), self.analyze_token(token).map(Cow::into_owned)));
+        });
+        tokens
+    }
 }
 
 /// How many bytes of a stem are its term.

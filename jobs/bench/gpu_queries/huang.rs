@@ -3,7 +3,7 @@
 //! | row | of the paper |
 //! | --- | --- |
 //! | huang-check | none: a sample of the answers is the CPU's, to the bit |
-//! | huang-table1 | table 1: the time of a query by threads and k, four ways, and on one thread and all of the CPU |
+//! | huang-table1 | table 1: the time of a query by threads and k, four ways, and on one thread and all of the CPU; alone: huang-table1-64-10, huang-table1-cpu-10 |
 //! | huang-figure3 | figure 3: the same by blocks of the lists, on the device and on one thread of the CPU |
 //! | huang-figure4 | figure 4: how many queries have lists of so many blocks |
 //! | huang-figure5 | figure 5: shares of initialization, scoring and merging |
@@ -134,7 +134,9 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     if wants("huang-check") {
         bench.check()?;
     }
-    if wants("huang-table1") {
+    // A cell of it can be asked for: huang-table1-64-10 has 64 threads and k 10.
+    let of_table_1 = |only: &String| only.starts_with("huang-table1-");
+    if wants("huang-table1") || args.only.as_ref().is_some_and(of_table_1) {
         bench.table_1()?;
     }
     if wants("huang-figure3") {
@@ -319,6 +321,9 @@ impl<'a> Bench<'a> {
         let all = self.all();
         for (threads, paper) in self.threads() {
             for (n, k) in KS.into_iter().enumerate() {
+                if !self.source.args.wants(&format!("huang-table1-{threads}-{k}")) {
+                    continue;
+                }
                 let start = Instant::now();
                 let batches = self.batches(&all, (k, threads))?;
                 let prepare_us = 1e6 * start.elapsed().as_secs_f64() / all.len() as f64;
@@ -337,6 +342,9 @@ impl<'a> Bench<'a> {
         }
         for (way, paper) in ways().into_iter().zip(TABLE_1_CPU) {
             for (k, paper_ms) in KS.into_iter().zip(paper) {
+                if !self.source.args.wants(&format!("huang-table1-cpu-{k}")) {
+                    continue;
+                }
                 let one_us = self.cpu_us(&all, way, k, 1)?;
                 let all_us = self.cpu_us(&all, way, k, threads())?;
                 print(json!({

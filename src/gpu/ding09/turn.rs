@@ -8,10 +8,9 @@ use crate::gpu::error::GpuError;
 use crate::gpu::query::fetch::{FetchRequest, Key, NO_LIST};
 use crate::gpu::query::residency::{ListId, Place, Residency};
 use crate::gpu::query::service::Why;
-use crate::gpu::turns::Turn;
+use crate::gpu::turns::{Found, Turn};
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
-use crate::query::top_k::Hit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -136,9 +135,10 @@ impl Turn for DingTurn {
         batch.add(query, self.device.room()).map_err(|_| Why::Unsuited)
     }
 
-    fn answer(&mut self, mut batch: Batch) -> Result<Vec<Vec<Hit>>, GpuError> {
+    fn answer(&mut self, mut batch: Batch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
-        self.device.answer(&batch, self.merge_levels)
+        let answers = self.device.answer(&batch, self.merge_levels)?;
+        Ok(answers.into_iter().map(Found::from).collect())
     }
 
     fn list_bytes(&self) -> u64 {

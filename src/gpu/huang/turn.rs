@@ -5,10 +5,9 @@ use super::batch::{Batch, How};
 use super::device::{HuangDevice, QueryTerm, Tuning};
 use crate::gpu::error::GpuError;
 use crate::gpu::query::service::Why;
-use crate::gpu::turns::Turn;
+use crate::gpu::turns::{Found, Turn};
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
-use crate::query::top_k::Hit;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -65,10 +64,11 @@ impl Turn for HuangTurn {
         }
     }
 
-    fn answer(&mut self, (mut batch, kernel): Self::Batch) -> Result<Vec<Vec<Hit>>, GpuError> {
+    fn answer(&mut self, (mut batch, kernel): Self::Batch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
         let how = How { shared_threshold: self.tuning.shared_threshold, ..How::default() };
-        self.device.answer(&batch, kernel, how)
+        let answers = self.device.answer(&batch, kernel, how)?;
+        Ok(answers.into_iter().map(Found::from).collect())
     }
 
     fn list_bytes(&self) -> u64 {

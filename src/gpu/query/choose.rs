@@ -6,6 +6,7 @@ use crate::gpu::discover::{DeviceInfo, NoneUsable};
 use crate::gpu::error::GpuError;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::{ding09, huang};
+use crate::index::error::IndexError;
 use crate::query::engine::Wakers;
 use crate::query::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
@@ -17,7 +18,8 @@ use std::sync::Arc;
 /// An algorithm of the CPU, or one that devices alone have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Chosen {
-    /// Of the CPU; devices that are asked for find the same in [their own way](Method::Bounds).
+    /// Of the CPU; devices that are asked for find the same in [their own way](Method::Bounds), but for `wang`, which both
+    /// have.
     Cpu(Algorithm),
     /// See [`ding09`].
     Ding09,
@@ -105,6 +107,9 @@ pub enum ChoiceError {
     /// `huang` does not read the lists of the index.
     #[error(transparent)]
     HuangForm(#[from] huang::list::OtherForm),
+    /// `wang` needs documents in another order, or another score.
+    #[error(transparent)]
+    WangOrder(IndexError),
     /// Nobody has measured what queries cost.
     #[error("no costs are known: cannot read {}", path.display())]
     NoCosts {
@@ -160,7 +165,7 @@ impl Devices {
             memory: choice.memory,
             k: choice.k,
             batch: match choice.method {
-                Method::Huang(_) => huang::BATCH,
+                Method::Huang(_) | Method::Wang { .. } => huang::BATCH,
                 Method::Bounds | Method::Ding09 { .. } => usual.batch,
             },
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -195,6 +200,7 @@ impl Devices {
             Method::Bounds => "costs.json",
             Method::Ding09 { .. } => "costs-ding09.json",
             Method::Huang(_) => "costs-huang.json",
+            Method::Wang { .. } => "costs-wang.json",
         })
     }
 
@@ -226,6 +232,7 @@ impl Devices {
             Method::Bounds => {}
             Method::Ding09 { .. } => drop(ding09::list::form_of(snapshot.generation())?),
             Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
+            Method::Wang { .. } => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }
         Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost)?)
     }

@@ -3,7 +3,7 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
-use super::fetch::norms_of;
+use super::fetch::{Key, Lists, NO_LIST, lock, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
@@ -16,11 +16,17 @@ use crate::gpu::huang::device::{HuangDevice, Tuning};
 use crate::gpu::huang::turn::HuangTurn;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::turns::{Memory, Turns};
+use crate::gpu::wang::cache::longest;
+use crate::gpu::wang::device::WangDevice;
+use crate::gpu::wang::turn::WangTurn;
 use crate::query::engine::whole::WholeEngines;
 use crate::query::engine::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Plan;
+use crate::query::searcher::Searcher;
+use crate::query::share::DocumentShare;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
+use crate::query::wanted::Mode;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -42,6 +48,12 @@ pub enum Method {
     },
     /// That of `huang`; see [`huang`](crate::gpu::huang).
     Huang(Tuning),
+    /// That of `wang`, for queries of AND with its score and documents in the order of it; see
+    /// [`wang`](crate::gpu::wang).
+    Wang {
+        /// Documents of a round.
+        round: u32,
+    },
 }
 
 /// How devices answer queries.
@@ -91,6 +103,8 @@ struct DeviceThread {
     lost: Arc<AtomicBool>,
     /// Queries that it has.
     has: Arc<AtomicUsize>,
+    /// Its lists, where those come and go.
+    lists: Option<Lists>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -110,6 +124,7 @@ pub struct GpuEngines {
     snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
     counts: Arc<Counts>,
+    method: Method,
     room: usize,
     partition: bool,
 }
@@ -157,7 +172,8 @@ impl GpuEngines {
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
         let snapshot = snapshot.clone();
         let (devices, partition) = (Arc::new(threads), options.partition);
-        Ok(Self { devices, snapshot, answers, counts, room, partition })
+        let method = options.method;
+        Ok(Self { devices, snapshot, answers, counts, method, room, partition })
     }
 
     /// What the devices did.
@@ -189,6 +205,7 @@ fn start(
     let lost = Arc::new(AtomicBool::new(false));
     let (flag, on_lost) = (lost.clone(), on_lost.clone());
     let on_lost = move |error: GpuError| on_lost(&error);
+    let mut lists = None;
     let run: Box<dyn FnOnce() + Send> = match options.method {
         Method::Bounds => {
             let norms = norms_of(snapshot, &share);
@@ -201,6 +218,7 @@ fn start(
             let (k, fetchers) = (options.k, options.fetchers);
             let what = (snapshot.clone(), share);
             let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
+            lists = Some(driver.lists().clone());
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
         Method::Ding09 { merge_levels } => {
@@ -218,12 +236,36 @@ fn start(
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
+        Method::Wang { round } => {
+            let (memory, threads) = (memory(&options), options.fetchers);
+            let mut wang = WangDevice::open(device, toolchain, snapshot, memory)?;
+            let wanted = longest(snapshot.generation()).map_err(|source| GpuError::Index {
+                device: info.to_string(),
+                source: Box::new(source),
+            })?;
+            wang.fill(&wanted, wang.cache_room(), threads)?;
+            let turn = WangTurn::new(wang, round);
+            let driver = Turns::new(turn, memory.queries, (reply, counts));
+            Box::new(move || driver.run(&jobs, &flag, on_lost))
+        }
     };
     let thread = std::thread::Builder::new()
         .name(format!("gpu-{}", info.ordinal))
         .spawn(run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
-    Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
+    Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
+}
+
+/// Whether all lists of a query are there.
+fn holds(lists: &Lists, plan: &Plan) -> bool {
+    let (terms, entries) = (plan.terms().len(), plan.lists());
+    let (lists, mut key) = (lock(lists), Key::new());
+    (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
+        let of_runs = entries.iter().skip(t).step_by(terms);
+        key.clear();
+        key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+        lists.holds(&key[..])
+    })
 }
 
 /// The memory of a device that answers one batch after the other.
@@ -252,10 +294,13 @@ impl Engines for GpuEngines {
             open: HashMap::new(),
             ready: Vec::new(),
             back: VecDeque::new(),
+            begun: VecDeque::new(),
+            searcher: Searcher::new(),
             cpu,
             leaves_back: false,
             recalled: HashSet::new(),
             counts: self.counts.clone(),
+            method: self.method,
             room: self.room,
         }))
     }
@@ -275,12 +320,17 @@ struct GpuEngine {
     ready: Vec<Answer>,
     /// Queries for the CPU.
     back: VecDeque<(u64, Plan)>,
+    /// Queries that devices have begun, with their hits before a docid.
+    begun: VecDeque<(u64, Arc<Plan>, Vec<Hit>, u32)>,
+    /// Ends those.
+    searcher: Searcher,
     cpu: Box<dyn QueryEngine>,
     /// Whether somebody else answers queries for the CPU.
     leaves_back: bool,
     /// Queries that were taken back from devices which have not answered them.
     recalled: HashSet<u64>,
     counts: Arc<Counts>,
+    method: Method,
     room: usize,
 }
 
@@ -336,6 +386,16 @@ impl GpuEngine {
         }
     }
 
+    /// A device has begun a query, which the CPU ends.
+    fn begun(&mut self, number: u64, hits: Vec<Hit>, from: u32) {
+        let Some(gathering) = self.open.remove(&number) else {
+            self.recalled.remove(&number);
+            return;
+        };
+        self.counts.continued.fetch_add(1, Ordering::Relaxed);
+        self.begun.push_back((number, gathering.plan, hits, from));
+    }
+
     /// Leaves a query to the CPU.
     fn back(&mut self, number: u64, plan: Plan, why: Why) {
         self.counts.back(why);
@@ -345,12 +405,18 @@ impl GpuEngine {
     /// Whether a device can answer the query, as far as the weights of its terms, its k and what it is
     /// answered from decide.
     fn suits(&self, plan: &Plan) -> bool {
+        if !(1..=MOST_HITS).contains(&plan.wanted().k)
+            || !Arc::ptr_eq(plan.snapshot(), &self.snapshot)
+        {
+            return false;
+        }
+        if let Method::Wang { .. } = self.method {
+            return plan.wanted().mode == Mode::And
+                && matches!(self.snapshot.share(), DocumentShare::Whole);
+        }
         let known = plan.terms().iter().filter(|term| term.df > 0);
         let weights: Vec<f32> = known.map(|term| term.weight).collect();
-        (1..=MOST_HITS).contains(&plan.wanted().k)
-            && Arc::ptr_eq(plan.snapshot(), &self.snapshot)
-            && self.snapshot.statics().is_empty()
-            && Scale::new(weights.iter().copied()).is_some()
+        self.snapshot.statics().is_empty() && Scale::new(weights.iter().copied()).is_some()
     }
 }
 
@@ -359,7 +425,7 @@ impl QueryEngine for GpuEngine {
         let k = plan.wanted().k;
         let any = plan.known() && k > 0;
         let lacks = plan.terms().iter().any(|term| term.df == 0);
-        if !any || (lacks && plan.wanted().mode == crate::query::wanted::Mode::And) {
+        if !any || (lacks && plan.wanted().mode == Mode::And) {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
             return;
         }
@@ -377,14 +443,17 @@ impl QueryEngine for GpuEngine {
             for done in done {
                 match done {
                     Done::Hits(number, hits) => self.answered(number, Ok(hits)),
+                    Done::Begun(number, hits, from) => self.begun(number, hits, from),
                     Done::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
         }
-        if self.leaves_back {
-            return Ok(if self.room() == 0 { Pace::Full } else { Pace::Idle });
+        if let Some((number, plan, hits, from)) = self.begun.pop_front() {
+            let hits = self.searcher.go_on(&plan, &hits, from)?.to_vec();
+            self.ready.push(Answer { number, hits, known: true, late: false });
         }
-        if self.cpu.room() > 0
+        if !self.leaves_back
+            && self.cpu.room() > 0
             && let Some((number, plan)) = self.back.pop_front()
         {
             self.cpu.submit(number, plan);
@@ -392,7 +461,7 @@ impl QueryEngine for GpuEngine {
         let pace = self.cpu.advance()?;
         self.cpu.take(&mut self.ready);
         Ok(match pace {
-            Pace::Idle if !self.back.is_empty() => Pace::Busy,
+            Pace::Idle if !self.back.is_empty() || !self.begun.is_empty() => Pace::Busy,
             // The device wakes this worker when it has answered some.
             Pace::Idle if self.room() == 0 => Pace::Full,
             pace => pace,
@@ -404,7 +473,7 @@ impl QueryEngine for GpuEngine {
     }
 
     fn room(&self) -> usize {
-        self.room.saturating_sub(self.open.len() + self.back.len())
+        self.room.saturating_sub(self.open.len() + self.back.len() + self.begun.len())
     }
 
     fn give_back(&mut self, overdue: Option<Instant>, queries: &mut Vec<(u64, Plan)>) {
@@ -419,6 +488,13 @@ impl QueryEngine for GpuEngine {
             self.recalled.insert(number);
             queries.push((number, open.as_asked()));
         }
+    }
+
+    fn holds(&self, plan: &Plan) -> bool {
+        let mut devices = self.devices.iter();
+        let holds =
+            |device: &DeviceThread| device.lists.as_ref().is_none_or(|lists| holds(lists, plan));
+        if self.partition { devices.all(holds) } else { devices.any(holds) }
     }
 
     fn works(&self) -> bool {

@@ -32,6 +32,8 @@ pub(in crate::gpu) struct Job {
 pub(in crate::gpu) enum Done {
     /// Its hits among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
+    /// Its hits among the documents before a docid, from which the CPU goes on.
+    Begun(u64, Vec<Hit>, u32),
     /// The CPU has to answer it.
     Back(u64, Why),
 }
@@ -81,6 +83,8 @@ pub struct Counts {
     pub lost: AtomicU64,
     /// Queries that were taken back since their device took too long.
     pub slow: AtomicU64,
+    /// Queries that devices began, and the CPU ended: lists that are cached in part ended before.
+    pub continued: AtomicU64,
     /// Queries that were answered a second time, since a better threshold was known then.
     pub repeated: AtomicU64,
     /// Queries that were answered at last in the ordered kernels.
@@ -209,6 +213,11 @@ impl Driver {
             self.back(&job, Why::Lost);
             self.send_replies();
         }
+    }
+
+    /// The lists of the device.
+    pub(super) fn lists(&self) -> &Lists {
+        &self.lists
     }
 
     fn is_idle(&self) -> bool {

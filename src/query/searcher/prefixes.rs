@@ -12,13 +12,10 @@ use crate::query::wang;
 
 impl Searcher {
     /// Returns the best documents with all terms, and sets how many blocks of each term's list were visited
-    /// of how many. The index has one run.
+    /// of how many, run by run and term by term.
     ///
     /// # Errors
     /// When the index is damaged.
-    ///
-    /// # Panics
-    /// If the index has no run.
     pub fn visit(
         &mut self,
         plan: &Plan,
@@ -26,7 +23,8 @@ impl Searcher {
     ) -> Result<&[Hit], IndexError> {
         blocks.clear();
         let mut visited = Vec::new();
-        self.by_rounds(plan, |terms, run, norms, top, scratch| {
+        let runs = plan.snapshot().generation().runs().len();
+        self.by_rounds(plan, runs, |terms, run, norms, top, scratch| {
             wang::visits(terms, run, norms, top, scratch, &mut visited)?;
             let of_list = |(term, docid): (&RunTerm<'_>, &Option<u32>)| {
                 let of = |list: ListView<'_>| {
@@ -54,40 +52,62 @@ impl Searcher {
         plan: &Plan,
         prefixes: &[usize],
     ) -> Result<(&[Hit], bool), IndexError> {
-        let complete = self.by_rounds(plan, |terms, run, norms, top, scratch| {
+        let mut complete = true;
+        self.by_rounds(plan, 1, |terms, run, norms, top, scratch| {
             let rest = wang::search_prefixes(terms, prefixes, run, norms, top, scratch)?;
             if let Some(from) = rest {
                 wang::go_on(terms, from, run, norms, top, scratch)?;
             }
-            Ok(rest.is_none())
+            complete = rest.is_none();
+            Ok(())
         })?;
         Ok((&self.hits, complete))
     }
 
-    /// Calls `work` with the lists and the documents of the only run, and takes what it finds.
-    fn by_rounds<R>(
+    /// Ends a query of which the best before a docid are known, with all its terms, from that docid on. The index has one
+    /// run.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If the index has no run.
+    pub fn go_on(&mut self, plan: &Plan, hits: &[Hit], from: u32) -> Result<&[Hit], IndexError> {
+        self.by_rounds(plan, 1, |terms, run, norms, top, scratch| {
+            hits.iter().for_each(|hit| top.offer(hit.docid, hit.score));
+            wang::go_on(terms, from, run, norms, top, scratch)
+        })?;
+        Ok(&self.hits)
+    }
+
+    /// Calls `work` with the lists and the documents of each of the first runs, and takes what it finds.
+    fn by_rounds(
         &mut self,
         plan: &Plan,
-        work: impl FnOnce(
+        runs: usize,
+        mut work: impl FnMut(
             &[RunTerm<'_>],
             (u32, u32),
             Norms<'_>,
             &mut TopK,
             &mut Scratch,
-        ) -> Result<R, ListError>,
-    ) -> Result<R, IndexError> {
-        let run = &plan.snapshot().generation().runs()[0];
-        let place = (run.first_docid(), run.documents());
+        ) -> Result<(), ListError>,
+    ) -> Result<(), IndexError> {
         self.with_lists(plan, &DocumentShare::Whole, |searcher, lists| {
             plan.snapshot().begin(&mut searcher.top, plan.wanted().k);
-            let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
-            let weighted = plan.terms().iter().zip(lists);
-            terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
-            let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
-            let worked = work(&terms, place, norms_of(plan, place), top, scratch);
-            searcher.run_terms = recycle(terms);
+            let runs = &plan.snapshot().generation().runs()[..runs];
+            for (run, lists) in runs.iter().zip(lists.chunks(plan.terms().len().max(1))) {
+                let place = (run.first_docid(), run.documents());
+                let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
+                let weighted = plan.terms().iter().zip(lists);
+                terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
+                let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
+                let worked = work(&terms, place, norms_of(plan, place), top, scratch);
+                searcher.run_terms = recycle(terms);
+                worked.map_err(|error| blame(run, plan.split_terms(), error))?;
+            }
             searcher.top.take(&mut searcher.hits);
-            worked.map_err(|error| blame(run, plan.split_terms(), error))
+            Ok(())
         })
     }
 }

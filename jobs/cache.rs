@@ -1,0 +1,104 @@
+//! `millrace cache`.
+
+use crate::args::{Common, show_bytes, show_count};
+use crate::bench::all_queries;
+use crate::{Usage, report};
+use anyhow::{Context as _, ensure};
+use millrace::index::cache_plan::{CachePlan, PlanOf, Policy};
+use millrace::index::generation::Generation;
+use millrace::query::caching::Demand;
+use millrace::query::snapshot::{Scoring, Snapshot};
+use serde_json::json;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Arguments of the job.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    /// Folder of the index.
+    #[arg(long, value_name = "DIR")]
+    index: PathBuf,
+    /// What is cached: vfb, the beginnings of lists that most queries visit; qtf, whole lists, those first whose terms
+    /// most queries have; qtfdf, the same for each document of the list.
+    #[arg(long, default_value = "vfb", value_parser = parse_policy, value_name = "vfb|qtf|qtfdf")]
+    cache: Policy,
+    /// The greatest part of a list that vfb caches, from 0 to 1 (1 if left out).
+    #[arg(long, value_name = "F")]
+    lambda: Option<f64>,
+    /// Memory of the cache, such as 4G, filled by the bytes that lists have on disk.
+    #[arg(long, value_parser = crate::args::size, value_name = "SIZE")]
+    memory: u64,
+    /// Hits for each query, which decide how far it goes through its lists.
+    #[arg(short, default_value = "10", value_name = "K")]
+    k: std::num::NonZeroU32,
+    /// Threads that count (default: all cores).
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    common: Common,
+    /// The log that is counted: `qid TAB text` a line, or text alone; standard input if left out or -.
+    #[arg(value_name = "LOG")]
+    log: Option<PathBuf>,
+}
+
+fn parse_policy(text: &str) -> Result<Policy, String> {
+    Policy::named(text).ok_or_else(|| format!("give {}", Policy::ALL.map(Policy::name).join(", ")))
+}
+
+/// Runs the job.
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
+    if args.lambda.is_some() && args.cache != Policy::Vfb {
+        return Err(Usage("--lambda goes with --cache vfb".into()).into());
+    }
+    let lambda = args.lambda.unwrap_or(1.0);
+    if !(0.0..=1.0).contains(&lambda) {
+        return Err(
+            Usage(format!("--lambda: expected a number from 0 to 1, found {lambda}")).into()
+        );
+    }
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let workers = args.workers.map_or_else(cores, NonZeroUsize::get);
+    let generation = Generation::open(&args.index, false)?;
+    let of = PlanOf::generation(&generation)?;
+    let scoring = Scoring::of_order(&generation);
+    let snapshot = Snapshot::new(generation, scoring)?;
+    let log = all_queries(args.log.as_deref()).context("reading the log")?;
+    let texts: Vec<&str> = log.iter().map(|query| &*query.text).collect();
+    let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers)?;
+    ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
+    let admitted = demand.admit(args.cache, args.memory, lambda);
+    let plan = CachePlan {
+        of,
+        policy: args.cache,
+        lambda,
+        k: args.k.get(),
+        queries: demand.queries,
+        memory_bytes: args.memory,
+        cached_bytes: admitted.bytes,
+        cached: admitted.cached,
+    };
+    // A plan of another generation than the live one would be refused.
+    plan.check(&args.index, &Generation::open(&args.index, false)?)?;
+    plan.write(&args.index)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let lists = plan.cached.lists().len();
+    if !args.common.quiet {
+        say!(
+            "{}: {} of {} lists, by {} queries of the log; {} that find no document did not count",
+            args.index.display(),
+            show_bytes(plan.cached_bytes),
+            show_count(lists as u64),
+            show_count(demand.queries),
+            show_count(demand.without_answer),
+        );
+    }
+    let totals = json!({
+        "job": "cache", "index": args.index.display().to_string(), "generation": plan.of.generation,
+        "cache": plan.policy.name(), "lambda": lambda, "k": plan.k, "queries": demand.queries,
+        "without_answer": demand.without_answer, "memory_bytes": plan.memory_bytes,
+        "cached_bytes": plan.cached_bytes, "lists": lists,
+    });
+    report::write(args.common.report.as_deref(), totals, seconds, workers, &[])
+}

@@ -1,0 +1,77 @@
+//! How do texts become terms, and how are their lists coded? Options of every job that makes an index.
+
+use crate::Usage;
+use anyhow::Context;
+use millrace::index::error::IndexError;
+use millrace::index::list::{Form, ListCodec};
+use millrace::text::analysis::Analysis;
+use millrace::text::stemmer::Stemmer;
+use millrace::text::stop_words::StopWords;
+use millrace::text::tokenizer::Tokenizer;
+use std::path::PathBuf;
+
+/// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the exporter's.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct IndexArgs {
+    /// words, or cjk-bigram: Chinese, Japanese and Korean letters in pairs.
+    #[arg(long, default_value = "words", value_parser = tokenizer, value_name = "NAME")]
+    tokenizer: Tokenizer,
+    /// english, porter, none, or another language by name.
+    #[arg(long, default_value = "english")]
+    stemmer: Stemmer,
+    /// english (33 words), none, or a file with a word a line.
+    #[arg(long, default_value = "english", value_name = "NAME|FILE")]
+    stopwords: PathBuf,
+    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
+    #[arg(long, default_value = "bp128", value_parser = codec, value_name = "NAME")]
+    codec: ListCodec,
+    /// Postings coded together: 64, 128 or 512 (newpfd: 64 or 128).
+    #[arg(long, default_value = "128", value_parser = block_size, value_name = "N")]
+    block_size: usize,
+}
+
+impl IndexArgs {
+    /// The name of the codec of postings.
+    pub(crate) fn codec(&self) -> &'static str {
+        self.codec.name()
+    }
+
+    /// How texts become terms.
+    ///
+    /// # Errors
+    /// The stop words cannot be read.
+    pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
+        let words = StopWords::from_option(&self.stopwords).context("reading the stop words")?;
+        Ok(Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words: words })
+    }
+
+    /// How lists are coded.
+    ///
+    /// # Errors
+    /// The codec has no such blocks.
+    pub(crate) fn form(&self) -> Result<Form, Usage> {
+        let (codec, block_len) = (self.codec, self.block_size);
+        let none = || Usage(IndexError::NoForm { codec, block_len }.to_string());
+        Form::new(codec, block_len).ok_or_else(none)
+    }
+}
+
+fn tokenizer(name: &str) -> Result<Tokenizer, String> {
+    Tokenizer::named(name).ok_or_else(|| "it is words or cjk-bigram".to_string())
+}
+
+/// Reads the name of a codec that an index may have.
+pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {
+    let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
+    ListCodec::named(text).ok_or_else(|| format!("the codecs are {}", names()))
+}
+
+/// Reads a number of postings that the blocks of some codec have.
+pub(crate) fn block_size(text: &str) -> Result<usize, String> {
+    let mut sizes: Vec<usize> = Form::all().map(Form::block_len).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    let found = sizes.iter().find(|size| *size == text).and_then(|size| size.parse().ok());
+    found.ok_or_else(|| format!("the block sizes are {}", sizes.join(", ")))
+}

@@ -1,0 +1,347 @@
+//! What does a batch of queries say to the kernel, and how much memory does it take? Its queries are sorted by falling
+//! shared memory of a block, which depends on their terms and on k. Lists that are not on the device travel with
+//! it, each once.
+
+use super::list::Laid;
+pub use super::twin::Found;
+use crate::gpu::error::Geometry;
+use crate::gpu::query::steps::{Argument, Step};
+use crate::gpu::query::twin::hit_of;
+use crate::query::top_k::Hit;
+use crate::score::wang::slack;
+use bytemuck::{Pod, Zeroable};
+use std::collections::HashMap;
+
+/// The most terms of a query: their numbers fit a word.
+pub const MOST_TERMS: usize = 16;
+
+/// Shared memory of a block of so many threads, for a query of so many terms with room for so many keys.
+pub fn shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
+    8 * capacity + 8 * threads + 4 * threads * terms as u32 + 16
+}
+
+/// Queries whose blocks take at most so many bytes are launched together, since all blocks of a launch take the same.
+const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
+
+/// Lists begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// No docid: the query is answered.
+const NONE: u32 = u32::MAX;
+
+/// A term of a query, as the kernel reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct TermRecord {
+    place: u64,
+    postings: u32,
+    buckets: u32,
+    shift: u32,
+    block_bits: u32,
+    travels: u32,
+    weight: f32,
+}
+
+/// A query, as the kernel reads it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct QueryRecord {
+    by_length: u64,
+    slack: f64,
+    first_term: u32,
+    terms: u32,
+    k: u32,
+    capacity: u32,
+    hits: u32,
+    cut: u32,
+}
+
+/// What the kernel says of a query, beside its hits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct AnswerRecord {
+    hits: u32,
+    rest: u32,
+    rounds: u32,
+    spare: u32,
+}
+
+/// An array that the kernel works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Array {
+    /// The lists that stay, in bytes.
+    Cached,
+    /// What the host says of the batch, and the lists that travel with it: [`Batch::write`].
+    Input,
+    /// f32: norms of all documents.
+    Norms,
+    /// f32: what their scores begin with.
+    Statics,
+    /// f32: their global scores.
+    Globals,
+    /// What the host is told: [`Batch::output_bytes`].
+    Output,
+}
+
+/// A list, by where it begins in its run.
+pub type Key = u64;
+
+/// A term of a query that is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedTerm {
+    /// Its list.
+    pub key: Key,
+    /// Where that is on the device, in bytes, and how it lies there; `None` if it has to travel.
+    pub cached: Option<(u64, Laid)>,
+    /// The weight.
+    pub weight: f32,
+}
+
+/// What a batch may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Hits.
+    pub hits: u64,
+    /// Terms, which are at least as many as queries.
+    pub terms: usize,
+    /// Bytes of lists that travel.
+    pub list_bytes: usize,
+    /// Shared memory of a block.
+    pub shared_bytes: u32,
+}
+
+impl Room {
+    /// Bytes that a batch writes for its kernel, at most.
+    pub fn input_bytes(&self) -> usize {
+        (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
+    }
+
+    /// Bytes that the kernel writes for the host, at most.
+    pub fn output_bytes(&self) -> usize {
+        size_of::<AnswerRecord>() * self.terms + 8 * self.hits as usize
+    }
+}
+
+/// Queries that are answered together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    threads: u32,
+    documents: u32,
+    terms: Vec<TermRecord>,
+    records: Vec<QueryRecord>,
+    /// The number of each query among those that were added.
+    order: Vec<usize>,
+    /// Lists that travel, and where.
+    lists: Vec<u8>,
+    places: HashMap<Key, (u64, Laid)>,
+    hits: u64,
+}
+
+impl Batch {
+    /// An empty batch about so many documents, for rounds of so many.
+    ///
+    /// # Panics
+    /// If a round is not one of [`ROUNDS`](super::ROUNDS).
+    pub fn new(documents: u32, round: u32) -> Self {
+        assert!(super::ROUNDS.contains(&round), "a round of {round}");
+        Self { documents, threads: round, ..Self::default() }
+    }
+
+    /// Queries.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Bytes of lists that travel.
+    pub fn list_bytes(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Adds a query for the best `k`; false if there is no room. `lay` writes the list of a term that has to travel, by
+    /// its number, behind what is there already.
+    ///
+    /// # Errors
+    /// What `lay` returns. The batch stays as it was.
+    pub fn add<E>(
+        &mut self,
+        terms: &[AskedTerm],
+        k: u32,
+        room: &Room,
+        mut lay: impl FnMut(usize, &mut Vec<u8>) -> Result<Laid, E>,
+    ) -> Result<bool, E> {
+        let fits = self.terms.len() + terms.len() <= room.terms
+            && (1..=MOST_TERMS).contains(&terms.len())
+            && k > 0;
+        if !fits {
+            return Ok(false);
+        }
+        let (first_term, before) = (self.terms.len(), self.lists.len());
+        let mut new: Vec<(Key, (u64, Laid))> = Vec::new();
+        let mut laid_terms = Vec::with_capacity(terms.len());
+        for (t, term) in terms.iter().enumerate() {
+            let (place, laid, travels) = match (term.cached, self.places.get(&term.key)) {
+                (Some((place, laid)), _) => (place, laid, false),
+                (None, Some(&(place, laid))) => (place, laid, true),
+                (None, None) => {
+                    self.lists.resize(self.lists.len().next_multiple_of(ALIGNMENT), 0);
+                    let at = self.lists.len() as u64;
+                    match lay(t, &mut self.lists) {
+                        Ok(laid) => new.push((term.key, (at, laid))),
+                        Err(error) => {
+                            self.lists.truncate(before);
+                            self.terms.truncate(first_term);
+                            return Err(error);
+                        }
+                    }
+                    (at, new[new.len() - 1].1.1, true)
+                }
+            };
+            laid_terms.push(laid);
+            self.terms.push(term_record((place, laid), travels, term.weight));
+        }
+        let record = self.record(&laid_terms, first_term, k);
+        let hits = self.hits + u64::from(record.k.min(record.capacity));
+        let shared = shared_bytes(self.threads, terms.len(), record.capacity);
+        if hits > room.hits.min(u64::from(u32::MAX))
+            || self.lists.len() > room.list_bytes
+            || shared > room.shared_bytes
+        {
+            self.lists.truncate(before);
+            self.terms.truncate(first_term);
+            return Ok(false);
+        }
+        self.hits = hits;
+        self.places.extend(new);
+        self.order.push(self.records.len());
+        self.records.push(record);
+        Ok(true)
+    }
+
+    fn record(&self, terms: &[Laid], first_term: usize, k: u32) -> QueryRecord {
+        let mut lengths: Vec<(u32, usize)> = (0..).zip(terms).map(|(t, l)| (l.df, t)).collect();
+        lengths.sort_unstable();
+        let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
+        let most = terms[lengths[0].1].postings;
+        QueryRecord {
+            by_length,
+            slack: slack(terms.len()),
+            first_term: first_term as u32,
+            terms: terms.len() as u32,
+            k,
+            capacity: k.min(most).max(1).next_power_of_two(),
+            hits: self.hits as u32,
+            cut: terms.iter().filter_map(|laid| laid.end).min().unwrap_or(self.documents),
+        }
+    }
+
+    fn shared_bytes(&self, record: &QueryRecord) -> u32 {
+        shared_bytes(self.threads, record.terms as usize, record.capacity)
+    }
+
+    /// Sorts the queries. Nothing is added after that.
+    pub fn finish(&mut self) {
+        let mut order = std::mem::take(&mut self.order);
+        order.sort_by_key(|&q| std::cmp::Reverse(self.shared_bytes(&self.records[q])));
+        self.records = order.iter().map(|&q| self.records[q]).collect();
+        self.order = order;
+    }
+
+    /// The launches that answer the batch, which is finished.
+    pub fn steps(&self) -> Vec<Step<Array>> {
+        use Argument::{Array as In, Number};
+        let input = self.input();
+        let mut steps = Vec::new();
+        let mut first = 0;
+        while let Some(record) = self.records.get(first) {
+            let shared_bytes = self.shared_bytes(record);
+            let least = CLASSES.iter().rev().find(|&&most| most < shared_bytes).unwrap_or(&0);
+            let is_of_class = |other: &QueryRecord| self.shared_bytes(other) > *least;
+            let queries = self.records[first..].partition_point(is_of_class);
+            let geometry = Geometry { blocks: queries as u32, threads: self.threads, shared_bytes };
+            let arguments = vec![
+                In(Array::Cached, 0),
+                In(Array::Input, input.lists as u64),
+                In(Array::Input, input.terms as u64),
+                In(Array::Input, 0),
+                Number(first as u32),
+                In(Array::Norms, 0),
+                In(Array::Statics, 0),
+                In(Array::Globals, 0),
+                Number(self.documents),
+                In(Array::Output, 0),
+                In(Array::Output, self.answers_bytes() as u64),
+            ];
+            steps.push(Step { kernel: super::KERNEL, geometry, arguments });
+            first += queries;
+        }
+        steps
+    }
+
+    /// Where its parts lie in what it writes for the kernel.
+    pub fn input(&self) -> Input {
+        let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
+        let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
+        Input { terms, lists, bytes: lists + self.lists.len() }
+    }
+
+    /// Writes what the kernel reads, from the first byte of `to` on.
+    ///
+    /// # Panics
+    /// If there is no room for it.
+    pub fn write(&self, to: &mut [u8]) {
+        let Input { terms, lists, .. } = self.input();
+        let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
+        put(0, bytemuck::cast_slice(&self.records));
+        put(terms, bytemuck::cast_slice(&self.terms));
+        put(lists, &self.lists);
+    }
+
+    fn answers_bytes(&self) -> usize {
+        size_of::<AnswerRecord>() * self.records.len()
+    }
+
+    /// Bytes that the kernel writes: of each query how many hits, from where it is not answered, and rounds; then the
+    /// hits of all.
+    pub fn output_bytes(&self) -> usize {
+        self.answers_bytes() + 8 * self.hits as usize
+    }
+
+    /// The answers to all queries, in the order in which they were added.
+    pub fn answers(&self, output: &[u8]) -> Vec<Found> {
+        let (answers, keys) = output[..self.output_bytes()].split_at(self.answers_bytes());
+        let keys: &[[u8; 8]] = keys.as_chunks().0;
+        let none = Found { hits: Vec::new(), rest: None, rounds: 0 };
+        let mut all = vec![none; self.len()];
+        let answers = answers.chunks_exact(size_of::<AnswerRecord>());
+        for ((record, answer), &q) in self.records.iter().zip(answers).zip(&self.order) {
+            let answer: AnswerRecord = bytemuck::pod_read_unaligned(answer);
+            let count = answer.hits.min(record.k).min(record.capacity) as usize;
+            let keys = &keys[record.hits as usize..][..count];
+            let hits: Vec<Hit> = keys.iter().map(|key| hit_of(u64::from_le_bytes(*key))).collect();
+            let rest = (answer.rest != NONE).then_some(answer.rest);
+            all[q] = Found { hits, rest, rounds: answer.rounds };
+        }
+        all
+    }
+}
+
+/// Where the parts of a batch's input lie, in bytes: records come first.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Terms.
+    pub terms: usize,
+    /// Lists that travel.
+    pub lists: usize,
+    /// All bytes.
+    pub bytes: usize,
+}
+
+fn term_record((place, laid): (u64, Laid), travels: bool, weight: f32) -> TermRecord {
+    let Laid { postings, buckets, shift, block_bits, .. } = laid;
+    TermRecord { place, postings, buckets, shift, block_bits, travels: travels.into(), weight }
+}

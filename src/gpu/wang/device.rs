@@ -1,0 +1,321 @@
+//! How does a device take batches and give results? It has the kernel, what documents are worth, the lists that stay, and
+//! memory that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
+
+use super::batch::{Array, AskedTerm, Batch, Found, MOST_TERMS, Room};
+use super::cache::{Cache, Wanted};
+use super::list::ListLayer;
+use super::{KERNEL, source};
+use crate::gpu::device::Device;
+use crate::gpu::error::{Cuda, GpuError, Work};
+use crate::gpu::events::is_done;
+use crate::gpu::modules::Toolchain;
+use crate::gpu::query::device::launch;
+use crate::gpu::query::plan::MOST_HITS;
+use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::turns::Memory;
+use crate::index::error::IndexError;
+use crate::index::lexicon::TermEntry;
+use crate::query::snapshot::Snapshot;
+use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
+use std::sync::Arc;
+
+/// The most bytes of lists that travel with a batch, unless others are asked for.
+const MOST_TRAVELLING: u64 = 256 << 20;
+
+/// The most shared memory of a block that takes no asking.
+const USUAL_SHARED_BYTES: u32 = 48 << 10;
+
+/// A device that answers queries about one collection.
+#[derive(Debug)]
+pub struct WangDevice {
+    device: Device,
+    snapshot: Arc<Snapshot>,
+    function: CudaFunction,
+    norms: Slab,
+    statics: Slab,
+    globals: Slab,
+    arena: Slab,
+    cache: Cache,
+    layer: ListLayer,
+    room: Room,
+    input: Staging,
+    input_on: Slab,
+    output: Staging,
+    output_on: Slab,
+    stream: Arc<CudaStream>,
+    began: CudaEvent,
+    copied: CudaEvent,
+    done: CudaEvent,
+    /// Bytes of lists that travelled.
+    travelled: u64,
+}
+
+/// A term of a query that is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryTerm {
+    /// Its list in the only run.
+    pub entry: TermEntry,
+    /// Its weight.
+    pub weight: f32,
+}
+
+impl WangDevice {
+    /// Loads the kernel and what documents are worth, and takes its memory, [`Memory::batch`] for lists that travel with
+    /// a batch. No list is there yet.
+    ///
+    /// # Errors
+    /// The kernel does not load, or there is not so much memory.
+    ///
+    /// # Panics
+    /// If the snapshot is not in [global order](Snapshot::check_global).
+    pub fn open(
+        device: Device,
+        toolchain: &Toolchain,
+        snapshot: &Arc<Snapshot>,
+        memory: Memory,
+    ) -> Result<Self, GpuError> {
+        assert!(snapshot.check_global().is_ok(), "documents are in global order");
+        let context = device.context().clone();
+        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+        let shared = context.attribute(shared);
+        let shared = shared.map_err(|e| device.call("ask for its attributes", e))?.unsigned_abs();
+        let module = toolchain.load(&device, &source())?;
+        let function = module.kernel(&device, KERNEL)?.function().clone();
+        if shared > USUAL_SHARED_BYTES {
+            let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            function
+                .set_attribute(most, shared as i32)
+                .map_err(|e| device.call("take shared memory for a kernel", e))?;
+        }
+        let of_documents = |what, values: &[f32]| {
+            let slab = Slab::new(&device, what, 4 * values.len() as u64)?;
+            slab.write(0, bytemuck::cast_slice(values))
+                .map_err(|e| device.call("copy what documents are worth", e))?;
+            Ok(slab)
+        };
+        let norms = of_documents("norms", snapshot.norms())?;
+        let statics = of_documents("static scores", snapshot.statics())?;
+        let globals = of_documents("global scores", snapshot.globals())?;
+        let stream = context.new_stream().map_err(|e| device.call("make a stream", e))?;
+        let event = || {
+            let flags = CUevent_flags::CU_EVENT_DEFAULT;
+            context.new_event(Some(flags)).map_err(|e| device.call("make an event", e))
+        };
+        let (began, copied, done) = (event()?, event()?, event()?);
+        // More than all lists take on a device cannot travel.
+        let runs = snapshot.generation().runs().iter();
+        let list_bytes: u64 =
+            runs.map(|run| 4 * run.postings_header().list_bytes + (1 << 20)).sum();
+        let room = Room {
+            hits: (memory.queries * memory.k).max(MOST_HITS) as u64,
+            terms: (memory.queries * MOST_TERMS / 2).max(MOST_TERMS),
+            list_bytes: list_bytes.min(memory.batch.unwrap_or(MOST_TRAVELLING)) as usize,
+            shared_bytes: shared,
+        };
+        let (input, output) = (room.input_bytes(), room.output_bytes());
+        let (input, input_on) = (
+            Staging::new(&device, "queries", input)?,
+            Slab::new(&device, "queries", input as u64)?,
+        );
+        let (output, output_on) =
+            (Staging::new(&device, "hits", output)?, Slab::new(&device, "hits", output as u64)?);
+        let left = device.free_bytes()?.min(device.memory().left());
+        let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
+        Ok(Self {
+            snapshot: snapshot.clone(),
+            function,
+            norms,
+            statics,
+            globals,
+            arena,
+            cache: Cache::default(),
+            layer: ListLayer::default(),
+            room,
+            input,
+            input_on,
+            output,
+            output_on,
+            stream,
+            began,
+            copied,
+            done,
+            travelled: 0,
+            device,
+        })
+    }
+
+    /// Brings lists that stay, in the place of those that did, by so many threads: as many, in their order, as have room
+    /// in so many bytes of the memory for lists.
+    ///
+    /// # Errors
+    /// The device takes no copy.
+    pub fn fill(&mut self, wanted: &[Wanted], bytes: u64, threads: usize) -> Result<(), GpuError> {
+        self.cache = Cache::default();
+        let room = (&self.device, &self.arena, bytes);
+        self.cache = Cache::fill(self.snapshot.generation(), wanted, room, threads)?;
+        Ok(())
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The lists that stay.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Bytes that lists which stay have room in.
+    pub fn cache_room(&self) -> u64 {
+        self.arena.bytes()
+    }
+
+    /// Bytes of lists that were copied to the device.
+    pub fn list_bytes(&self) -> u64 {
+        self.cache.bytes() + self.travelled
+    }
+
+    /// What a batch may hold.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// An empty batch about its documents.
+    ///
+    /// # Panics
+    /// As [`Batch::new`].
+    pub fn batch(&self, round: u32) -> Batch {
+        Batch::new(self.snapshot.norms().len() as u32, round)
+    }
+
+    /// Adds a query for the best `k` to a batch that may hold what `room` says, which is no more than the device's
+    /// [room](Self::room); false if there is no room.
+    ///
+    /// # Errors
+    /// When a list that has to travel is damaged.
+    pub fn add_within(
+        &mut self,
+        batch: &mut Batch,
+        terms: &[QueryTerm],
+        k: u32,
+        room: &Room,
+    ) -> Result<bool, IndexError> {
+        let Self { snapshot, cache, layer, .. } = self;
+        let asked: Vec<AskedTerm> = terms
+            .iter()
+            .map(|&QueryTerm { entry, weight }| {
+                let key = entry.offset;
+                AskedTerm { key, cached: cache.place(key), weight }
+            })
+            .collect();
+        batch.add(&asked, k, room, |t, out| {
+            layer.lay(snapshot.generation(), terms[t].entry, None, out)
+        })
+    }
+
+    /// As [`add_within`](Self::add_within) the whole room.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn add(
+        &mut self,
+        batch: &mut Batch,
+        terms: &[QueryTerm],
+        k: u32,
+    ) -> Result<bool, IndexError> {
+        let room = self.room;
+        self.add_within(batch, terms, k, &room)
+    }
+
+    /// Enqueues all launches of a batch that is finished, and was made by [`add`](Self::add) with the lists that are
+    /// there now.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    ///
+    /// # Panics
+    /// If it has no room.
+    pub fn launch(&mut self, batch: &Batch) -> Result<(), GpuError> {
+        let (len, output) = (batch.input().bytes, batch.output_bytes());
+        let fits = len as u64 <= self.input_on.bytes() && output as u64 <= self.output_on.bytes();
+        assert!(fits, "a batch fits its room");
+        // SAFETY: no copy is under way: every batch is waited for before the next.
+        batch.write(unsafe { self.input.bytes_mut() });
+        let call = |e| self.device.call("copy queries to the device", e);
+        self.device.context().bind_to_thread().map_err(call)?;
+        self.began.record(&self.stream).map_err(call)?;
+        // SAFETY: both have so many bytes, and live until the batch is done.
+        unsafe { self.input.copy_up(0..len, self.input_on.address(), &self.stream) }
+            .map_err(call)?;
+        self.copied.record(&self.stream).map_err(call)?;
+        let address = |array| match array {
+            Array::Cached => self.arena.address(),
+            Array::Input => self.input_on.address(),
+            Array::Norms => self.norms.address(),
+            Array::Statics => self.statics.address(),
+            Array::Globals => self.globals.address(),
+            Array::Output => self.output_on.address(),
+        };
+        for step in batch.steps() {
+            // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
+            // batch that fits keeps it within this device's memory, and lists lie where their terms say.
+            unsafe { launch(&self.device, &self.stream, &self.function, &step, address) }?;
+        }
+        let call = |e| self.device.call("copy hits from the device", e);
+        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
+        unsafe { self.output.copy_down(self.output_on.address(), 0, output, &self.stream) }
+            .map_err(call)?;
+        self.travelled += batch.list_bytes() as u64;
+        self.done.record(&self.stream).map_err(call)
+    }
+
+    /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
+    ///
+    /// # Errors
+    /// It failed, and the device cannot be used any more.
+    pub fn wait(&self) -> Result<(), GpuError> {
+        while !is_done(&self.done).map_err(|e| self.failed(e))? {
+            std::hint::spin_loop();
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    /// Milliseconds on the device of the last batch, which is done: to copy its queries and lists, and all.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub fn took_ms(&self) -> Result<(f32, f32), GpuError> {
+        let since = |event| self.began.elapsed_ms(event).map_err(|e| self.failed(e));
+        Ok((since(&self.copied)?, since(&self.done)?))
+    }
+
+    fn failed(&self, source: DriverError) -> GpuError {
+        GpuError::Work {
+            device: self.device.info().to_string(),
+            work: Work::Download(self.output_on.bytes()),
+            source: Cuda(source),
+        }
+    }
+
+    /// What the kernel said of a batch that is done: for [`Batch::answers`].
+    pub fn output(&self) -> &[u8] {
+        // SAFETY: the batch is done, and with it all copies.
+        unsafe { self.output.bytes() }
+    }
+
+    /// Answers a batch that is finished, and waits.
+    ///
+    /// # Errors
+    /// The driver refuses, or the work failed.
+    ///
+    /// # Panics
+    /// As [`launch`](Self::launch).
+    pub fn answer(&mut self, batch: &Batch) -> Result<Vec<Found>, GpuError> {
+        self.launch(batch)?;
+        self.wait()?;
+        Ok(batch.answers(self.output()))
+    }
+}

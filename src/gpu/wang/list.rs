@@ -1,0 +1,159 @@
+//! How does a list lie in the memory of a device? Its first blocks, or all, each with docids and term frequencies at
+//! widths of their own, and a table that says with which posting each bucket of docids begins (hash segmentation; Ao and
+//! others 2011): `kernels/wang_list.cuh`. It is made of lists of any codec, which are decoded here, and so found damaged.
+
+use crate::codec::bits;
+use crate::index::error::IndexError;
+use crate::index::format::HEADER_BYTES;
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+
+/// Buckets have about so many postings, and twice as many at most where docids are spread evenly.
+const BUCKET_POSTINGS: u32 = 8;
+
+/// Arrays begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// A thread reads so many bytes behind the end of what it looks for, at most.
+const SLACK_BYTES: usize = 8;
+
+/// What has to be known of a list to search it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Laid {
+    /// Postings that are there.
+    pub postings: u32,
+    /// Postings of the whole list.
+    pub df: u32,
+    /// Buckets of docids.
+    pub buckets: u32,
+    /// Their width, as a power of two.
+    pub shift: u32,
+    /// Postings of a block, as a power of two.
+    pub block_bits: u32,
+    /// The first docid that the list may lack since its blocks from there on are not there; none if all are.
+    pub end: Option<u32>,
+}
+
+/// Lays out lists one after the other, in room that is used again.
+#[derive(Debug, Default)]
+pub struct ListLayer {
+    records: Vec<[u32; 4]>,
+    table: Vec<u32>,
+    bytes: Vec<u8>,
+    columns: Columns,
+}
+
+impl ListLayer {
+    /// Lays out the first `blocks` blocks of a list of the only run of a generation, all if left out, into `out`, which
+    /// must begin at a multiple of 16 bytes on the device.
+    ///
+    /// # Errors
+    /// When the index is damaged.
+    ///
+    /// # Panics
+    /// If `blocks` is 0, or there is no run.
+    pub fn lay(
+        &mut self,
+        generation: &Generation,
+        entry: TermEntry,
+        blocks: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<Laid, IndexError> {
+        let run = &generation.runs()[0];
+        self.lay_list(&run.list(entry)?, run.documents(), blocks, out).map_err(|source| {
+            IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
+        })
+    }
+
+    /// As [`lay`](Self::lay), of a list whose docids are below `documents`.
+    ///
+    /// # Errors
+    /// When it is damaged.
+    ///
+    /// # Panics
+    /// If `blocks` is 0.
+    pub fn lay_list(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        blocks: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<Laid, ListError> {
+        let df = list.df();
+        let blocks = blocks.filter(|&blocks| blocks < list.blocks());
+        let end = blocks.map(|blocks| list.last_docid(blocks - 1).saturating_add(1));
+        let part = blocks.and_then(|blocks| list.part(0..blocks, list.wanted()));
+        let list = part.unwrap_or(*list);
+        let greatest = end.unwrap_or(documents).saturating_sub(1);
+        let most = (list.df() / BUCKET_POSTINGS).max(1);
+        let shift = (0..32).find(|&shift| greatest >> shift < most).unwrap_or(31);
+        let block_bits = list.block_len().trailing_zeros();
+        self.begin();
+        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut postings = 0;
+        for block in 0..list.blocks() {
+            let count = if block < list.full_blocks() {
+                let line = list.block(block)?;
+                let count = list.block_len();
+                list.docids_of(&line, &mut self.columns, documents, &mut docids[..count])?;
+                list.tfs_of(&line, &mut self.columns, &mut tfs[..count])?;
+                count
+            } else {
+                list.decode_tail(documents, &mut docids, &mut tfs)?
+            };
+            self.add(&mut docids[..count], &mut tfs[..count], (postings, shift));
+            postings += count as u32;
+        }
+        let buckets = (greatest >> shift) + 1;
+        self.table.resize(buckets as usize + 1, postings);
+        self.write(out);
+        Ok(Laid { postings, df, buckets, shift, block_bits, end })
+    }
+
+    fn begin(&mut self) {
+        self.records.clear();
+        self.table.clear();
+        self.bytes.clear();
+        self.columns.close();
+    }
+
+    /// Adds a block of postings, before which there are so many. It takes differences in the place of both.
+    fn add(&mut self, docids: &mut [u32], tfs: &mut [u32], (before, shift): (u32, u32)) {
+        let Some(&first) = docids.first() else { return };
+        for (posting, docid) in (before..).zip(&mut *docids) {
+            // It is the first of its bucket, and of all between this and that of the posting before.
+            let buckets = (*docid >> shift) as usize + 1;
+            if buckets > self.table.len() {
+                self.table.resize(buckets, posting);
+            }
+            *docid -= first;
+        }
+        tfs.iter_mut().for_each(|tf| *tf -= 1);
+        let (of_docids, docid_width) = self.pack(docids);
+        let (of_tfs, tf_width) = self.pack(tfs);
+        let widths = u32::from(docid_width) | u32::from(tf_width) << 8;
+        self.records.push([first, of_docids, widths, of_tfs]);
+    }
+
+    /// Writes values at their width; returns where, in words, and the width.
+    fn pack(&mut self, values: &[u32]) -> (u32, u8) {
+        let (place, width) = (self.bytes.len() as u32 / 4, bits::width(values));
+        bits::pack(values, width, &mut self.bytes);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+        (place, width)
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>) {
+        let begin = out.len();
+        let align = |out: &mut Vec<u8>| {
+            out.resize(begin + (out.len() - begin).next_multiple_of(ALIGNMENT), 0);
+        };
+        out.extend_from_slice(bytemuck::cast_slice(&self.records));
+        out.extend_from_slice(bytemuck::cast_slice(&self.table));
+        align(out);
+        out.extend_from_slice(&self.bytes);
+        out.resize(out.len() + SLACK_BYTES, 0);
+        align(out);
+    }
+}

@@ -1,0 +1,89 @@
+//! What does the kernel find? Its twin in plain Rust, on postings that are not coded.
+
+use crate::query::top_k::Hit;
+use crate::score::bm25::score;
+use crate::score::wang::is_over;
+
+/// A term of a query: its weight, its postings as (docid, tf), rising, of which the first `there` are on the device, and
+/// those of its whole list.
+#[derive(Clone, Copy, Debug)]
+pub struct Term<'a> {
+    /// The weight.
+    pub weight: f32,
+    /// The whole list.
+    pub postings: &'a [(u32, u32)],
+    /// How many of them are there.
+    pub there: usize,
+}
+
+impl<'a> Term<'a> {
+    fn there(&self) -> &'a [(u32, u32)] {
+        &self.postings[..self.there]
+    }
+
+    fn tf(&self, docid: u32) -> Option<u32> {
+        let there = self.there();
+        there.binary_search_by_key(&docid, |posting| posting.0).ok().map(|at| there[at].1)
+    }
+}
+
+/// What is known of documents, by docid.
+#[derive(Clone, Copy, Debug)]
+pub struct Worth<'a> {
+    /// Length norms.
+    pub norms: &'a [f32],
+    /// What scores begin with.
+    pub statics: &'a [f32],
+    /// Global scores, which fall.
+    pub globals: &'a [f32],
+}
+
+/// What a query comes to on a device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The best documents, best first.
+    pub hits: Vec<Hit>,
+    /// The docid from which it is not answered, if it is not.
+    pub rest: Option<u32>,
+    /// Rounds that it took.
+    pub rounds: u32,
+}
+
+/// The best k documents that have all terms, by rounds of so many documents of the shortest list.
+///
+/// # Panics
+/// If there is no term.
+pub fn by_rounds(terms: &[Term<'_>], worth: Worth<'_>, k: usize, round: usize) -> Found {
+    let documents = worth.norms.len() as u32;
+    let cut = terms.iter().filter(|term| term.there < term.postings.len());
+    let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();
+    let shortest = terms.iter().min_by_key(|term| term.postings.len()).expect("a term").there();
+    let (mut hits, mut rounds): (Vec<Hit>, u32) = (Vec::new(), 0);
+    let mut rest = cut;
+    for begin in (0..shortest.len()).step_by(round) {
+        rounds += 1;
+        let end = shortest.len().min(begin + round);
+        for &(docid, _) in &shortest[begin..end] {
+            let tfs: Option<Vec<u32>> = terms.iter().map(|term| term.tf(docid)).collect();
+            let Some(tfs) = tfs else { continue };
+            let (mut sum, norm) = (worth.statics[docid as usize], worth.norms[docid as usize]);
+            terms.iter().zip(tfs).for_each(|(term, tf)| sum += score(term.weight, tf, norm));
+            hits.push(Hit { docid, score: sum });
+        }
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
+        hits.truncate(k);
+        let next = shortest.get(end).map_or(documents, |posting| posting.0);
+        let unfinished = next.min(cut.unwrap_or(documents));
+        if hits.len() == k
+            && let Some(&global) = worth.globals.get(unfinished as usize)
+            && is_over(hits[k - 1].score, global, terms.len())
+        {
+            rest = None;
+            break;
+        }
+        if cut.is_some_and(|cut| next >= cut) {
+            break;
+        }
+    }
+    Found { hits, rest, rounds }
+}

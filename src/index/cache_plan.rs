@@ -1,0 +1,310 @@
+//! Which parts of which lists are worth a place in a memory that has not room for all? A plan of that, as a file
+//! beside the index (`docs/FORMAT.md`, Plan of a cache). `query::caching` makes one of a log of queries.
+//!
+//! A plan is about one generation and no other: lists are named by their places in its files.
+
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use crate::index::error::IndexError;
+use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Header, Kind, MANIFEST, check_length};
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::map::check_crc;
+use crate::index::{plain, storage};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Bytes of what a plan says of itself behind the header, and of each list.
+const RECORD_BYTES: usize = 32;
+/// Bytes behind the lists: the checksum, and zeros.
+const END_BYTES: usize = 8;
+
+/// By what lists, or parts of lists, are admitted (`wang`, sections 2.1.5 and 3.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Units of 256 postings by how many queries visit them, of equal ones those of the terms that queries have
+    /// most often; at most a share of a list.
+    Vfb,
+    /// Whole lists by how many queries have their terms.
+    Qtf,
+    /// Whole lists by how many queries have their terms, for each document of the list.
+    QtfDf,
+}
+
+impl Policy {
+    /// All policies.
+    pub const ALL: [Self; 3] = [Self::Vfb, Self::Qtf, Self::QtfDf];
+
+    /// Its name, as the paper has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Vfb => "vfb",
+            Self::Qtf => "qtf",
+            Self::QtfDf => "qtfdf",
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.name() == name)
+    }
+}
+
+/// A list of which something is cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CachedList {
+    /// The run of the generation, from 0.
+    pub run: u32,
+    /// The list in it.
+    pub entry: TermEntry,
+    /// Blocks of postings that are cached, from the list's first on, at least 1; the tail of a list is a block, too.
+    pub blocks: u32,
+    /// Queries of the log that have its term.
+    pub queries: u32,
+}
+
+/// Lists of which something is cached, each once, those that were admitted first before others.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CachedLists {
+    lists: Vec<CachedList>,
+    /// Where in `lists` a list is, by its run and where it begins there.
+    places: HashMap<(u32, u64), u32>,
+}
+
+impl CachedLists {
+    /// Takes lists in the order in which they were admitted. Of a list that is named twice the first stays.
+    pub fn new(lists: impl IntoIterator<Item = CachedList>) -> Self {
+        let mut taken = Self::default();
+        for list in lists {
+            taken.push(list);
+        }
+        taken
+    }
+
+    /// Whether the list was not there yet.
+    fn push(&mut self, list: CachedList) -> bool {
+        let (next, key) = (self.lists.len() as u32, (list.run, list.entry.offset));
+        let is_new = *self.places.entry(key).or_insert(next) == next;
+        if is_new {
+            self.lists.push(list);
+        }
+        is_new
+    }
+
+    /// Blocks of a list of a run that are cached, from its first on; none if nothing of it is.
+    #[inline]
+    pub fn blocks(&self, run: usize, entry: &TermEntry) -> Option<usize> {
+        let place = *self.places.get(&(run as u32, entry.offset))?;
+        Some(self.lists[place as usize].blocks as usize)
+    }
+
+    /// The lists, those that were admitted first before others.
+    pub fn lists(&self) -> &[CachedList] {
+        &self.lists
+    }
+}
+
+/// The generation that a plan is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOf {
+    /// Its number.
+    pub generation: u32,
+    /// The checksum of its manifest, which has those of all its files.
+    pub manifest_crc: u32,
+}
+
+impl PlanOf {
+    /// Names a generation.
+    ///
+    /// # Errors
+    /// `Storage` if its manifest cannot be read.
+    pub fn generation(generation: &Generation) -> Result<Self, IndexError> {
+        let bytes = plain::read(&generation.path().join(MANIFEST))?;
+        let (number, crc) = (generation.manifest().generation, crc32fast::hash(&bytes));
+        Ok(Self { generation: number, manifest_crc: crc })
+    }
+}
+
+/// Which parts of which lists of a generation are cached, and by what they were chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachePlan {
+    /// The generation that it is about.
+    pub of: PlanOf,
+    /// By what lists were chosen.
+    pub policy: Policy,
+    /// The greatest share of a list that was admitted, from 0 to 1.
+    pub lambda: f64,
+    /// Hits of the queries by which visits were counted.
+    pub k: u32,
+    /// Queries of the log that counted.
+    pub queries: u64,
+    /// The memory that was to be filled, in bytes.
+    pub memory_bytes: u64,
+    /// What the cached parts take of it, by the bytes that lists have on disk.
+    pub cached_bytes: u64,
+    /// The lists.
+    pub cached: CachedLists,
+}
+
+impl CachePlan {
+    /// Lays the plan out: header, parameters, lists, checksum.
+    pub fn encode(&self) -> Vec<u8> {
+        let of = u64::from(self.of.manifest_crc) << 32 | u64::from(self.of.generation);
+        let lists = self.cached.lists();
+        let values = [of, lists.len() as u64, self.queries, self.memory_bytes, self.cached_bytes];
+        let mut bytes = Header { kind: Kind::CachePlan, values, last: 0 }.encode().to_vec();
+        bytes.reserve((lists.len() + 1) * RECORD_BYTES + END_BYTES);
+        bytes.extend((self.policy as u32).to_le_bytes());
+        bytes.extend(self.k.to_le_bytes());
+        bytes.extend(self.lambda.to_bits().to_le_bytes());
+        bytes.extend([0; 16]);
+        for list in lists {
+            let CachedList { run, entry, blocks, queries } = *list;
+            let numbers = [run, entry.df, blocks, queries];
+            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+            bytes.extend(entry.offset.to_le_bytes());
+            bytes.extend(entry.bytes.to_le_bytes());
+        }
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend(u64::from(crc).to_le_bytes());
+        bytes
+    }
+
+    /// Reads the plan that stands in the file at `path`.
+    ///
+    /// # Errors
+    /// `Damaged` where a byte is wrong, `Newer`, `Older`.
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
+        let header = Header::parse(path, Kind::CachePlan, bytes)?;
+        let [of, lists, queries, memory_bytes, cached_bytes] = header.values;
+        let expected = lists
+            .checked_mul(RECORD_BYTES as u64)
+            .and_then(|bytes| bytes.checked_add((HEADER_BYTES + RECORD_BYTES + END_BYTES) as u64));
+        check_length(path, bytes.len() as u64, expected)?;
+        let (body, end) = bytes.split_at(bytes.len() - END_BYTES);
+        let sealed = end.first_chunk().map_or(0, |crc| u64::from_le_bytes(*crc));
+        if sealed >> 32 != 0 {
+            let expected = "four zero bytes behind the checksum";
+            return Err(IndexError::damaged(path, body.len() as u64 + 4, expected, sealed >> 32));
+        }
+        check_crc(path, sealed as u32, crc32fast::hash(body))?;
+        let mut records = body[HEADER_BYTES..].as_chunks::<RECORD_BYTES>().0.iter();
+        let first = records.next().map_or(Record([0; RECORD_BYTES]), |record| Record(*record));
+        let at = HEADER_BYTES as u64;
+        let policy = Policy::ALL.get(first.u32(0) as usize).copied();
+        let policy = policy.ok_or_else(|| {
+            IndexError::damaged(path, at, "the number of a policy, 0 to 2", first.u32(0))
+        })?;
+        let lambda = f64::from_bits(first.u64(8));
+        if !(0.0..=1.0).contains(&lambda) {
+            return Err(IndexError::damaged(path, at + 8, "a share from 0 to 1", lambda));
+        }
+        if let Some(field) = [16, 24].into_iter().find(|&field| first.u64(field) != 0) {
+            let found = first.u64(field);
+            return Err(IndexError::damaged(path, at + field as u64, 0, found));
+        }
+        let mut cached = CachedLists::default();
+        for (number, record) in (1..).zip(records) {
+            let (record, at) = (Record(*record), at + number * RECORD_BYTES as u64);
+            let entry =
+                TermEntry { df: record.u32(4), offset: record.u64(16), bytes: record.u64(24) };
+            let (run, blocks, queries) = (record.u32(0), record.u32(8), record.u32(12));
+            if blocks == 0 || blocks > entry.df {
+                let expected = format!("1 to {} blocks", entry.df);
+                return Err(IndexError::damaged(path, at + 8, expected, blocks));
+            }
+            if !cached.push(CachedList { run, entry, blocks, queries }) {
+                let found = format!("the list at {} of run {run} again", entry.offset);
+                return Err(IndexError::damaged(path, at, "a list that was not named yet", found));
+            }
+        }
+        let of = PlanOf { generation: of as u32, manifest_crc: (of >> 32) as u32 };
+        let k = first.u32(4);
+        Ok(Self { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached })
+    }
+
+    /// Writes the plan beside the index in the folder `index`, in the place of the one that is there.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn write(&self, index: &Path) -> Result<(), IndexError> {
+        let (path, next) = (index.join(CACHE_PLAN), index.join(format!("{CACHE_PLAN}.tmp")));
+        storage::write_whole(&next, &self.encode())?;
+        storage::rename(&next, &path)?;
+        storage::sync_dir(index)
+    }
+
+    /// Reads the plan beside the index in the folder `index`, whatever generation it is about; none if there is none.
+    ///
+    /// # Errors
+    /// `Storage`, `Damaged`, `Newer`, `Older`.
+    pub fn read(index: &Path) -> Result<Option<Self>, IndexError> {
+        let path = index.join(CACHE_PLAN);
+        match plain::read(&path) {
+            Ok(bytes) => Self::decode(&path, &bytes).map(Some),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads the plan beside the index in the folder `index`, which has to be about this generation.
+    ///
+    /// # Errors
+    /// `Lacks` if there is none, or it is about another generation; as [`read`](Self::read).
+    pub fn open(index: &Path, generation: &Generation) -> Result<Self, IndexError> {
+        let path = index.join(CACHE_PLAN);
+        let plan = Self::read(index)?.ok_or_else(|| {
+            IndexError::lacks(&path, "there is no plan of a cache: make one with `millrace cache`")
+        })?;
+        plan.check(&path, generation)?;
+        Ok(plan)
+    }
+
+    /// Makes sure that the plan, which stands in the file at `path`, is about this generation.
+    ///
+    /// # Errors
+    /// `Lacks` if it is about another; `Damaged` if it names lists that are not there.
+    pub fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
+        let now = PlanOf::generation(generation)?;
+        if now != self.of {
+            let (of, now) = (self.of.generation, now.generation);
+            let reason = match of == now {
+                true => format!("the plan is about another index with a generation {of}"),
+                false => format!("the plan is about generation {of}, and this is generation {now}"),
+            };
+            return Err(IndexError::lacks(path, reason + ": make a new one with `millrace cache`"));
+        }
+        for (number, list) in (1..).zip(self.cached.lists()) {
+            let CachedList { run, entry, blocks, .. } = *list;
+            let fits = generation.runs().get(run as usize).is_some_and(|run| {
+                let header = run.postings_header();
+                let end = entry.offset.checked_add(entry.bytes);
+                end.is_some_and(|end| end <= header.list_bytes)
+                    && entry.df <= run.documents()
+                    && blocks as usize <= (entry.df as usize).div_ceil(header.form.block_len())
+            });
+            if !fits {
+                let at = HEADER_BYTES as u64 + number * RECORD_BYTES as u64;
+                let found = format!("run {run}, byte {}, df {}", entry.offset, entry.df);
+                return Err(IndexError::damaged(path, at, "a list of the generation", found));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Some numbers of the file.
+struct Record([u8; RECORD_BYTES]);
+
+impl Record {
+    fn u32(&self, at: usize) -> u32 {
+        self.0[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn u64(&self, at: usize) -> u64 {
+        self.0[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}

@@ -1,0 +1,47 @@
+//! How are numbers, and text that others have written, shown to people?
+
+#![forbid(unsafe_code)]
+
+/// A number, with separators between its thousands.
+pub fn count(n: u64) -> String {
+    indicatif::HumanCount(n).to_string()
+}
+
+/// Bytes in the largest binary unit of which there is one at least.
+pub fn bytes(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
+/// Makes control characters visible: a name comes from the input, and must not steer a terminal.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            // What changes the direction of the text around it misleads as well.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                shown.extend(character.escape_unicode());
+            }
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// An error and its causes on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |e| e.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable_and_names_harmless() {
+        assert_eq!((count(1_234_567), bytes(3 << 20)), ("1,234,567".into(), "3.00 MiB".into()));
+        assert_eq!(visible("a\u{1b}[31mé"), "a\\u{1b}[31mé");
+        assert_eq!(visible("\u{202e}x"), "\\u{202e}x");
+    }
+}
