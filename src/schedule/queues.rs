@@ -481,8 +481,9 @@ mod tests {
             let found = all(&mut queues, Processor::Cpu, 2.0);
             assert_eq!((found[0], found.len()), (taken, 11), "{policy}");
             queues.regain(Processor::Device);
-            queues.push(11, costs(2.0, 0.1), 2.0);
-            queues.push(12, costs(2.0, 0.1), 2.0);
+            for item in 11..40 {
+                queues.push(item, costs(2.0, 0.1), 2.0);
+            }
             assert!(queues.take(Processor::Device, 3.0).is_some(), "{policy}");
         }
     }
