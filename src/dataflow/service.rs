@@ -32,6 +32,7 @@ use super::workers;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
+use crate::query::latencies::{Latencies, LatencyReport};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use crate::shown::count;
@@ -60,6 +61,8 @@ pub struct QueryOptions {
     /// A query that has waited for longer when its turn comes is left unanswered, which its answer says; in one
     /// process.
     pub shed: Option<Duration>,
+    /// Whether it is counted how long queries take.
+    pub latencies: bool,
     /// Who is told of what happens meanwhile.
     pub hooks: Hooks,
 }
@@ -76,6 +79,7 @@ impl Default for QueryOptions {
             room: 1 << 14,
             most_open: None,
             shed: None,
+            latencies: false,
             hooks: Hooks::default(),
         }
     }
@@ -104,6 +108,9 @@ pub struct QueryReport {
     pub took: Duration,
     /// From when the first batch was taken to when the last was written.
     pub answering: Duration,
+    /// How long queries took, from when a worker took one to when its answer was there; if it was counted and
+    /// there are any.
+    pub latency: Option<LatencyReport>,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
 }
@@ -230,7 +237,9 @@ impl QueryService {
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
-        let QueryOptions { wanted, workers, batch, delay, most_open, shed, hooks, .. } = options;
+        let QueryOptions {
+            wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
+        } = options;
         let (workers, layout) = (workers.get(), sink.layout());
         let context = Arc::new(Context {
             wanted,
@@ -243,7 +252,7 @@ impl QueryService {
             snapshot,
             layout,
             hooks,
-            tally: Tally::default(),
+            tally: Tally { latencies: latencies.then(Latencies::default), ..Tally::default() },
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {
@@ -258,7 +267,8 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, late, hits, batches, answering } = &context.tally;
+        let Tally { queries, refused, unknown, late, hits, batches, answering, latencies } =
+            &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
@@ -271,6 +281,7 @@ impl QueryService {
             batches: load(batches),
             took: start.elapsed(),
             answering,
+            latency: latencies.as_ref().and_then(Latencies::report),
             operators: control.operator_times(),
         })
     }
