@@ -260,6 +260,11 @@ impl Where {
         Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow }))
     }
 
+    /// The GPUs that are asked for.
+    pub(crate) fn gpus(&self) -> Option<usize> {
+        self.gpus.map(NonZeroUsize::get)
+    }
+
     /// After which time answers should be there.
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)

@@ -474,9 +474,32 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
         assert!(report["shares"]["cpu"].as_u64().unwrap() > 0, "{fault}: {report}");
     }
 
-    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200"];
+    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200", "--page"];
     std::fs::write(&costs, lines.repeat(4)).unwrap();
-    let rows = crate::util::millrace(asked).arg(&costs).ok().json_lines();
+    let page = fixture.scratch.path("page.html");
+    let rows = crate::util::millrace(asked).arg(&page).arg(&costs).ok().json_lines();
     let highest = rows.iter().filter(|row| row["row"] == "highest");
-    assert_eq!(highest.count(), 7);
+    assert_eq!(highest.count(), 8);
+    assert!(std::fs::read_to_string(page).unwrap().contains("<polyline"));
+
+    // The same of real runs, beside their simulation.
+    let asked =
+        ["bench", "scheduling", "--gpu-memory", "16M", "--at-once", "--schedules", "cpu,ding09"];
+    let job = crate::util::millrace(asked).args([
+        "-w",
+        "2",
+        "--mode",
+        "or",
+        "--sample",
+        "16",
+        "--seconds",
+        "0.01",
+    ]);
+    let rows =
+        with(job.arg("--index").arg(&fixture.index).arg(fixture.scratch.write("q", &queries)))
+            .ok()
+            .json_lines();
+    let real = rows.iter().filter(|row| row["run"] == "real" && row["row"] == "together");
+    assert!(real.clone().all(|row| row["queries_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
+    assert_eq!(real.count(), 2);
 }
