@@ -9,6 +9,7 @@ mod generate;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
+mod rig;
 mod scheduling;
 mod wang;
 
@@ -50,7 +51,7 @@ enum Experiment {
     Parallelism(parallelism::Args),
     /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
     Pipeline(pipeline::Args),
-    /// Latency of streams of queries on CPU and GPU together, by schedule and rate, simulated with measured costs.
+    /// Latency of streams of queries on CPU and GPU together, by schedule and rate: simulated with measured costs, and real.
     Scheduling(scheduling::Args),
     /// The figures of wang that need no GPU: visits of lists, caches of lists, threads.
     Wang(wang::Args),

@@ -5,14 +5,16 @@ use crate::query::Ranking;
 use crate::query_gpus::{self, Where};
 use anyhow::{Context as _, ensure};
 use millrace::query::engine::hybrid::Models;
-use millrace::query::engine::measure::{Cost, costs};
+use millrace::query::engine::measure::costs;
 use millrace::query::engine::{Engines, Wakers};
 use millrace::query::plan::Planner;
 use millrace::rebuild::status::replace;
-use millrace::schedule::features::CostModel;
+use millrace::schedule::features::{Cost, CostModel};
+use millrace::schedule::simulate::{Machine, choose};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use synthetic::arrivals::Poisson;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }
+
+/// Queries of the stream with which policies are tried.
+const STREAM: usize = 4000;
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -54,25 +59,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(path) = &args.costs {
         write(path, &measured).with_context(|| path.display().to_string())?;
     }
-    let pairs: Vec<_> = measured.iter().map(|cost| (cost.features, cost.seconds)).collect();
-    let learned = CostModel::learn(&pairs);
-    let model =
+    let learned = CostModel::learn(&measured);
+    let mut model =
         learned.context("too few queries: eight at least have to have a term of the index")?;
     // Costs of other modes stay, if they are of this machine.
     let machine = devices.machine();
     let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
     let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
-    let (errors, leaves) = (model.errors, [&model.cpu, &model.device].map(|tree| tree.leaves()));
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
+    let machine = Machine { threads: cores, devices: devices.number() };
+    let deadline = place.deadline().as_secs_f64();
+    let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
+    let choice = choose(&measured, &model, (deadline, machine), arrivals);
+    model.choice = Some(choice);
+    let (errors, alone) = (model.errors, model.alone);
+    let leaves = [&model.cpu, &model.device].map(|tree| tree.leaves());
     models.modes.insert(ranking.mode.name().to_owned(), model);
     let path = devices.path_of_models(&ranking.index);
     replace(&path, &(serde_json::to_string(&models)? + "\n"))
         .with_context(|| path.display().to_string())?;
-    let mean =
-        |kind: usize| pairs.iter().map(|(_, took)| took[kind]).sum::<f64>() / pairs.len() as f64;
+    let mean = |kind: usize| {
+        measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64
+    };
     let report = json!({
-        "job": "calibrate", "mode": ranking.mode.name(), "queries": pairs.len(), "machine": models.machine,
+        "job": "calibrate", "mode": ranking.mode.name(), "queries": measured.len(), "machine": models.machine,
         "mean_s": {"cpu": mean(0), "device": mean(1)},
         "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
+        "alone_over_together": alone, "best": choice.best, "lbd": choice.by_blocks,
         "kept": path.display().to_string(),
     });
     writeln!(std::io::stdout(), "{report}")?;

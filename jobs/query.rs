@@ -78,6 +78,14 @@ pub(crate) struct Args {
     /// How long a batch waits for more queries, in milliseconds.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
+    /// Queries that are taken in and have no answer, at most; as many again are read ahead, and input waits. If left out,
+    /// 4 batches for each worker.
+    #[arg(long, value_name = "N")]
+    max_queue: Option<NonZeroUsize>,
+    /// Leave queries unanswered that have waited for longer than --deadline-ms when their turn comes; the answer says so
+    /// in every format, and the report counts them.
+    #[arg(long)]
+    shed: bool,
     #[command(flatten)]
     workers: Workers,
     /// The last word of each line of a TREC run.
@@ -232,6 +240,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let is_inter = model == Model::Inter;
     if processes > 1 {
         args.ranking.scored.in_shards()?;
+        if args.shed {
+            return Err(Usage("--shed works in one process".into()).into());
+        }
     }
     let Ranking { k, algorithm, .. } = args.ranking;
     let devices = if args.leaves_devices(score) {
@@ -305,16 +316,17 @@ fn run_on(
 ) -> anyhow::Result<()> {
     let (mut by, mut failed) = (By::default(), None);
     let quiet = args.workers.common.quiet;
-    let models = args.place.models(devices, &args.ranking, quiet)?;
+    let scheduling = args.place.scheduling(devices, &args.ranking, (args.shed, quiet))?;
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
-        match query_gpus::open(devices, &snapshot, wakers, quiet) {
-            Ok(engines) => {
-                by.gpu = Some(engines.counts().clone());
-                let Some(models) = models else { return Box::new(engines) };
-                let hybrid = devices.schedule(engines, models, args.place.policy(), wakers);
-                by.shares = Some(hybrid.shares().clone());
-                Box::new(hybrid)
-            }
+        let opened = query_gpus::open(devices, &snapshot, wakers, quiet).and_then(|engines| {
+            by.gpu = Some(engines.counts().clone());
+            let Some(scheduling) = scheduling else { return Ok(Box::new(engines) as _) };
+            let hybrid = devices.schedule(engines, scheduling, wakers)?;
+            by.shares = Some(hybrid.shares().clone());
+            Ok(Box::new(hybrid) as _)
+        });
+        match opened {
+            Ok(engines) => engines,
             // They are thrown away if devices were asked for.
             Err(error) => {
                 failed = Some(error);
@@ -412,6 +424,8 @@ impl Args {
                 false => QueryOptions::default().batch,
             }),
             delay: Duration::from_millis(self.delay_ms),
+            most_open: self.max_queue,
+            shed: self.shed.then(|| self.place.deadline()),
             latencies: self.workers.common.report.is_some(),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| refused.add(line))),
@@ -479,6 +493,7 @@ fn totals(
         "processes": report.shard.processes,
         "queries": queries,
         "lines_refused": report.refused,
+        "queries_left_late": report.late,
         "queries_without_indexed_term": unknown,
         "hits": hits,
         "batches": report.batches,

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::query::Ranking;
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use millrace::build::chain;
 use millrace::gpu::ding09::{self, MOST_MERGE_LEVELS, Merging};
 use millrace::gpu::huang::device::Tuning;
@@ -13,10 +13,10 @@ use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::gpu::wang::{self, Cached};
 use millrace::query::engine::Wakers;
-use millrace::query::engine::hybrid::Models;
+use millrace::query::engine::hybrid::{OnSlow, Scheduling};
 use millrace::query::snapshot::Snapshot;
 use millrace::query::wanted::Algorithm;
-use millrace::schedule::queues::Policy;
+use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -33,11 +33,13 @@ pub(crate) struct Where {
     #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
     #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
     device: String,
-    /// Who answers which query, with --device hybrid: ding09 (three groups by cost, with stealing), best, best-serial,
-    /// sd (halves by chance), lbd:N and lbd-reverse:N (by blocks of lists), cpu, gpu.
-    #[arg(long, default_value = "ding09", value_name = "NAME", hide_default_value = true)]
-    schedule: Policy,
-    /// Answers should be there after so many milliseconds, with --device hybrid: what has waited 70 % of it goes first.
+    /// Who answers which query, with --device hybrid: auto (the best of these for this machine, as calibrate has found),
+    /// ding09 (three groups by cost, with stealing), best, best-serial, sd (halves by chance), lbd (by blocks of lists;
+    /// lbd:N or lbd-reverse:N by N blocks), cached-first:F (docs/hybrid.md), cpu, gpu.
+    #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
+    schedule: Schedule,
+    /// Answers should be there after so many milliseconds: with --device hybrid what has waited 70 % of it goes first,
+    /// with --shed what has waited longer is left unanswered.
     #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
     deadline_ms: u64,
     /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
@@ -233,16 +235,16 @@ impl Where {
         devices.workers(self.is_hybrid(), cores)
     }
 
-    /// The costs by which queries are scheduled over the CPU and devices, if that is asked for.
+    /// How queries are scheduled over the CPU and devices, if that is asked for.
     ///
     /// # Errors
-    /// Nobody has measured, or not this mode.
-    pub(crate) fn models(
+    /// Nobody has measured what they cost, or not in this mode.
+    pub(crate) fn scheduling(
         &self,
         devices: &Devices,
         ranking: &Ranking,
-        quiet: bool,
-    ) -> anyhow::Result<Option<Models>> {
+        (shed, quiet): (bool, bool),
+    ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
             return Ok(None);
         }
@@ -254,17 +256,35 @@ impl Where {
             );
         }
         let name = ranking.mode.name();
-        if !models.knows(ranking.mode) {
+        let Some(model) = models.of(ranking.mode) else {
             bail!(
                 "no costs of --mode {name} are known: run millrace calibrate --mode {name} first"
             );
-        }
-        Ok(Some(models))
+        };
+        let policy = self.schedule.policy(model.choice.as_ref());
+        let policy =
+            policy.context("the best --schedule is not known: run millrace calibrate again")?;
+        let on_slow: OnSlow = Box::new(move |patience| {
+            if !quiet {
+                let seconds = patience.as_secs_f64();
+                say!(
+                    "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
+                );
+            }
+        });
+        let predict = models.predict();
+        let (deadline, on_slow) = (self.deadline(), Some(on_slow));
+        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow }))
     }
 
-    /// By which rule, and until when queries should be answered.
-    pub(crate) fn policy(&self) -> (Policy, Duration) {
-        (self.schedule, Duration::from_millis(self.deadline_ms))
+    /// The GPUs that are asked for.
+    pub(crate) fn gpus(&self) -> Option<usize> {
+        self.gpus.map(NonZeroUsize::get)
+    }
+
+    /// After which time answers should be there.
+    pub(crate) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
     }
 
     /// The devices, if queries of so much work are worth the time until they answer, and the choice is left

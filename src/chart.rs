@@ -1,4 +1,4 @@
-//! How are numbers drawn? As bars of SVG in a page of HTML that stands for itself, in light and dark, and no wider than
+//! How are numbers drawn? As bars and curves of SVG in a page of HTML that stands for itself, in light and dark, and no wider than
 //! its window.
 
 #![forbid(unsafe_code)]
@@ -135,6 +135,93 @@ pub fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>
     if series.len() > 1 {
         legend(page, series);
     }
+}
+
+/// A curve.
+pub struct Line {
+    /// What it is.
+    pub name: String,
+    /// The number of its colour; curves that belong together have the same one.
+    pub colour: usize,
+    /// Whether it is drawn in dashes.
+    pub dashed: bool,
+    /// Its points, by rising x.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Height of a chart of curves, and the room for the numbers at its left and below.
+const TALL: f64 = 320.0;
+const LEFT: f64 = 60.0;
+const BELOW: f64 = 40.0;
+
+/// Appends a chart of curves with the names of its axes, y by powers of ten. Points whose y is not above 0 are left out.
+pub fn lines(page: &mut String, title: &str, (x_name, y_name): (&str, &str), curves: &[Line]) {
+    _ = writeln!(page, "<h2>{}</h2>", escape(title));
+    let all = || curves.iter().flat_map(|line| &line.points).filter(|point| point.1 > 0.0);
+    let most_x = all().map(|point| point.0).fold(0.0, f64::max);
+    let least_y = all().map(|point| point.1).fold(f64::INFINITY, f64::min).log10().floor();
+    let most_y = all().map(|point| point.1).fold(0.0, f64::max).log10().ceil().max(least_y + 1.0);
+    if most_x <= 0.0 {
+        return page.push_str("<p>None.</p>\n");
+    }
+    let (wide, tall) = (LEFT + WIDTH + 20.0, TALL + BELOW + 10.0);
+    let x = |value: f64| LEFT + value / most_x * WIDTH;
+    let y = |power: f64| 10.0 + (most_y - power) / (most_y - least_y) * TALL;
+    _ = writeln!(
+        page,
+        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{}\">",
+        escape(title)
+    );
+    for power in least_y as i32..=most_y as i32 {
+        let (at, text) = (y(power.into()), number(10f64.powi(power)));
+        _ = writeln!(
+            page,
+            "<path d=\"M{LEFT} {at:.1}h{WIDTH}\" stroke=\"#8885\"/><text x=\"0\" y=\"{:.1}\" font-size=\"12\">{text}</text>",
+            at + 4.0
+        );
+    }
+    for part in 0..=5 {
+        let value = most_x * f64::from(part) / 5.0;
+        _ = writeln!(
+            page,
+            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\">{}</text>",
+            x(value),
+            TALL + 26.0,
+            number(value)
+        );
+    }
+    _ = writeln!(
+        page,
+        "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\">{}</text><text x=\"{LEFT}\" y=\"9\" font-size=\"12\">{}</text>",
+        LEFT + WIDTH / 2.0,
+        TALL + 42.0,
+        escape(x_name),
+        escape(y_name)
+    );
+    for line in curves {
+        let points = line.points.iter().filter(|point| point.1 > 0.0);
+        let points: Vec<String> =
+            points.map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1.log10()))).collect();
+        let dashes = if line.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+        _ = writeln!(
+            page,
+            "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"{}\"{dashes} points=\"{}\"><title>{}</title></polyline>",
+            COLOURS[line.colour % COLOURS.len()],
+            points.join(" "),
+            escape(&line.name)
+        );
+    }
+    page.push_str("</svg>\n<p>");
+    for line in curves {
+        _ = write!(
+            page,
+            "<span style=\"color:{}\">{}</span> {} &nbsp; ",
+            COLOURS[line.colour % COLOURS.len()],
+            if line.dashed { "- -" } else { "&#9472;&#9472;" },
+            escape(&line.name)
+        );
+    }
+    page.push_str("</p>\n");
 }
 
 /// A number as people read it.

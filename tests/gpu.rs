@@ -28,7 +28,8 @@ const ARCHITECTURES: [Architecture; 3] = [Architecture(75), Architecture(80), Ar
 
 const CTA: u32 = 64;
 
-fn turn() -> Source {
+/// The kernels of `turn.cu`: one of them traps.
+pub(crate) fn turn() -> Source {
     let text = concat!(include_str!("../kernels/common.cuh"), include_str!("kernels/turn.cu"));
     Source { name: "turn", text, sizes: vec![("CTA", CTA)] }
 }

@@ -455,7 +455,7 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
     assert!(report["mean_s"]["device"].as_f64().unwrap() > 0.0);
 
     let expected = with(fixture.query(&["--format", "tsv", "--algorithm", "exhaustive"])).ok();
-    for schedule in ["ding09", "sd", "best-serial", "lbd:5"] {
+    for schedule in ["auto", "ding09", "best-serial", "cached-first:0.5"] {
         let of = fixture.scratch.path("report");
         let job = fixture.query(&hybrid).args(["--schedule", schedule, "--report"]).arg(&of);
         assert_eq!(with(job).ok().text(), expected.text(), "{schedule}");
@@ -467,9 +467,48 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
     }
     with(fixture.query(&hybrid).args(["--mode", "and"])).fails(1).says("--mode and are known");
 
-    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200"];
+    // A device that fails amid the stream loses no query, and no order.
+    for fault in ["trap@9", "full@9"] {
+        let of = fixture.scratch.path("report");
+        let few =
+            ["--schedule", "gpu", "--deadline-ms", "1", "--batch", "4", "-w", "2", "--report"];
+        let job = crate::util::millrace(["query", "--index"]).arg(&fixture.index).args(hybrid);
+        let job = job.args(few).arg(&of).env("PRETENDED_FAULT", fault);
+        let done = with(job).ok();
+        assert_eq!(done.text(), expected.text(), "{fault}");
+        done.says("its queries are answered by the CPU from now on");
+        let report: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&of).unwrap()).unwrap();
+        assert!(report["gpu"]["lost"].as_u64().unwrap() > 0, "{fault}: {report}");
+        assert!(report["shares"]["cpu"].as_u64().unwrap() > 0, "{fault}: {report}");
+    }
+
+    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200", "--page"];
     std::fs::write(&costs, lines.repeat(4)).unwrap();
-    let rows = crate::util::millrace(asked).arg(&costs).ok().json_lines();
+    let page = fixture.scratch.path("page.html");
+    let rows = crate::util::millrace(asked).arg(&page).arg(&costs).ok().json_lines();
     let highest = rows.iter().filter(|row| row["row"] == "highest");
-    assert_eq!(highest.count(), 7);
+    assert_eq!(highest.count(), 8);
+    assert!(std::fs::read_to_string(page).unwrap().contains("<polyline"));
+
+    // The same of real runs, beside their simulation.
+    let asked =
+        ["bench", "scheduling", "--gpu-memory", "16M", "--at-once", "--schedules", "cpu,ding09"];
+    let job = crate::util::millrace(asked).args([
+        "-w",
+        "2",
+        "--mode",
+        "or",
+        "--sample",
+        "16",
+        "--seconds",
+        "0.01",
+    ]);
+    let rows =
+        with(job.arg("--index").arg(&fixture.index).arg(fixture.scratch.write("q", &queries)))
+            .ok()
+            .json_lines();
+    let real = rows.iter().filter(|row| row["run"] == "real" && row["row"] == "together");
+    assert!(real.clone().all(|row| row["queries_per_s"].as_f64().unwrap() > 0.0), "{rows:?}");
+    assert_eq!(real.count(), 2);
 }

@@ -355,3 +355,37 @@ fn verify_reads_the_postings_first() {
     std::fs::write(&postings, bytes).unwrap();
     fixture.query(&["--verify"]).stdin("ka\n").fails(1).says("000000.postings");
 }
+
+#[test]
+fn late_queries_say_so_in_every_format_and_input_can_be_held_back() {
+    let scratch = Scratch::new();
+    let docs = scratch.write("docs", Collection::new(5, 60, 20).jsonl());
+    let index = scratch.path("index");
+    build(&index, [&docs]);
+    let query = |more: &[&str], report: &str| {
+        let report = scratch.path(report);
+        let job = millrace(["query", "--index"]).arg(&index).arg("--report").arg(&report);
+        let done = job.args(more).stdin("a\tone two\nb c\tthree\n").ok();
+        let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+        (done, report)
+    };
+    for (format, expected) in [
+        ("trec", "a Q0 !late 0 0 millrace\nb_c Q0 !late 0 0 millrace\n"),
+        ("tsv", "a\t0\t!late\t4294967295\t0\nb_c\t0\t!late\t4294967295\t0\n"),
+        ("binary", "MRA1\u{1}\0\0\0"),
+        ("jsonl", "{\"qid\":\"a\",\"query\":\"one two\",\"hits\":[],\"late\":true}\n"),
+    ] {
+        // Every query has waited for longer than no time at all.
+        let late = ["--shed", "--deadline-ms", "0", "--format", format];
+        let (done, report) = query(&late, "late.json");
+        let shown = String::from_utf8_lossy(&done.stdout).into_owned();
+        assert!(shown.starts_with(expected), "{format}: {shown}");
+        assert_eq!((&report["queries"], &report["queries_left_late"]), (&0.into(), &2.into()));
+        done.says("2 queries were late");
+        // Nothing is late in an hour.
+        let (done, report) = query(&["--shed", "--deadline-ms", "3600000"], "soon.json");
+        assert_eq!(report["queries_left_late"], 0);
+        let (held, report) = query(&["--max-queue", "1", "--batch", "64"], "held.json");
+        assert_eq!((held.text(), &report["batches"]), (done.text(), &2.into()));
+    }
+}

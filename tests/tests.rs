@@ -23,6 +23,7 @@ mod gpu_indexer;
 mod gpu_lists;
 mod gpu_queries;
 mod huang;
+mod hybrid;
 mod inspect;
 mod layers;
 mod library;

@@ -7,8 +7,8 @@
 //! best throughput, `fgqp` nearly that with the lowest latency, `docp` loses where shares are uneven.
 
 mod figures;
-mod rig;
 
+use super::rig::{MOST_QUERIES, Rig, Timings, read_arrivals, stretched};
 use super::{all_queries, quantile};
 use crate::Usage;
 use crate::query::{Ranking, patience};
@@ -17,7 +17,6 @@ use millrace::query::engine::Model;
 use millrace::query::lines::Query;
 use millrace::query::searcher::{Cutting, Searcher};
 use millrace::query::snapshot::Snapshot;
-use rig::{MOST_QUERIES, Rig, Timings};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -220,18 +219,6 @@ fn timed(
     }
     anyhow::ensure!(!kept.is_empty(), "no query takes that long, or that short");
     Ok(kept)
-}
-
-fn read_arrivals(path: &std::path::Path) -> anyhow::Result<Vec<f64>> {
-    let named = || format!("reading the arrivals {}", path.display());
-    let text = std::fs::read_to_string(path).with_context(named)?;
-    let times: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
-    let times = times.with_context(named)?;
-    let rise = times.is_sorted() && times.iter().all(|time| time.is_finite() && *time >= 0.0);
-    if !rise || times.last().is_none_or(|&last| last <= 0.0) {
-        anyhow::bail!("{}: times of arrivals rise from 0 on", path.display());
-    }
-    Ok(times)
 }
 
 /// A way to run a query job.
@@ -445,14 +432,7 @@ impl Bench<'_> {
         match &self.arrivals {
             _ if rate.is_infinite() => vec![0.0; count],
             None => Poisson::new(self.args.seed + pass, rate).take(count).collect(),
-            Some(times) => {
-                let last = times.last().copied().unwrap_or(1.0);
-                let stretch = times.len() as f64 / last / rate;
-                let round = |round: usize| {
-                    times.iter().map(move |time| (time + last * round as f64) * stretch)
-                };
-                (0..).flat_map(round).take(count).collect()
-            }
+            Some(times) => stretched(times, rate, count),
         }
     }
 

@@ -165,6 +165,12 @@ where
                 (number, plan, whole.map(|whole| Request::Planned(number, whole)))
             }
             Request::Text(numbered) => match &numbered.query {
+                Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
+                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    let late = Answer { number, hits: Vec::new(), known: true, late: true };
+                    self.finish(number, Taken { batch, asked, before, began }, Some(late))?;
+                    return Ok(());
+                }
                 Ok(query) => {
                     let wanted = query.wanted(&self.context.wanted);
                     let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
@@ -177,8 +183,12 @@ where
                 }
             },
         };
+        let came = match &asked {
+            Some(Request::Text(numbered)) => numbered.came,
+            _ => began,
+        };
         self.desk.begin(number, Taken { batch, asked, before, began });
-        self.engine.submit(number, plan);
+        self.engine.submit_of(number, plan, came);
         Ok(())
     }
 

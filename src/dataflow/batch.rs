@@ -4,8 +4,8 @@
 //!   answered from. Batches are numbered from 0.
 //! - Whoever has queries puts them into a channel and wakes this operator ([`Asker`]), so that no
 //!   worker waits for input.
-//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered;
-//!   then queries wait in the channel, which is bounded, then with who asks.
+//! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or as
+//!   many as were asked for; then queries wait in the channel, which is bounded, then with who asks.
 //! - The stream ends when all are answered: until then the workers help each other. Where the source
 //!   of queries fails, what came before is answered too.
 
@@ -38,11 +38,16 @@ pub(super) struct Numbered {
     pub(super) query: Result<Query, Refused>,
     /// What it is answered from.
     pub(super) snapshot: Arc<Snapshot>,
+    /// When it was asked.
+    pub(super) came: Instant,
 }
+
+/// What was asked, and when.
+type Asked = (Instant, Received);
 
 /// Where the operator finds what was asked.
 pub(super) struct Inbox {
-    received: Mutex<Option<Receiver<Received>>>,
+    received: Mutex<Option<Receiver<Asked>>>,
     bell: Arc<Bell>,
 }
 
@@ -72,7 +77,7 @@ impl Bell {
 
 /// Puts queries to a query job; the job ends when they are answered and this is dropped.
 pub struct Asker {
-    sender: Option<SyncSender<Received>>,
+    sender: Option<SyncSender<Asked>>,
     bell: Arc<Bell>,
 }
 
@@ -87,7 +92,8 @@ impl Asker {
 
     /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
     pub fn ask(&self, received: Received) -> bool {
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(received).is_ok());
+        let asked = (Instant::now(), received);
+        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(asked).is_ok());
         fence(Ordering::SeqCst);
         self.bell.ring_if_awaited();
         sent
@@ -142,7 +148,7 @@ pub(super) fn batch<'scope>(
             *lock(&inbox.bell.waker) = Some(waker);
             open = lock(&inbox.received).take().map(|queries| (capability, queries));
         }
-        let mut batch: Vec<Result<Query, Refused>> = Vec::new();
+        let mut batch: Vec<(Instant, Result<Query, Refused>)> = Vec::new();
         // Why the stream of queries has failed; they end there.
         let mut failed: Option<Cause> = None;
         let mut first_came = Instant::now();
@@ -152,6 +158,7 @@ pub(super) fn batch<'scope>(
         let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
         let most =
             MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
+        let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
         move |output| {
             let Some((cap, queries)) = open.as_mut() else { return };
             while let Some(&(batch, end)) = under_way.front()
@@ -163,21 +170,22 @@ pub(super) fn batch<'scope>(
             if number - answered >= most {
                 return activator.activate_after(PAUSE);
             }
+            let room = context.batch.min((most - (number - answered)) as usize);
             let step = guard.work(|| {
                 let mut ended = failed.is_some();
                 let mut rings = false;
-                while batch.len() < context.batch && !ended {
+                while batch.len() < room && !ended {
                     match queries.try_recv() {
-                        Ok(Ok(query)) => {
+                        Ok((came, Ok(query))) => {
                             if batch.is_empty() {
                                 first_came = Instant::now();
                             }
                             if let Err(refused) = &query {
                                 context.refuse(refused);
                             }
-                            batch.push(query);
+                            batch.push((came, query));
                         }
-                        Ok(Err(error)) => {
+                        Ok((_, Err(error))) => {
                             failed = Some(error.into());
                             ended = true;
                         }
@@ -192,16 +200,16 @@ pub(super) fn batch<'scope>(
                     }
                 }
                 let waited = first_came.elapsed();
-                let full = batch.len() == context.batch;
+                let full = batch.len() >= room;
                 if !batch.is_empty() && (full || ended || waited >= context.delay) {
                     if batches == 0 {
                         context.tally.answering();
                     }
                     let snapshot = context.snapshot();
                     let mut session = output.session(&*cap);
-                    for (place, query) in (0u32..).zip(batch.drain(..)) {
+                    for (place, (came, query)) in (0u32..).zip(batch.drain(..)) {
                         let snapshot = snapshot.clone();
-                        session.give(Local(Numbered { place, number, query, snapshot }));
+                        session.give(Local(Numbered { place, number, query, snapshot, came }));
                         number += 1;
                     }
                     drop(session);

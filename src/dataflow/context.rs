@@ -7,6 +7,7 @@ use crate::query::output::Form;
 use crate::query::shard::Shard;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
+use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,6 +23,10 @@ pub(super) struct Context {
     pub(super) batch: usize,
     /// A batch waits at most so long for more.
     pub(super) delay: Duration,
+    /// Queries that were taken in and have no answer, at most, if somebody has said it.
+    pub(super) most_open: Option<NonZeroUsize>,
+    /// A query that has waited for longer when its turn comes is left unanswered.
+    pub(super) shed: Option<Duration>,
     /// Worker threads of each process.
     pub(super) workers: usize,
     /// Which shard of the index this process has.
@@ -65,6 +70,8 @@ pub(super) struct Tally {
     pub(super) refused: AtomicU64,
     /// Queries of which no term is in the index.
     pub(super) unknown: AtomicU64,
+    /// Queries that were left unanswered since they had waited too long.
+    pub(super) late: AtomicU64,
     /// Hits found.
     pub(super) hits: AtomicU64,
     /// Batches written.

@@ -209,7 +209,7 @@ mod tests {
         let generation = Generation::open(folder.path(), false).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
-        Numbered { place: 0, number: 0, query, snapshot }.into()
+        Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
     }
 
     /// A desk of so many workers, with so many queries.

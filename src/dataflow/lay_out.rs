@@ -21,6 +21,8 @@ pub struct QueryAnswer {
     pub hits: Vec<NamedHit>,
     /// Whether any of its terms is in the index.
     pub known: bool,
+    /// Whether it was left unanswered since it had waited too long.
+    pub late: bool,
     /// From when a worker took the query to when its answer was there.
     pub took: Duration,
 }
@@ -53,6 +55,9 @@ pub(super) fn answer(
         return Err("a query came without its text".into());
     };
     let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
+    if answer.late {
+        return Ok(Outcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
+    }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
@@ -80,7 +85,7 @@ impl Context {
             (Ok(query), Layout::Values) => {
                 let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
                 let hits = hits.iter().enumerate().map(named).collect();
-                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, took })))
+                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late: false, took })))
             }
         };
         self.tally.queries.fetch_add(1, Ordering::Relaxed);
@@ -98,6 +103,28 @@ impl Context {
     /// Lays out what is said of a line that is no query.
     pub(super) fn lay_out_refused(&self, numbered: Numbered) -> Answered {
         self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
+    }
+
+    /// Lays out what is said of a query that has waited too long, and counts it.
+    fn lay_out_late(&self, numbered: Numbered, took: Duration) -> Answered {
+        let Numbered { place, number, query, .. } = numbered;
+        let out = match (query, self.layout) {
+            (Err(refused), _) => return self.refused(place, refused),
+            (Ok(query), Layout::Text(form)) => {
+                let mut text = Vec::new();
+                form.write_late(&query, &mut text);
+                Out::Text(text)
+            }
+            (Ok(query), Layout::Values) => {
+                let (hits, known, late) = (Vec::new(), true, true);
+                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
+            }
+        };
+        self.tally.late.fetch_add(1, Ordering::Relaxed);
+        if let Some(on_answer) = &self.hooks.on_answer {
+            on_answer(number, took);
+        }
+        Answered { place, out }
     }
 
     fn refused(&self, place: u32, refused: Refused) -> Answered {

@@ -56,6 +56,11 @@ pub struct QueryOptions {
     pub delay: Duration,
     /// Queries that may wait before who asks has to.
     pub room: usize,
+    /// Queries that were taken in and have no answer, at most; if left out, some full batches for each worker.
+    pub most_open: Option<NonZeroUsize>,
+    /// A query that has waited for longer when its turn comes is left unanswered, which its answer says; in one
+    /// process.
+    pub shed: Option<Duration>,
     /// Whether it is counted how long queries take.
     pub latencies: bool,
     /// Who is told of what happens meanwhile.
@@ -72,6 +77,8 @@ impl Default for QueryOptions {
             batch: const { NonZeroUsize::new(64).expect("it is not 0") },
             delay: Duration::from_millis(5),
             room: 1 << 14,
+            most_open: None,
+            shed: None,
             latencies: false,
             hooks: Hooks::default(),
         }
@@ -87,6 +94,8 @@ pub struct QueryReport {
     pub workers: usize,
     /// Queries answered.
     pub queries: u64,
+    /// Queries that were left unanswered since they had waited too long.
+    pub late: u64,
     /// Lines that were no queries.
     pub refused: u64,
     /// Queries of which no term is in the index.
@@ -120,6 +129,9 @@ impl fmt::Display for QueryReport {
             f,
             ": {queries} queries, {hits} hits in {seconds:.3} s ({per_second:.0} queries/s)"
         )?;
+        if self.late > 0 {
+            write!(f, "; {} queries were late and left unanswered", count(self.late))?;
+        }
         match self.unknown {
             0 => Ok(()),
             unknown => write!(f, "; {} queries with no indexed term", count(unknown)),
@@ -170,7 +182,8 @@ impl QueryService {
         options: QueryOptions,
         engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
     ) -> (Self, Asker) {
-        let (asker, inbox) = Asker::new(options.room);
+        let room = options.most_open.map_or(options.room, |most| options.room.min(most.get()));
+        let (asker, inbox) = Asker::new(room);
         let wakers = Wakers::new(options.workers.get());
         let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
         let control = Arc::new(Control::default());
@@ -224,12 +237,16 @@ impl QueryService {
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
-        let QueryOptions { wanted, workers, batch, delay, hooks, latencies, .. } = options;
+        let QueryOptions {
+            wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
+        } = options;
         let (workers, layout) = (workers.get(), sink.layout());
         let context = Arc::new(Context {
             wanted,
             batch: batch.get(),
             delay,
+            most_open,
+            shed,
             workers,
             shard,
             snapshot,
@@ -250,13 +267,14 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, hits, batches, answering, latencies } =
+        let Tally { queries, refused, unknown, late, hits, batches, answering, latencies } =
             &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
             workers,
             queries: load(queries),
+            late: load(late),
             refused: load(refused),
             unknown: load(unknown),
             hits: load(hits),

@@ -29,7 +29,7 @@ pub(super) fn answer(
     taken: Taken<Option<Vec<NamedHit>>>,
     answer: Option<Answer>,
 ) -> Result<Outcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
-    let Answer { number, hits, known } = answer.ok_or("a shard was asked what is no query")?;
+    let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
     let Taken { batch, asked, before, began } = taken;
     let named = name(context, &hits);
     let (hits, any) = match (before, asked) {

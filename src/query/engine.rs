@@ -25,7 +25,7 @@ use crate::index::error::IndexError;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Why an engine cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,8 @@ pub struct Answer {
     pub hits: Vec<Hit>,
     /// Whether any of its terms is in the index.
     pub known: bool,
+    /// Whether it was left unanswered since its deadline had passed; it has no hits then.
+    pub late: bool,
 }
 
 /// What an engine wants of the worker that drives it.
@@ -76,6 +78,11 @@ pub trait QueryEngine {
     /// worker that it shares queries with. Numbers of queries under way differ.
     fn submit(&mut self, number: u64, plan: Plan);
 
+    /// The same for a query that came at a time, for engines that have deadlines.
+    fn submit_of(&mut self, number: u64, plan: Plan, _came: Instant) {
+        self.submit(number, plan);
+    }
+
     /// Does a part of the work, of about a millisecond at most unless a query cannot be left, and
     /// never waits.
     ///
@@ -93,6 +100,21 @@ pub trait QueryEngine {
     /// Says how many queries wait until some engine has room; an engine may cut queries less, or wake
     /// colleagues, because of them.
     fn waiting(&mut self, _queries: usize) {}
+
+    /// Moves queries to `queries` that somebody else has to answer: those that what this engine runs on cannot, and those
+    /// that it was given before `overdue` and has not answered; what comes of these later is dropped. An engine that was
+    /// asked once leaves all of the first kind to who asks. One that answers all itself has none.
+    fn give_back(&mut self, _overdue: Option<Instant>, _queries: &mut Vec<(u64, Plan)>) {}
+
+    /// Whether what the engine runs on works, and has come to an end with all that was taken back from it.
+    fn works(&self) -> bool {
+        true
+    }
+
+    /// Whether all lists of a query are where the engine needs them.
+    fn holds(&self, _plan: &Plan) -> bool {
+        true
+    }
 }
 
 /// Makes the engines of the workers of one process, and holds what these share.

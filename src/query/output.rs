@@ -68,12 +68,23 @@ pub enum Form {
 /// What a record of [`Form::Binary`] begins with.
 pub const BINARY_MARK: [u8; 4] = *b"MRA1";
 
+/// The name of no document that stands at rank 0 for a query that was left unanswered.
+pub const LATE: &str = "!late";
+
 #[derive(Serialize)]
 struct JsonAnswer<'a> {
     qid: &'a str,
     query: &'a str,
     hits: Vec<JsonHit<'a>>,
     us: f64,
+}
+
+#[derive(Serialize)]
+struct JsonLate<'a> {
+    qid: &'a str,
+    query: &'a str,
+    hits: [(); 0],
+    late: bool,
 }
 
 #[derive(Serialize)]
@@ -117,6 +128,17 @@ fn decimal(mut number: u32, out: &mut Vec<u8>) {
 /// The shortest decimal that reads back as the same number.
 fn shortest(score: f32, out: &mut Vec<u8>) {
     write!(out, "{score}").expect("a vector takes all");
+}
+
+/// The head of a record of [`Form::Binary`].
+fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
+    let qid = qid.as_bytes();
+    out.extend_from_slice(&BINARY_MARK);
+    // A line of a query has less than a mebibyte.
+    out.extend_from_slice(&(qid.len() as u32).to_le_bytes());
+    out.extend_from_slice(&hits.to_le_bytes());
+    out.extend_from_slice(qid);
+    out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
 impl Form {
@@ -177,20 +199,37 @@ impl Form {
                 }
             }
             Self::Binary => {
-                let qid = query.qid.as_bytes();
-                out.reserve(16 + qid.len() + 8 * hits.len());
-                out.extend_from_slice(&BINARY_MARK);
-                // A line of a query has less than a mebibyte, and an answer no more hits than documents.
-                out.extend_from_slice(&(qid.len() as u32).to_le_bytes());
-                out.extend_from_slice(&(hits.len() as u32).to_le_bytes());
-                out.extend_from_slice(qid);
-                out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
+                out.reserve(16 + query.qid.len() + 8 * hits.len());
+                // An answer has no more hits than there are documents.
+                binary_head(&query.qid, hits.len() as u32, out);
                 for hit in hits {
                     out.extend_from_slice(&hit.docid.to_le_bytes());
                     out.extend_from_slice(&hit.score.to_le_bytes());
                 }
             }
         }
+    }
+
+    /// Appends what says that a query was left unanswered since it had waited too long: an object with `late`; a line
+    /// with the name [`LATE`] at rank 0; a record with `u32::MAX` as its number of hits, and none of them.
+    pub fn write_late(self, query: &Query, out: &mut Vec<u8>) {
+        let Query { qid, text, .. } = query;
+        match self {
+            Self::Jsonl => {
+                let answer = JsonLate { qid, query: text, hits: [], late: true };
+                serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
+            }
+            Self::Trec(tag) => {
+                one_word(qid, out);
+                write!(out, " Q0 {LATE} 0 0 {}", tag.name()).expect("a vector takes all");
+            }
+            Self::Tsv => {
+                one_word(qid, out);
+                write!(out, "\t0\t{LATE}\t{}\t0", u32::MAX).expect("a vector takes all");
+            }
+            Self::Binary => return binary_head(qid, u32::MAX, out),
+        }
+        out.push(b'\n');
     }
 
     /// Appends what there is to say in the place of the answer to a line that was refused: an object

@@ -1,7 +1,7 @@
 //! What is known of a query before it is answered, and what it will cost.
 
 use super::model_tree::{Errors, Example, FEATURES, ModelTree};
-use super::queues::Processor;
+use super::policy::{Choice, Processor};
 use serde::{Deserialize, Serialize};
 
 /// Postings of a block, where blocks are counted as in `huang`.
@@ -50,16 +50,57 @@ impl Features {
     }
 }
 
+/// What a query has cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// What is known of it before.
+    pub features: Features,
+    /// Seconds of a thread of the CPU, and of a device that has many queries at a time.
+    pub seconds: [f64; 2],
+    /// Seconds of a device that has nothing else to do; where nobody has measured it, 0.
+    #[serde(default)]
+    pub alone: f64,
+}
+
+impl Cost {
+    /// What a model learns of it for a kind of processor: 0 is the CPU.
+    pub fn example(&self, kind: usize) -> Example {
+        Example { features: self.features.numbers(), took: self.seconds[kind] }
+    }
+
+    /// As a scheduler knows costs.
+    pub fn known(&self) -> Costs {
+        let Self { features, seconds, alone } = *self;
+        Costs { alone: alone.max(seconds[1]), ..Costs::new(seconds, features.blocks) }
+    }
+}
+
 /// What a query costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Seconds of a thread of the CPU, and of a device.
+    /// Seconds of a thread of the CPU, and of a device that has many queries at a time.
     pub seconds: [f64; 2],
+    /// Seconds of a device that has nothing else to do.
+    pub alone: f64,
     /// Blocks of its lists.
     pub blocks: u64,
+    /// Whether all of its lists are on a device.
+    pub cached: bool,
 }
 
 impl Costs {
+    /// Of a query that costs a device as much alone as beside others, and has all lists there.
+    pub fn new(seconds: [f64; 2], blocks: u64) -> Self {
+        Self { seconds, alone: seconds[1], blocks, cached: true }
+    }
+
+    /// Seconds of a device that has so many other queries: what a query takes alone and not beside others, it shares with
+    /// them.
+    pub fn on_device_beside(&self, others: usize) -> f64 {
+        let [_, together] = self.seconds;
+        together + (self.alone - together).max(0.0) / (1 + others) as f64
+    }
+
     /// Seconds of a processor.
     pub fn on(&self, kind: Processor) -> f64 {
         self.seconds[kind as usize]
@@ -79,37 +120,44 @@ pub struct CostModel {
     pub cpu: ModelTree,
     /// Of a device, in seconds.
     pub device: ModelTree,
+    /// How many times as long a query takes a device alone as beside others, in the mean.
+    #[serde(default = "one")]
+    pub alone: f64,
     /// How far the predictions of queries were that nothing was learned from, as above.
     pub errors: [Errors; 2],
+    /// Which policies suit such queries, if anybody has looked.
+    #[serde(default)]
+    pub choice: Option<Choice>,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 impl CostModel {
     /// Learns from queries and what they took on the CPU and on a device, three quarters of them, and looks at the others
     /// for the errors. `None` with fewer than eight queries, or one that took no time.
-    pub fn learn(queries: &[(Features, [f64; 2])]) -> Option<Self> {
+    pub fn learn(queries: &[Cost]) -> Option<Self> {
         if queries.len() < 8 {
             return None;
         }
         let examples = |kind: usize, held_out: bool| -> Vec<Example> {
             let chosen = queries.iter().enumerate().filter(|(at, _)| (at % 4 == 3) == held_out);
-            chosen
-                .map(|(_, (features, took))| Example {
-                    features: features.numbers(),
-                    took: took[kind],
-                })
-                .collect()
+            chosen.map(|(_, cost)| cost.example(kind)).collect()
         };
         let [cpu, device] = [0, 1].map(|kind| ModelTree::learn(&examples(kind, false)));
         let (cpu, device) = (cpu?, device?);
         let errors = [cpu.errors(&examples(0, true)), device.errors(&examples(1, true))];
-        Some(Self { cpu, device, errors })
+        let sum = |of: fn(&Cost) -> f64| queries.iter().map(of).sum::<f64>();
+        let alone = sum(|cost| cost.known().alone) / sum(|cost| cost.seconds[1]);
+        Some(Self { cpu, device, alone, errors, choice: None })
     }
 
     /// What a query will cost, about.
     pub fn costs(&self, features: &Features) -> Costs {
         let numbers = features.numbers();
         let seconds = [self.cpu.predict(&numbers), self.device.predict(&numbers)];
-        Costs { seconds, blocks: features.blocks }
+        Costs { alone: self.alone * seconds[1], ..Costs::new(seconds, features.blocks) }
     }
 }
 
@@ -130,18 +178,22 @@ mod tests {
 
     #[test]
     fn a_model_tells_long_queries_from_short_ones() {
-        let queries: Vec<(Features, [f64; 2])> = (1..400u32)
-            .map(|i| {
-                let features =
-                    Features::of([i * 37 % 1000 + 1, i * 911 % 100_000 + 1, i * 7 % 50 + 1]);
-                let sum = features.sum as f64;
-                (features, [1e-6 + 2e-9 * sum, 5e-5 + 1e-11 * sum])
-            })
-            .collect();
+        let cost = |i: u32| {
+            let features = Features::of([i * 37 % 1000 + 1, i * 911 % 100_000 + 1, i * 7 % 50 + 1]);
+            let sum = features.sum as f64;
+            let seconds = [1e-6 + 2e-9 * sum, 5e-5 + 1e-11 * sum];
+            Cost { features, seconds, alone: 3.0 * seconds[1] }
+        };
+        let queries: Vec<Cost> = (1..400u32).map(cost).collect();
         let model = CostModel::learn(&queries).unwrap();
         assert!(model.errors.iter().all(|errors| errors.mean_relative < 0.2), "{:?}", model.errors);
         assert_eq!(model.costs(&Features::of([3, 9, 20])).better(), Processor::Cpu);
         assert_eq!(model.costs(&Features::of([40, 90_000, 900])).better(), Processor::Device);
+        assert!((model.alone - 3.0).abs() < 1e-9);
+        // What shares a device with many others takes less of it.
+        let costs = queries[9].known();
+        assert_eq!(costs.on_device_beside(0), costs.alone);
+        assert!(costs.on_device_beside(99) < 1.03 * costs.on(Processor::Device));
         assert!(CostModel::learn(&queries[..7]).is_none());
     }
 }

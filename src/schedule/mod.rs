@@ -5,6 +5,7 @@ pub mod claims;
 pub mod features;
 pub mod model_tree;
 pub mod placement;
+pub mod policy;
 pub mod queues;
 pub mod roles;
 pub mod simulate;

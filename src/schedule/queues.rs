@@ -4,8 +4,8 @@
 //! Nothing here knows a clock or a thread: the engine that serves real queries and the simulation both ask these queues.
 
 use super::features::Costs;
+use super::policy::{Policy, Processor};
 use std::collections::VecDeque;
-use std::str::FromStr;
 
 /// Of waiting queries so many are looked at to find the next one.
 const LOOKED_AT: usize = 32;
@@ -17,75 +17,9 @@ const MUCH_BETTER: f64 = 1.2;
 /// part" in `ding09`.
 pub const URGENT: f64 = 0.7;
 
-/// A kind of processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Processor {
-    /// A thread.
-    Cpu,
-    /// A device.
-    Device,
-}
-
-impl Processor {
-    /// The other kind.
-    pub fn other(self) -> Self {
-        match self {
-            Self::Cpu => Self::Device,
-            Self::Device => Self::Cpu,
-        }
-    }
-}
-
-/// By which rule queries go to processors.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Policy {
-    /// All go to one kind.
-    Only(Processor),
-    /// By chance, as many to each kind: `huang`'s SD.
-    Halves,
-    /// By the number of blocks of all lists: those with fewer go to one kind, all others to the other. `huang`'s LBD.
-    ByBlocks {
-        /// The number.
-        threshold: u64,
-        /// Who does those below it.
-        below: Processor,
-    },
-    /// Each goes to the kind that does it in less time.
-    Best,
-    /// The same, but one query after the other: the third curve of `ding09`, figure 7.
-    BestSerial,
-    /// `ding09`, section 9: those that suit one kind much better, and a group for either; who has nothing to do takes the
-    /// oldest of that group, then steals from the other; what comes near its deadline goes first.
-    Groups,
-}
-
-impl Policy {
-    /// The names that [`FromStr`] reads.
-    pub const NAMES: &str = "cpu, gpu, sd, lbd:N, lbd-reverse:N, best, best-serial, ding09";
-}
-
-impl FromStr for Policy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let by_blocks = |number: &str, below| {
-            let threshold =
-                number.parse().map_err(|_| format!("{number} is no number of blocks"))?;
-            Ok(Self::ByBlocks { threshold, below })
-        };
-        match text.split_once(':') {
-            Some(("lbd", number)) => by_blocks(number, Processor::Device),
-            Some(("lbd-reverse", number)) => by_blocks(number, Processor::Cpu),
-            None if text == "cpu" => Ok(Self::Only(Processor::Cpu)),
-            None if text == "gpu" => Ok(Self::Only(Processor::Device)),
-            None if text == "sd" => Ok(Self::Halves),
-            None if text == "best" => Ok(Self::Best),
-            None if text == "best-serial" => Ok(Self::BestSerial),
-            None if text == "ding09" => Ok(Self::Groups),
-            _ => Err(format!("the schedules are {}", Self::NAMES)),
-        }
-    }
-}
+/// Work that may be on devices ahead of what they are at, as a part of the time to the deadline: enough to fill batches, and so
+/// little that who is idle finds queries to steal, and that a device that fails or hangs has few.
+const AHEAD: f64 = 0.125;
 
 /// A query that waits.
 #[derive(Debug)]
@@ -96,21 +30,53 @@ struct Waiting<T> {
     came: f64,
 }
 
+/// Queries of one kind of processor.
+#[derive(Debug)]
+struct Kind<T> {
+    /// Processors.
+    servers: usize,
+    /// Queries that wait for this kind.
+    own: VecDeque<Waiting<T>>,
+    /// Those that the other kind could not do: they have waited already, and nobody steals them.
+    returned: VecDeque<Waiting<T>>,
+    /// Seconds of work of `own`.
+    backlog: f64,
+    /// Queries that are being done, and the seconds that they take together.
+    under_way: (usize, f64),
+    /// Queries that were taken.
+    taken: u64,
+    /// None of them works.
+    lost: bool,
+}
+
+impl<T> Kind<T> {
+    fn new(servers: usize) -> Self {
+        Self {
+            servers: servers.max(1),
+            own: VecDeque::new(),
+            returned: VecDeque::new(),
+            backlog: 0.0,
+            under_way: (0, 0.0),
+            taken: 0,
+            lost: false,
+        }
+    }
+
+    /// Queries that wait for it or are being done.
+    fn has(&self) -> usize {
+        self.own.len() + self.returned.len() + self.under_way.0
+    }
+}
+
 /// Queries that wait for a processor; see the [module](self). Times are seconds since any one instant.
 #[derive(Debug)]
 pub struct Queues<T> {
     policy: Policy,
     deadline: f64,
-    /// Processors of each kind.
-    servers: [usize; 2],
-    own: [VecDeque<Waiting<T>>; 2],
+    kinds: [Kind<T>; 2],
     either: VecDeque<Waiting<T>>,
-    /// Seconds of work that waits for each kind alone.
-    backlog: [f64; 2],
     /// From which ratio of costs on a query belongs to one kind.
     much_better: f64,
-    /// Queries that are being done.
-    under_way: usize,
     coin: u64,
 }
 
@@ -120,19 +86,17 @@ impl<T> Queues<T> {
         Self {
             policy,
             deadline,
-            servers: [threads.max(1), devices.max(1)],
-            own: [VecDeque::new(), VecDeque::new()],
+            kinds: [Kind::new(threads), Kind::new(devices)],
             either: VecDeque::new(),
-            backlog: [0.0; 2],
             much_better: MUCH_BETTER,
-            under_way: 0,
             coin: 0x9e37_79b9_7f4a_7c15,
         }
     }
 
     /// Queries that wait.
     pub fn len(&self) -> usize {
-        self.own[0].len() + self.own[1].len() + self.either.len()
+        let waiting = |kind: &Kind<T>| kind.own.len() + kind.returned.len();
+        self.kinds.iter().map(waiting).sum::<usize>() + self.either.len()
     }
 
     /// Whether none waits.
@@ -140,20 +104,88 @@ impl<T> Queues<T> {
         self.len() == 0
     }
 
-    /// Adds a query that came at a time.
-    pub fn push(&mut self, item: T, costs: Costs, came: f64) {
-        let waiting = Waiting { item, costs, came };
-        match self.group(&costs) {
+    /// Queries that a kind does now.
+    pub fn under_way(&self, kind: Processor) -> usize {
+        self.kinds[kind as usize].under_way.0
+    }
+
+    /// Whether queries wait that are for a kind, or for either.
+    pub fn has_for(&self, kind: Processor) -> bool {
+        let of = &self.kinds[kind as usize];
+        !(of.own.is_empty() && of.returned.is_empty() && self.either.is_empty())
+    }
+
+    /// Whose turn it is, where one query is done at a time and none is now.
+    pub fn turn(&self) -> Option<Processor> {
+        let is_free = self.policy == Policy::BestSerial
+            && self.kinds.iter().all(|kind| kind.under_way.0 == 0);
+        let kinds = [Processor::Cpu, Processor::Device];
+        kinds.into_iter().find(|&kind| is_free && self.is_next(kind))
+    }
+
+    /// Whether a thread would have done a query that is a device's before the device comes to its last one.
+    pub fn is_worth_stealing(&self, costs: &Costs) -> bool {
+        self.policy == Policy::Groups && costs.on(Processor::Cpu) <= self.wait(Processor::Device)
+    }
+
+    /// Seconds until a kind has done all that it has.
+    fn wait(&self, kind: Processor) -> f64 {
+        let of = &self.kinds[kind as usize];
+        (of.backlog + of.under_way.1) / of.servers as f64
+    }
+
+    /// Seconds of work that a kind does now, on each of its processors.
+    pub fn work_under_way(&self, kind: Processor) -> f64 {
+        let kind = &self.kinds[kind as usize];
+        kind.under_way.1 / kind.servers as f64
+    }
+
+    /// Adds a query that came at a time; says which kind it belongs to, if to one.
+    pub fn push(&mut self, item: T, mut costs: Costs, came: f64) -> Option<Processor> {
+        let device = &self.kinds[Processor::Device as usize];
+        costs.seconds[1] = costs.on_device_beside(device.has() / device.servers);
+        let group = self.group(&costs);
+        self.queue(Waiting { item, costs, came }, group);
+        group
+    }
+
+    fn queue(&mut self, waiting: Waiting<T>, group: Option<Processor>) {
+        match group {
             Some(kind) => {
-                self.backlog[kind as usize] += costs.on(kind);
-                self.own[kind as usize].push_back(waiting);
+                let of = &mut self.kinds[kind as usize];
+                of.backlog += waiting.costs.on(kind);
+                of.own.push_back(waiting);
             }
             None => self.either.push_back(waiting),
         }
     }
 
+    /// Adds a query that one kind was given and cannot do: the other does it, before all that wait.
+    pub fn give_back(&mut self, item: T, costs: Costs, came: f64, by: Processor) {
+        self.kinds[by.other() as usize].returned.push_back(Waiting { item, costs, came });
+    }
+
+    /// No processor of a kind works any more: the other kind gets its queries.
+    pub fn lose(&mut self, kind: Processor) {
+        let of = &mut self.kinds[kind as usize];
+        of.lost = true;
+        of.backlog = 0.0;
+        let waiting = std::mem::take(&mut of.own);
+        for waiting in waiting {
+            self.queue(waiting, Some(kind.other()));
+        }
+    }
+
+    /// Processors of a kind work again.
+    pub fn regain(&mut self, kind: Processor) {
+        self.kinds[kind as usize].lost = false;
+    }
+
     /// The kind that a query belongs to; `None` for either.
     fn group(&mut self, costs: &Costs) -> Option<Processor> {
+        if let Some(lost) = self.kinds.iter().position(|kind| kind.lost) {
+            return Some(if lost == 0 { Processor::Device } else { Processor::Cpu });
+        }
         match self.policy {
             Policy::Only(kind) => Some(kind),
             Policy::Halves => {
@@ -165,6 +197,8 @@ impl<T> Queues<T> {
             }
             Policy::ByBlocks { threshold, below } if costs.blocks < threshold => Some(below),
             Policy::ByBlocks { below, .. } => Some(below.other()),
+            Policy::CachedFirst { .. } if costs.cached => Some(Processor::Device),
+            Policy::CachedFirst { .. } => Some(Processor::Cpu),
             Policy::Best | Policy::BestSerial => Some(costs.better()),
             Policy::Groups => {
                 let better = costs.better();
@@ -175,50 +209,102 @@ impl<T> Queues<T> {
     }
 
     /// Takes the query that a free processor of a kind is to do now; [`done`](Self::done) is to be called when it is.
+    /// Devices, which have several at a time, get none while they have enough to do.
     pub fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
-        if self.policy == Policy::BestSerial && (self.under_way > 0 || !self.is_next(kind)) {
+        let of = &mut self.kinds[kind as usize];
+        let busy =
+            kind == Processor::Device && of.under_way.1 > AHEAD * self.deadline * of.servers as f64;
+        if of.lost || busy {
             return None;
         }
-        let taken = match self.policy {
-            Policy::Groups => self.take_of_groups(kind, now),
-            _ => self.take_of(kind, 0),
+        let waiting = match of.returned.pop_front() {
+            Some(waiting) => waiting,
+            None => self.next(kind, now)?,
         };
-        self.under_way += usize::from(taken.is_some());
-        taken
+        let of = &mut self.kinds[kind as usize];
+        of.under_way.0 += 1;
+        of.under_way.1 += waiting.costs.on(kind);
+        of.taken += 1;
+        Some(waiting.item)
     }
 
-    /// A query that was taken is done.
-    pub fn done(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
+    fn next(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
+        match self.policy {
+            Policy::Groups => self.next_of_groups(kind, now),
+            Policy::CachedFirst { balance } => {
+                self.take_of(kind, 0).or_else(|| self.take_uncached(kind, balance))
+            }
+            Policy::BestSerial => {
+                if self.turn() == Some(kind) {
+                    self.take_of(kind, 0)
+                } else {
+                    None
+                }
+            }
+            _ => self.take_of(kind, 0),
+        }
+    }
+
+    /// A query that a kind was given is done, or it was [given back](Self::give_back).
+    pub fn done(&mut self, kind: Processor) {
+        let (queries, seconds) = &mut self.kinds[kind as usize].under_way;
+        // Of many together nobody knows which it was.
+        *seconds -= *seconds / (*queries).max(1) as f64;
+        *queries = queries.saturating_sub(1);
+    }
+
+    /// Takes a query that has waited for longer than to its deadline.
+    pub fn take_late(&mut self, now: f64) -> Option<T> {
+        let came = now - self.deadline;
+        let is_late = |queue: &VecDeque<Waiting<T>>| queue.front().is_some_and(|it| it.came < came);
+        if is_late(&self.either) {
+            return self.either.pop_front().map(|waiting| waiting.item);
+        }
+        for kind in [Processor::Cpu, Processor::Device] {
+            let of = &mut self.kinds[kind as usize];
+            if is_late(&of.returned) {
+                return of.returned.pop_front().map(|waiting| waiting.item);
+            }
+            if is_late(&of.own) {
+                return self.take_of(kind, 0).map(|waiting| waiting.item);
+            }
+        }
+        None
     }
 
     /// Whether the oldest query is one of a kind.
     fn is_next(&self, kind: Processor) -> bool {
-        let [mine, others] = [kind, kind.other()].map(|kind| self.own[kind as usize].front());
+        let [mine, others] = [kind, kind.other()].map(|kind| self.kinds[kind as usize].own.front());
         match (mine, others) {
             (Some(mine), Some(other)) => mine.came <= other.came,
             (mine, _) => mine.is_some(),
         }
     }
 
-    fn take_of(&mut self, kind: Processor, at: usize) -> Option<T> {
-        let waiting = self.own[kind as usize].remove(at)?;
-        let backlog = &mut self.backlog[kind as usize];
-        *backlog = (*backlog - waiting.costs.on(kind)).max(0.0);
-        Some(waiting.item)
+    fn take_of(&mut self, kind: Processor, at: usize) -> Option<Waiting<T>> {
+        let of = &mut self.kinds[kind as usize];
+        let waiting = of.own.remove(at)?;
+        of.backlog = (of.backlog - waiting.costs.on(kind)).max(0.0);
+        Some(waiting)
     }
 
-    fn take_of_groups(&mut self, kind: Processor, now: f64) -> Option<T> {
+    /// Takes a query of the other kind, as far as the balance of queries allows it.
+    fn take_uncached(&mut self, kind: Processor, balance: f64) -> Option<Waiting<T>> {
+        let [cpu, devices] = [0, 1].map(|kind| self.kinds[kind].taken as f64);
+        let most = match kind {
+            Processor::Device => balance * (cpu + devices + 1.0) - devices,
+            Processor::Cpu => (1.0 - balance) * (cpu + devices + 1.0) - cpu,
+        };
+        if most > 0.0 { self.take_of(kind.other(), 0) } else { None }
+    }
+
+    fn next_of_groups(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
         let urgent = now - URGENT * self.deadline;
-        if let Some(at) = self
-            .either
-            .front()
-            .filter(|it| it.came < urgent && it.costs.better() == kind)
-            .map(|_| 0)
-        {
-            return self.either.remove(at).map(|it| it.item);
+        let either = self.either.front();
+        if either.is_some_and(|it| it.came < urgent && it.costs.better() == kind) {
+            return self.either.pop_front();
         }
-        let own = &self.own[kind as usize];
+        let own = &self.kinds[kind as usize].own;
         if own.front().is_some_and(|it| it.came < urgent) {
             return self.take_of(kind, 0);
         }
@@ -229,20 +315,17 @@ impl<T> Queues<T> {
         if let Some(at) = next.map(|(at, _)| at) {
             return self.take_of(kind, at);
         }
-        if let Some(oldest) = self.either.pop_front() {
-            return Some(oldest.item);
-        }
-        self.steal(kind)
+        self.either.pop_front().or_else(|| self.steal(kind))
     }
 
     /// Takes a query of the other kind, if it is done here before the other comes to its last one: a thread that began
     /// what a device does a hundred times as fast would make everybody wait.
-    fn steal(&mut self, kind: Processor) -> Option<T> {
+    fn steal(&mut self, kind: Processor) -> Option<Waiting<T>> {
         let other = kind.other();
-        let queue = &self.own[other as usize];
-        let wait = self.backlog[other as usize] / self.servers[other as usize] as f64;
+        let (of, wait) = (&self.kinds[other as usize], self.wait(other));
         let loss = |it: &Waiting<T>| it.costs.on(kind) / it.costs.on(other);
-        let (at, least) = queue
+        let (at, least) = of
+            .own
             .iter()
             .take(LOOKED_AT)
             .enumerate()
@@ -261,22 +344,12 @@ mod tests {
     use super::*;
 
     fn costs(cpu: f64, device: f64) -> Costs {
-        Costs { seconds: [cpu, device], blocks: (1000.0 * cpu) as u64 }
+        Costs::new([cpu, device], (1000.0 * cpu) as u64)
     }
 
     fn all(queues: &mut Queues<u32>, kind: Processor, now: f64) -> Vec<u32> {
-        std::iter::from_fn(|| queues.take(kind, now)).collect()
-    }
-
-    #[test]
-    fn names_are_read() {
-        assert_eq!("ding09".parse(), Ok(Policy::Groups));
-        assert_eq!(
-            "lbd:30000".parse(),
-            Ok(Policy::ByBlocks { threshold: 30000, below: Processor::Device })
-        );
-        assert!("lbd:x".parse::<Policy>().unwrap_err().contains("no number"));
-        assert!("lbd".parse::<Policy>().unwrap_err().contains("best-serial"));
+        let next = || queues.take(kind, now).inspect(|_| queues.done(kind));
+        std::iter::from_fn(next).collect()
     }
 
     #[test]
@@ -296,7 +369,9 @@ mod tests {
         assert_eq!(all(&mut queues, Processor::Cpu, 1.0), [2]);
 
         let mut queues = Queues::new(Policy::Halves, 0.5, (1, 1));
-        (0..1000).for_each(|item| queues.push(item, costs(1.0, 1.0), 0.0));
+        for item in 0..1000 {
+            queues.push(item, costs(1.0, 1.0), 0.0);
+        }
         let here = all(&mut queues, Processor::Cpu, 1.0).len();
         assert!((400..600).contains(&here), "{here}");
         assert_eq!(all(&mut queues, Processor::Device, 1.0).len(), 1000 - here);
@@ -311,10 +386,10 @@ mod tests {
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
         assert_eq!(queues.take(Processor::Device, 5.0), Some(1));
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
-        queues.done();
+        queues.done(Processor::Device);
         assert_eq!(queues.take(Processor::Cpu, 5.0), Some(2));
         assert_eq!(queues.take(Processor::Cpu, 5.0), None);
-        queues.done();
+        queues.done(Processor::Cpu);
         assert_eq!(queues.take(Processor::Cpu, 5.0), Some(3));
     }
 
@@ -356,9 +431,17 @@ mod tests {
 
     #[test]
     fn law_nothing_is_lost_or_done_twice() {
-        for policy in
-            ["cpu", "gpu", "sd", "lbd:500", "lbd-reverse:500", "best", "best-serial", "ding09"]
-        {
+        for policy in [
+            "cpu",
+            "gpu",
+            "sd",
+            "lbd:500",
+            "lbd-reverse:500",
+            "best",
+            "best-serial",
+            "ding09",
+            "cached-first:0.4",
+        ] {
             let mut queues = Queues::new(policy.parse().unwrap(), 0.05, (2, 1));
             for item in 0..300u32 {
                 let cpu = f64::from(item * 7919 % 1000 + 1) / 1000.0;
@@ -367,10 +450,11 @@ mod tests {
             }
             let (mut seen, mut now) = (Vec::new(), 0.3);
             while !queues.is_empty() {
+                assert!(now < 60.0, "{policy} comes to no end");
                 for kind in [Processor::Cpu, Processor::Cpu, Processor::Device] {
                     if let Some(item) = queues.take(kind, now) {
                         seen.push(item);
-                        queues.done();
+                        queues.done(kind);
                     }
                 }
                 now += 0.001;
@@ -378,5 +462,67 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..300).collect::<Vec<_>>(), "{policy}");
         }
+    }
+
+    #[test]
+    fn a_kind_that_is_lost_leaves_all_to_the_other() {
+        for policy in ["gpu", "sd", "best", "ding09"] {
+            let mut queues = Queues::new(policy.parse().unwrap(), 50.0, (1, 1));
+            for item in 0..10 {
+                queues.push(item, costs(2.0, 1.0), 0.0);
+            }
+            let taken = queues.take(Processor::Device, 1.0).unwrap();
+            queues.lose(Processor::Device);
+            assert_eq!(queues.take(Processor::Device, 1.0), None);
+            queues.push(10, costs(2.0, 1.0), 1.0);
+            queues.done(Processor::Device);
+            queues.give_back(taken, costs(2.0, 1.0), 0.0, Processor::Device);
+            // What has waited longest goes first.
+            let found = all(&mut queues, Processor::Cpu, 2.0);
+            assert_eq!((found[0], found.len()), (taken, 11), "{policy}");
+            queues.regain(Processor::Device);
+            for item in 11..40 {
+                queues.push(item, costs(2.0, 0.1), 2.0);
+            }
+            assert!(queues.take(Processor::Device, 3.0).is_some(), "{policy}");
+        }
+    }
+
+    #[test]
+    fn a_device_gets_no_more_than_it_does_soon() {
+        let mut queues = Queues::new(Policy::Only(Processor::Device), 0.8, (1, 1));
+        for item in 0..10 {
+            queues.push(item, costs(1.0, 0.06), 0.0);
+        }
+        // A tenth of a second is an eighth of the deadline.
+        let mut taken = || queues.take(Processor::Device, 0.0).is_some();
+        assert_eq!((0..4).map(|_| taken()).collect::<Vec<_>>(), [true, true, false, false]);
+        assert_eq!(queues.take_late(0.7), None);
+        assert_eq!(queues.take_late(0.9), Some(2));
+    }
+
+    #[test]
+    fn what_is_cached_goes_to_devices_and_the_rest_by_balance() {
+        let of = |balance: f64| {
+            let mut queues = Queues::new(Policy::CachedFirst { balance }, 0.5, (1, 1));
+            for item in 0..100 {
+                let cached = item % 4 == 0;
+                queues.push(item, Costs { cached, ..costs(0.001, 0.001) }, 0.0);
+            }
+            let mut shares = [0, 0];
+            while !queues.is_empty() {
+                for kind in [Processor::Device, Processor::Cpu] {
+                    if queues.take(kind, 1.0).is_some() {
+                        shares[kind as usize] += 1;
+                        queues.done(kind);
+                    }
+                }
+            }
+            shares
+        };
+        assert_eq!(of(0.0), [75, 25]);
+        assert_eq!(of(1.0), [50, 50], "nobody is idle");
+        let [cpu, devices] = of(0.4);
+        assert!((38..=42).contains(&devices), "{cpu} and {devices}");
     }
 }

@@ -1,8 +1,9 @@
 //! How would a stream of queries fare under a policy? A simulation of threads and devices with costs that were measured,
 //! for machines that have no device, and for more rates than a run can try.
 
-use super::features::Costs;
-use super::queues::{Policy, Processor, Queues};
+use super::features::{Cost, CostModel, Costs};
+use super::policy::{Choice, Policy, Processor};
+use super::queues::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -26,10 +27,12 @@ pub struct Machine {
     pub devices: usize,
 }
 
-/// A processor that becomes free: when, in nanoseconds, and which it is.
-type Free = Reverse<(u64, usize)>;
+/// What comes next: when, in nanoseconds, whether a processor is free for another query then, which it is, and whether an
+/// answer is there.
+type Event = Reverse<(u64, bool, usize, bool)>;
 
-/// The latency of each query, in seconds, in the order of the arrivals.
+/// The latency of each query, in seconds, in the order of the arrivals. A device begins the next query before it has
+/// answered one, when that has taken its part of the device beside others.
 ///
 /// # Panics
 /// If the arrivals are not in the order of time.
@@ -46,23 +49,27 @@ pub fn latencies(
     };
     let mut queues = Queues::new(policy, deadline, (machine.threads, machine.devices));
     let mut idle: Vec<usize> = (0..machine.threads + machine.devices).collect();
-    let mut busy: BinaryHeap<Free> = BinaryHeap::new();
+    let mut events: BinaryHeap<Event> = BinaryHeap::new();
     let mut found = vec![0.0; arrivals.len()];
     let mut next = 0;
     loop {
         let coming = arrivals.get(next).map(|arrival| (arrival.at * 1e9) as u64);
-        let free = busy.peek().map(|Reverse((at, _))| *at);
-        let now = match (coming, free) {
+        let event = events.peek().map(|Reverse((at, ..))| *at);
+        let now = match (coming, event) {
             (None, None) => break,
-            (Some(coming), Some(free)) => coming.min(free),
+            (Some(coming), Some(event)) => coming.min(event),
             (Some(now), None) | (None, Some(now)) => now,
         };
-        while let Some(Reverse((at, server))) = busy.peek().copied()
+        while let Some(Reverse((at, is_free, server, is_done))) = events.peek().copied()
             && at <= now
         {
-            busy.pop();
-            queues.done();
-            idle.push(server);
+            events.pop();
+            if is_done {
+                queues.done(kind(server));
+            }
+            if is_free {
+                idle.push(server);
+            }
         }
         while let Some(arrival) = arrivals.get(next)
             && (arrival.at * 1e9) as u64 <= now
@@ -78,9 +85,19 @@ pub fn latencies(
                 at += 1;
                 continue;
             };
-            let end = now + (arrivals[query].real.on(kind(server)) * 1e9) as u64;
+            let real = &arrivals[query].real;
+            let free = now + (real.on(kind(server)) * 1e9) as u64;
+            let end = match kind(server) {
+                Processor::Cpu => free,
+                Processor::Device => now + (real.alone * 1e9) as u64,
+            };
             found[query] = end as f64 / 1e9 - arrivals[query].at;
-            busy.push(Reverse((end, server)));
+            if free == end {
+                events.push(Reverse((free, true, server, true)));
+            } else {
+                events.push(Reverse((free, true, server, false)));
+                events.push(Reverse((end, false, server, true)));
+            }
             idle.swap_remove(at);
             // Another may be allowed now what it was not before.
             at = 0;
@@ -89,16 +106,81 @@ pub fn latencies(
     found
 }
 
+/// Queries of the streams that a choice is made by.
+const CHOSEN_BY: usize = 3000;
+
+/// Thresholds of blocks that are tried in each direction.
+const THRESHOLDS: usize = 16;
+
+/// All queries at once, or at Poisson arrivals, with costs as a model predicts them.
+fn stream(costs: &[Cost], model: &CostModel, times: impl Iterator<Item = f64>) -> Vec<Arrival> {
+    let arrival = |(at, cost): (f64, &Cost)| Arrival {
+        at,
+        predicted: model.costs(&cost.features),
+        real: cost.known(),
+    };
+    times.zip(costs.iter().cycle()).map(arrival).collect()
+}
+
+/// Thresholds of [`Policy::ByBlocks`] that cut queries evenly.
+pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
+    let mut blocks: Vec<u64> = costs.iter().map(|cost| cost.features.blocks).collect();
+    blocks.sort_unstable();
+    let last = blocks.len().saturating_sub(1);
+    let cuts = (0..=THRESHOLDS).map(|part| blocks.get(part * last / THRESHOLDS).map(|n| n + 1));
+    let mut cuts: Vec<u64> = cuts.flatten().collect();
+    cuts.dedup();
+    cuts
+}
+
+/// Chooses by the time that all queries take at once, and among those that take hardly more than the best by the latency at
+/// half of that rate. `times` gives arrivals, at a rate of one a second.
+///
+/// # Panics
+/// If there are no costs.
+pub fn choose(
+    costs: &[Cost],
+    model: &CostModel,
+    (deadline, machine): (f64, Machine),
+    times: impl Fn() -> Vec<f64>,
+) -> Choice {
+    assert!(!costs.is_empty(), "there are costs");
+    let at_once = stream(costs, model, std::iter::repeat_n(0.0, CHOSEN_BY));
+    let together = |policy: &Policy| {
+        let found = latencies(&at_once, *policy, deadline, machine);
+        found.into_iter().fold(0.0, f64::max)
+    };
+    let least = |policies: &[Policy]| {
+        let took = policies.iter().map(|policy| (*policy, together(policy)));
+        let took: Vec<(Policy, f64)> = took.collect();
+        took.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("there are policies")
+    };
+    let kinds = [Processor::Device, Processor::Cpu];
+    let all = thresholds(costs).into_iter();
+    let all = all.flat_map(|threshold| kinds.map(|below| Policy::ByBlocks { threshold, below }));
+    let (by_blocks, _) = least(&all.collect::<Vec<_>>());
+    let only = kinds.map(Policy::Only);
+    let policies = [Policy::Groups, Policy::Best, by_blocks, Policy::Halves, only[0], only[1]];
+    let (_, soonest) = least(&policies);
+    let rate = 0.5 * CHOSEN_BY as f64 / soonest;
+    let spread = stream(costs, model, times().into_iter().map(|at| at / rate).take(CHOSEN_BY));
+    let mean = |policy: &Policy| latencies(&spread, *policy, deadline, machine).iter().sum::<f64>();
+    let near = policies.into_iter().filter(|policy| together(policy) <= 1.05 * soonest);
+    let best = near.map(|policy| (policy, mean(&policy))).min_by(|a, b| a.1.total_cmp(&b.1));
+    Choice { best: best.map_or(Policy::Groups, |(policy, _)| policy), by_blocks }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::features::Features;
 
-    fn stream(rate: f64, n: usize) -> Vec<Arrival> {
+    fn spaced(rate: f64, n: usize) -> Vec<Arrival> {
         (0..n)
             .map(|i| {
                 let cpu = 0.001 + (i * 7919 % 100) as f64 / 10_000.0;
                 let seconds = [cpu, 0.004 + (i * 104_729 % 100) as f64 / 50_000.0];
-                let costs = Costs { seconds, blocks: (cpu * 1e6) as u64 };
+                let costs = Costs::new(seconds, (cpu * 1e6) as u64);
                 Arrival { at: i as f64 / rate, predicted: costs, real: costs }
             })
             .collect()
@@ -106,7 +188,7 @@ mod tests {
 
     #[test]
     fn alone_a_query_takes_what_it_costs() {
-        let arrivals = stream(1.0, 50);
+        let arrivals = spaced(1.0, 50);
         let machine = Machine { threads: 1, devices: 1 };
         for (policy, kind) in [("cpu", Processor::Cpu), ("gpu", Processor::Device)] {
             let found = latencies(&arrivals, policy.parse().unwrap(), 0.5, machine);
@@ -124,7 +206,7 @@ mod tests {
     fn both_together_do_more_than_one_and_groups_more_than_halves() {
         let machine = Machine { threads: 1, devices: 1 };
         let mean = |policy: &str, rate: f64| {
-            let found = latencies(&stream(rate, 4000), policy.parse().unwrap(), 0.5, machine);
+            let found = latencies(&spaced(rate, 4000), policy.parse().unwrap(), 0.5, machine);
             found.iter().sum::<f64>() / found.len() as f64
         };
         // 167 and 200 a second are what one of each can do.
@@ -136,7 +218,7 @@ mod tests {
 
     #[test]
     fn wrong_predictions_lose_nothing() {
-        let mut arrivals = stream(250.0, 500);
+        let mut arrivals = spaced(250.0, 500);
         for (i, arrival) in arrivals.iter_mut().enumerate() {
             arrival.predicted.seconds.swap(0, i % 2);
         }
@@ -145,5 +227,44 @@ mod tests {
             let least = arrival.real.seconds[0].min(arrival.real.seconds[1]);
             assert!(*latency >= least - 1e-8);
         }
+    }
+
+    #[test]
+    fn a_device_that_is_slow_alone_is_fast_beside_others() {
+        let costs = Costs { alone: 0.01, ..Costs::new([1.0, 0.001], 1) };
+        let arrivals = [Arrival { at: 0.0, predicted: costs, real: costs }; 5];
+        let policy = Policy::Only(Processor::Device);
+        let found = latencies(&arrivals, policy, 0.5, Machine { threads: 1, devices: 1 });
+        for (i, latency) in found.iter().enumerate() {
+            assert!((latency - 0.010 - 0.001 * i as f64).abs() < 1e-8, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn the_best_policy_is_chosen() {
+        let cost = |i: usize, device: f64| {
+            let df = 64 * (1 + i as u32 * 7919 % 1000);
+            let seconds = [1e-6 * f64::from(df), device];
+            Cost { features: Features::of([df]), seconds, alone: device }
+        };
+        let machine = Machine { threads: 2, devices: 1 };
+        let choose = |device: f64| {
+            let costs: Vec<Cost> = (0..400).map(|i| cost(i, device)).collect();
+            let model = CostModel::learn(&costs).unwrap();
+            choose(&costs, &model, (0.5, machine), || (0..4000).map(f64::from).collect())
+        };
+        // A device that is slow is left alone; one that is fast with long queries gets these, but not all.
+        assert!(matches!(
+            choose(9.0).best,
+            Policy::Groups | Policy::Best | Policy::Only(Processor::Cpu)
+        ));
+        let even = choose(0.016);
+        assert!(!matches!(even.best, Policy::Only(_) | Policy::Halves), "{even:?}");
+        let below = Processor::Cpu;
+        let Policy::ByBlocks { threshold, below: found } = even.by_blocks else {
+            panic!("{even:?}")
+        };
+        assert_eq!(found, below);
+        assert!((200..900).contains(&threshold), "{threshold}");
     }
 }

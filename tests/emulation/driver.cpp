@@ -2,10 +2,13 @@
 // a device is memory of the host; what is enqueued is done at once, one launch after the other, by the emulated
 // kernels, which lie in a part of their own that changes between fibers (driver.rs). A stream that captures
 // keeps launches for its graph; an event cannot be recorded on it. PRETENDED_GPUS says how many devices there are.
+// PRETENDED_FAULT is what happens at a launch (from 0), of kernel or graph: trap@N, the device is lost to the process;
+// full@N, memory is out for this launch.
 #include <stdlib.h>
 #include <string.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -18,7 +21,7 @@ void pretended_run(void* bound, unsigned blocks, unsigned threads, unsigned shar
 namespace {
 typedef int Result;
 typedef unsigned long long Address;
-const Result OUT_OF_MEMORY = 2, NOT_FOUND = 500, CAPTURES = 900;
+const Result OUT_OF_MEMORY = 2, NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURES = 900;
 const size_t MEMORY_BYTES = size_t(4) << 30;
 
 struct Launch {
@@ -44,6 +47,20 @@ void run(const Launch& launch) {
     pretended_run(launch.bound, launch.blocks, launch.threads, launch.shared_bytes, launches % 2 ? 0 : launches);
 }
 thread_local void* current = nullptr;
+
+std::atomic<int> asked(0);
+std::atomic<bool> lost(false);
+
+// What becomes of the next launch.
+Result fault() {
+    const char* text = getenv("PRETENDED_FAULT");
+    const char* at = text ? strchr(text, '@') : nullptr;
+    if (at && asked++ == atoi(at + 1)) {
+        if (!strncmp(text, "full", 4)) return OUT_OF_MEMORY;
+        if (!strncmp(text, "trap", 4)) lost = true;
+    }
+    return lost ? LAUNCH_FAILED : 0;
+}
 }  // namespace
 
 extern "C" {
@@ -104,6 +121,7 @@ Result cuStreamEndCapture(void* of, void** graph) {
 }
 Result cuGraphInstantiateWithFlags(void** instance, void* graph, unsigned long long) { return *instance = graph, 0; }
 Result cuGraphLaunch(void* graph, void*) {
+    if (Result failed = fault()) return failed;
     for (const Launch& launch : ((Graph*)graph)->launches) run(launch);
     return 0;
 }
@@ -113,7 +131,7 @@ Result cuGraphExecDestroy(void*) { return 0; }
 Result cuEventCreate(void** event, unsigned) { return *event = malloc(1), 0; }
 Result cuEventDestroy_v2(void* event) { return free(event), 0; }
 Result cuEventRecord(void*, void* stream) { return stream && ((Stream*)stream)->captures ? CAPTURES : 0; }
-Result cuEventQuery(void*) { return 0; }
+Result cuEventQuery(void*) { return lost ? LAUNCH_FAILED : 0; }
 Result cuEventSynchronize(void*) { return 0; }
 Result cuEventElapsedTime(float* ms, void*, void*) { return *ms = 1, 0; }
 Result cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 1, 0; }
@@ -129,6 +147,8 @@ Result cuFuncGetAttribute(int* value, int, void*) { return *value = 1024, 0; }
 Result cuLaunchKernel(void* kernel, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                       unsigned shared_bytes, void* on, void** arguments, void**) {
     Stream* stream = (Stream*)on;
+    if (!stream->captures)
+        if (Result failed = fault()) return failed;
     Launch launch = {pretended_bind(kernel, arguments), blocks, threads, shared_bytes};
     if (stream->captures) stream->graph.launches.push_back(launch);
     else run(launch);

@@ -41,6 +41,8 @@ pub(super) fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot
 
 pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {
     Arc::new(Context {
+        most_open: None,
+        shed: None,
         wanted: Wanted::default(),
         batch: 2,
         delay: Duration::ZERO,
@@ -97,7 +99,7 @@ impl QueryEngine for Gate {
 
     fn take(&mut self, answers: &mut Vec<Answer>) {
         if self.open.load(Ordering::SeqCst) {
-            let answer = |number| Answer { number, hits: vec![], known: true };
+            let answer = |number| Answer { number, hits: vec![], known: true, late: false };
             answers.extend(self.numbers.drain(..).rev().map(answer));
         }
     }
@@ -109,7 +111,7 @@ impl QueryEngine for Gate {
 
 pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
     let (place, query) = (number as u32, Ok(Query::new(number.to_string(), text)));
-    Local(Numbered { place, number, query, snapshot: snapshot.clone() })
+    Local(Numbered { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.
@@ -304,7 +306,7 @@ impl QueryEngine for HeldEngine {
             while !self.open.load(Ordering::SeqCst) && began.elapsed() < LIMIT {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            self.answer = Some(Answer { number, hits: vec![], known: true });
+            self.answer = Some(Answer { number, hits: vec![], known: true, late: false });
         }
         Ok(Pace::Idle)
     }

@@ -8,14 +8,12 @@ use crate::gpu::modules::Toolchain;
 use crate::gpu::{ding09, huang};
 use crate::index::error::IndexError;
 use crate::query::engine::Wakers;
-use crate::query::engine::hybrid::{Hybrid, Models};
+use crate::query::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Algorithm;
-use crate::schedule::queues::Policy;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// An algorithm of the CPU, or one that devices alone have.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -186,6 +184,11 @@ impl Devices {
         }
     }
 
+    /// How many there are.
+    pub fn number(&self) -> usize {
+        self.devices.len()
+    }
+
     /// What this machine is called.
     pub fn machine(&self) -> String {
         Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
@@ -235,15 +238,17 @@ impl Devices {
     }
 
     /// Schedules queries over the CPU and the engines of these devices, by what they cost.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn schedule(
         &self,
         engines: GpuEngines,
-        models: Models,
-        (policy, deadline): (Policy, Duration),
+        scheduling: Scheduling,
         wakers: &Arc<Wakers>,
-    ) -> Hybrid {
+    ) -> std::io::Result<Hybrid> {
         let devices = (Box::new(engines) as _, self.devices.len());
-        Hybrid::new(devices, models, policy, deadline, wakers)
+        Hybrid::new(devices, scheduling, wakers)
     }
 }
 

@@ -3,7 +3,7 @@
 //! device gives back are answered here, on the CPU: the answers are the same.
 
 use super::device::QueryDevice;
-use super::fetch::norms_of;
+use super::fetch::{Key, Lists, NO_LIST, lock, norms_of};
 use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
@@ -28,13 +28,13 @@ use crate::query::share::DocumentShare;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The way in which devices find answers; all find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,8 @@ struct DeviceThread {
     lost: Arc<AtomicBool>,
     /// Queries that it has.
     has: Arc<AtomicUsize>,
+    /// Its lists, where those come and go.
+    lists: Option<Lists>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -198,6 +200,7 @@ fn start(
     let lost = Arc::new(AtomicBool::new(false));
     let (flag, on_lost) = (lost.clone(), on_lost.clone());
     let on_lost = move |error: GpuError| on_lost(&error);
+    let mut lists = None;
     let run: Box<dyn FnOnce() + Send> = match options.method {
         Method::Bounds => {
             let norms = norms_of(snapshot, &share);
@@ -210,6 +213,7 @@ fn start(
             let (k, fetchers) = (options.k, options.fetchers);
             let what = (snapshot.clone(), share);
             let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
+            lists = Some(driver.lists().clone());
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
         Method::Ding09(merging) => {
@@ -245,7 +249,19 @@ fn start(
         .name(format!("gpu-{}", info.ordinal))
         .spawn(run)
         .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
-    Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
+    Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
+}
+
+/// Whether all lists of a query are there.
+fn holds(lists: &Lists, plan: &Plan) -> bool {
+    let (terms, entries) = (plan.terms().len(), plan.lists());
+    let (lists, mut key) = (lock(lists), Key::new());
+    (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
+        let of_runs = entries.iter().skip(t).step_by(terms);
+        key.clear();
+        key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+        lists.holds(&key[..])
+    })
 }
 
 /// The memory of a device that answers one batch after the other.
@@ -277,6 +293,8 @@ impl Engines for GpuEngines {
             begun: VecDeque::new(),
             searcher: Searcher::new(),
             cpu,
+            leaves_back: false,
+            recalled: HashSet::new(),
             counts: self.counts.clone(),
             method: self.method,
             room: self.room,
@@ -303,6 +321,10 @@ struct GpuEngine {
     /// Ends those.
     searcher: Searcher,
     cpu: Box<dyn QueryEngine>,
+    /// Whether somebody else answers queries for the CPU.
+    leaves_back: bool,
+    /// Queries that were taken back from devices which have not answered them.
+    recalled: HashSet<u64>,
     counts: Arc<Counts>,
     method: Method,
     room: usize,
@@ -340,7 +362,10 @@ impl GpuEngine {
     /// A device has answered a query, or cannot.
     fn answered(&mut self, number: u64, found: Result<Vec<Hit>, Why>) {
         let parts = self.parts();
-        let Some(gathering) = self.open.get_mut(&number) else { return };
+        let Some(gathering) = self.open.get_mut(&number) else {
+            self.recalled.remove(&number);
+            return;
+        };
         match gathering.take(found, parts) {
             Next::Wait => {}
             Next::Again(plan) => self.send(number, &plan),
@@ -348,7 +373,7 @@ impl GpuEngine {
                 let known = gathering.plan.known();
                 self.open.remove(&number);
                 self.counts.answered.fetch_add(1, Ordering::Relaxed);
-                self.ready.push(Answer { number, hits, known });
+                self.ready.push(Answer { number, hits, known, late: false });
             }
             Next::Back(plan, why) => {
                 self.open.remove(&number);
@@ -359,7 +384,10 @@ impl GpuEngine {
 
     /// A device has begun a query, which the CPU ends.
     fn begun(&mut self, number: u64, hits: Vec<Hit>, from: u32) {
-        let Some(gathering) = self.open.remove(&number) else { return };
+        let Some(gathering) = self.open.remove(&number) else {
+            self.recalled.remove(&number);
+            return;
+        };
         self.counts.continued.fetch_add(1, Ordering::Relaxed);
         self.begun.push_back((number, gathering.plan, hits, from));
     }
@@ -396,7 +424,7 @@ impl QueryEngine for GpuEngine {
         let any = plan.known() && k > 0;
         let lacks = plan.terms().iter().any(|term| term.df == 0);
         if !any || (lacks && plan.wanted().mode == Mode::And) {
-            self.ready.push(Answer { number, hits: Vec::new(), known: plan.known() });
+            self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
             return;
         }
         if !self.suits(&plan) {
@@ -420,9 +448,10 @@ impl QueryEngine for GpuEngine {
         }
         if let Some((number, plan, hits, from)) = self.begun.pop_front() {
             let hits = self.searcher.go_on(&plan, &hits, from)?.to_vec();
-            self.ready.push(Answer { number, hits, known: true });
+            self.ready.push(Answer { number, hits, known: true, late: false });
         }
-        if self.cpu.room() > 0
+        if !self.leaves_back
+            && self.cpu.room() > 0
             && let Some((number, plan)) = self.back.pop_front()
         {
             self.cpu.submit(number, plan);
@@ -443,5 +472,34 @@ impl QueryEngine for GpuEngine {
 
     fn room(&self) -> usize {
         self.room.saturating_sub(self.open.len() + self.back.len() + self.begun.len())
+    }
+
+    fn give_back(&mut self, overdue: Option<Instant>, queries: &mut Vec<(u64, Plan)>) {
+        self.leaves_back = true;
+        queries.extend(self.back.drain(..));
+        let Some(before) = overdue else { return };
+        let late = |(number, open): (&u64, &Gathering)| (open.since < before).then_some(*number);
+        let late: Vec<u64> = self.open.iter().filter_map(late).collect();
+        for number in late {
+            let Some(open) = self.open.remove(&number) else { continue };
+            self.counts.back(Why::Slow);
+            self.recalled.insert(number);
+            queries.push((number, open.as_asked()));
+        }
+    }
+
+    fn holds(&self, plan: &Plan) -> bool {
+        let mut devices = self.devices.iter();
+        let holds =
+            |device: &DeviceThread| device.lists.as_ref().is_none_or(|lists| holds(lists, plan));
+        if self.partition { devices.all(holds) } else { devices.any(holds) }
+    }
+
+    fn works(&self) -> bool {
+        let works = |device: &DeviceThread| !device.lost.load(Ordering::Acquire);
+        let devices = self.devices.iter();
+        let enough =
+            if self.partition { devices.clone().all(works) } else { devices.clone().any(works) };
+        enough && self.recalled.is_empty()
     }
 }

@@ -7,6 +7,7 @@ use crate::query::plan::Plan;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::{Mode, Wanted};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A query that devices have.
 pub(super) struct Gathering {
@@ -18,6 +19,8 @@ pub(super) struct Gathering {
     left: usize,
     hits: Vec<Hit>,
     back: Option<Why>,
+    /// When devices got it.
+    pub(super) since: Instant,
 }
 
 /// What there is to do when a device has answered.
@@ -41,7 +44,15 @@ impl Gathering {
             let all = plan.terms().iter().all(|term| term.df > 0);
             plan.want(Wanted { mode: if all { Mode::And } else { Mode::Or }, ..wanted });
         }
-        Self { plan: Arc::new(plan), wanted, left: devices, hits: Vec::new(), back: None }
+        let (plan, since) = (Arc::new(plan), Instant::now());
+        Self { plan, wanted, left: devices, hits: Vec::new(), back: None, since }
+    }
+
+    /// The query as it was asked.
+    pub(super) fn as_asked(&self) -> Plan {
+        let mut plan = Plan::clone(&self.plan);
+        plan.want(self.wanted);
+        plan
     }
 
     /// Takes the hits of a device, best first, or that it cannot answer.
@@ -56,9 +67,7 @@ impl Gathering {
             return Next::Wait;
         }
         if let Some(why) = self.back {
-            let mut plan = Plan::clone(&self.plan);
-            plan.want(self.wanted);
-            return Next::Back(plan, why);
+            return Next::Back(self.as_asked(), why);
         }
         let mut hits = std::mem::take(&mut self.hits);
         if devices > 1 {

@@ -151,6 +151,15 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         (id, Place::Away)
     }
 
+    /// Whether a list is there.
+    pub fn holds<Q>(&self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Place::Here(..)))
+    }
+
     /// Where a list is.
     pub fn place(&self, id: ListId) -> Place<P> {
         self.entries[id as usize].place

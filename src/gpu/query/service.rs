@@ -47,6 +47,8 @@ pub(in crate::gpu) enum Why {
     Unsuited,
     /// The device is lost.
     Lost,
+    /// The device takes too long.
+    Slow,
 }
 
 impl Counts {
@@ -56,13 +58,14 @@ impl Counts {
             Why::Lists => &self.without_lists,
             Why::Unsuited => &self.unsuited,
             Why::Lost => &self.lost,
+            Why::Slow => &self.slow,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Queries that the CPU answered.
     pub fn by_cpu(&self) -> u64 {
-        let back = [&self.without_lists, &self.unsuited, &self.lost];
+        let back = [&self.without_lists, &self.unsuited, &self.lost, &self.slow];
         back.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 }
@@ -78,6 +81,8 @@ pub struct Counts {
     pub unsuited: AtomicU64,
     /// Queries that went back since their device was lost.
     pub lost: AtomicU64,
+    /// Queries that were taken back since their device took too long.
+    pub slow: AtomicU64,
     /// Queries that devices began, and the CPU ended: lists that are cached in part ended before.
     pub continued: AtomicU64,
     /// Queries that were answered a second time, since a better threshold was known then.
@@ -208,6 +213,11 @@ impl Driver {
             self.back(&job, Why::Lost);
             self.send_replies();
         }
+    }
+
+    /// The lists of the device.
+    pub(super) fn lists(&self) -> &Lists {
+        &self.lists
     }
 
     fn is_idle(&self) -> bool {

@@ -1,6 +1,15 @@
 //! Answers queries by the CPU and by devices together: a scheduler over other engines. All queries that wait are in
-//! queues that the workers share ([`Queues`]), by what they will cost on either; each worker drives an engine of the CPU
-//! and one of the devices, and takes for both whatever the policy gives it.
+//! queues that the workers share ([`Queues`]), by what they will cost on either.
+//!
+//! A few workers feed devices, as many as these need, and drive an engine of theirs; the others answer queries of the
+//! CPU, so that no answer of a device waits behind a query that takes long. Who feeds devices answers one himself only
+//! where devices have nothing and all others are busy.
+//!
+//! What devices cannot answer, and what they have had for far longer than they should need, goes to the CPU, and before
+//! all else. While a device owes answers that were given up, or all are lost, all queries are the CPU's.
+
+#[cfg(test)]
+mod tests;
 
 use super::whole::Whole;
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
@@ -8,16 +17,27 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
 use crate::schedule::features::{CostModel, Costs, Features};
-use crate::schedule::queues::{Policy, Processor, Queues};
+use crate::schedule::policy::{Policy, Processor};
+use crate::schedule::queues::{Queues, URGENT};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// Queries that wait here at most; the others wait where they came from, and lose nothing by it but their place.
 const MOST_WAITING: usize = 2048;
+
+/// Seconds of a worker for a query that a device answers: four workers keep a GPU busy that answers 97,000 a second
+/// (docs/measurements/2026-11-22-gpu-queries.md).
+const HOST_SECONDS: f64 = 40e-6;
+
+/// A device is too slow when it needs so many times what all its queries should take.
+const SLOW: f64 = 8.0;
+
+/// Nor is it before this time, which the first lists may take.
+const LEAST_PATIENCE: f64 = 0.1;
 
 /// What queries cost on a machine, by what they ask for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,13 +55,18 @@ impl Models {
         let features = Features::of(plan.terms().iter().map(|term| term.df));
         let name = plan.wanted().mode.name();
         let model = self.modes.get(name).or_else(|| self.modes.values().next());
-        let unknown = Costs { seconds: [1e-3; 2], blocks: features.blocks };
+        let unknown = Costs::new([1e-3; 2], features.blocks);
         model.map_or(unknown, |model| model.costs(&features))
     }
 
-    /// Whether costs of a mode are known.
-    pub fn knows(&self, mode: Mode) -> bool {
-        self.modes.contains_key(mode.name())
+    /// What predicts costs by these models.
+    pub fn predict(self) -> Predict {
+        Arc::new(move |plan| self.costs(plan))
+    }
+
+    /// What is known of a mode.
+    pub fn of(&self, mode: Mode) -> Option<&CostModel> {
+        self.modes.get(mode.name())
     }
 
     /// How this machine is called: its host, its processor, and devices.
@@ -65,17 +90,58 @@ pub struct Shares {
     pub devices: AtomicU64,
 }
 
+/// Says what queries will cost.
+pub type Predict = Arc<dyn Fn(&Plan) -> Costs + Send + Sync>;
+
+/// Is told of the first query that was taken back from a device, and how long that had had it.
+pub type OnSlow = Box<dyn Fn(Duration) + Send + Sync>;
+
+/// How queries are scheduled.
+pub struct Scheduling {
+    /// Who answers which.
+    pub policy: Policy,
+    /// After this time answers should be there.
+    pub deadline: Duration,
+    /// Whether a query that has waited for longer is left unanswered.
+    pub shed: bool,
+    /// What they cost.
+    pub predict: Predict,
+    /// Who is told of a device that is too slow, once.
+    pub on_slow: Option<OnSlow>,
+}
+
 struct State {
     queues: Queues<(u64, Plan)>,
     /// Workers that sleep.
     idle: Vec<usize>,
+    /// Seconds of a device for a query, in the mean of the last ones.
+    device_seconds: f64,
+    /// Engines of devices that do not work.
+    failing: usize,
+}
+
+impl State {
+    /// Takes a worker that sleeps, of those that feed devices or of the others.
+    fn wake(&mut self, feeders: usize, feeds: bool) -> Option<usize> {
+        let at = self.idle.iter().rposition(|&worker| (worker < feeders) == feeds);
+        at.map(|at| self.idle.swap_remove(at))
+    }
 }
 
 struct Shared {
     state: Mutex<State>,
     /// Queries that wait, to be looked at without the lock.
     waiting: AtomicUsize,
-    models: Models,
+    /// Queries that devices have, as far as workers have looked.
+    on_devices: AtomicUsize,
+    /// Workers that feed devices: the first ones.
+    feeders: AtomicUsize,
+    /// Rises when it is time to look after queries that devices have had for long.
+    looks: AtomicU64,
+    scheduling: Scheduling,
+    number_of_devices: usize,
+    /// Whether a query was taken back from a device that was too slow.
+    slow: AtomicBool,
     wakers: Arc<Wakers>,
     began: Instant,
     shares: Arc<Shares>,
@@ -86,8 +152,30 @@ impl Shared {
         self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
+    fn seconds(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.began).as_secs_f64()
+    }
+
     fn now(&self) -> f64 {
-        self.began.elapsed().as_secs_f64()
+        self.seconds(Instant::now())
+    }
+
+    /// How many workers have to feed devices whose queries take so long; never all of several.
+    fn feeders_for(&self, device_seconds: f64) -> usize {
+        let busy = self.number_of_devices as f64 * HOST_SECONDS / device_seconds;
+        (busy.ceil() as usize).clamp(1, (self.wakers.workers() / 2).max(1))
+    }
+
+    /// Wakes all workers now and then while devices have queries, until the scheduler is gone.
+    fn look(shared: Weak<Self>, pause: Duration) {
+        loop {
+            std::thread::sleep(pause);
+            let Some(shared) = shared.upgrade() else { return };
+            if shared.on_devices.load(Ordering::Relaxed) > 0 {
+                shared.looks.fetch_add(1, Ordering::Relaxed);
+                shared.wakers.wake(&Vec::from_iter(0..shared.wakers.workers()));
+            }
+        }
     }
 }
 
@@ -105,23 +193,36 @@ impl fmt::Debug for Hybrid {
 
 impl Hybrid {
     /// Schedules queries over the CPU and what `devices` makes, of which there are so many.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn new(
         (devices, number): (Box<dyn Engines>, usize),
-        models: Models,
-        policy: Policy,
-        deadline: Duration,
+        scheduling: Scheduling,
         wakers: &Arc<Wakers>,
-    ) -> Self {
-        let queues = Queues::new(policy, deadline.as_secs_f64(), (wakers.workers(), number));
-        let shared = Shared {
-            state: Mutex::new(State { queues, idle: Vec::new() }),
+    ) -> std::io::Result<Self> {
+        let deadline = scheduling.deadline.as_secs_f64();
+        let queues = Queues::new(scheduling.policy, deadline, (wakers.workers(), number));
+        let state = State { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
             waiting: AtomicUsize::new(0),
-            models,
+            on_devices: AtomicUsize::new(0),
+            feeders: AtomicUsize::new(1),
+            looks: AtomicU64::new(0),
+            scheduling,
+            number_of_devices: number.max(1),
+            slow: AtomicBool::new(false),
             wakers: wakers.clone(),
             began: Instant::now(),
             shares: Arc::default(),
-        };
-        Self { shared: Arc::new(shared), devices }
+        });
+        let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
+        let weak = Arc::downgrade(&shared);
+        std::thread::Builder::new()
+            .name("scheduler".into())
+            .spawn(move || Shared::look(weak, pause))?;
+        Ok(Self { shared, devices })
     }
 
     /// Who has answered how many.
@@ -136,11 +237,19 @@ impl Engines for Hybrid {
         worker: usize,
         snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, EngineError> {
+        let mut device = self.devices.engine(worker, snapshot)?;
+        let mut back = Vec::new();
+        // From now on it leaves to this engine what it cannot answer.
+        device.give_back(None, &mut back);
         Ok(Box::new(HybridEngine {
             shared: self.shared.clone(),
             worker,
             cpu: Whole::default(),
-            device: self.devices.engine(worker, snapshot)?,
+            device,
+            on_device: 0,
+            works: true,
+            looked: 0,
+            back,
             answers: Vec::new(),
         }))
     }
@@ -151,10 +260,20 @@ struct HybridEngine {
     worker: usize,
     cpu: Whole,
     device: Box<dyn QueryEngine>,
+    /// Queries that the engine of devices has.
+    on_device: usize,
+    /// Whether it worked when it was looked after last.
+    works: bool,
+    looked: u64,
+    back: Vec<(u64, Plan)>,
     answers: Vec<Answer>,
 }
 
 impl HybridEngine {
+    fn feeds(&self) -> bool {
+        self.worker < self.shared.feeders.load(Ordering::Relaxed)
+    }
+
     /// Moves the answers of one engine to those of this.
     fn collect(&mut self, kind: Processor) {
         let before = self.answers.len();
@@ -173,25 +292,100 @@ impl HybridEngine {
         if answered > 0 {
             count.fetch_add(answered as u64, Ordering::Relaxed);
             let mut state = self.shared.lock();
-            (0..answered).for_each(|_| state.queues.done());
+            (0..answered).for_each(|_| state.queues.done(kind));
         }
+        if kind == Processor::Device {
+            self.left_device(answered);
+        }
+    }
+
+    fn left_device(&mut self, queries: usize) {
+        self.on_device -= queries;
+        self.shared.on_devices.fetch_sub(queries, Ordering::Relaxed);
+    }
+
+    /// Takes from devices what they cannot answer, and what they should have answered long ago.
+    fn look_after_device(&mut self) {
+        let shared = self.shared.clone();
+        let looks = shared.looks.load(Ordering::Relaxed);
+        let overdue = if looks != std::mem::replace(&mut self.looked, looks) && self.on_device > 0 {
+            let work = shared.lock().queues.work_under_way(Processor::Device);
+            let deadline = URGENT * shared.scheduling.deadline.as_secs_f64();
+            let patience = deadline.max(SLOW * work).max(LEAST_PATIENCE);
+            let patience = Duration::try_from_secs_f64(patience).ok();
+            patience.and_then(|patience| Some((patience, Instant::now().checked_sub(patience)?)))
+        } else {
+            None
+        };
+        let mut back = std::mem::take(&mut self.back);
+        self.device.give_back(None, &mut back);
+        if let Some((patience, before)) = overdue {
+            let suited = back.len();
+            self.device.give_back(Some(before), &mut back);
+            let first = back.len() > suited && !shared.slow.swap(true, Ordering::Relaxed);
+            if let Some(on_slow) = shared.scheduling.on_slow.as_ref().filter(|_| first) {
+                on_slow(patience);
+            }
+        }
+        let works = self.device.works();
+        if back.is_empty() && works == self.works {
+            self.back = back;
+            return;
+        }
+        self.left_device(back.len());
+        let mut state = shared.lock();
+        let now = shared.now();
+        for (number, plan) in back.drain(..) {
+            let costs = (shared.scheduling.predict)(&plan);
+            state.queues.done(Processor::Device);
+            state.queues.give_back((number, plan), costs, now, Processor::Device);
+        }
+        if works != std::mem::replace(&mut self.works, works) {
+            if works {
+                state.failing -= 1;
+            } else {
+                state.failing += 1;
+            }
+            match state.failing {
+                0 => state.queues.regain(Processor::Device),
+                _ => state.queues.lose(Processor::Device),
+            }
+        }
+        shared.waiting.store(state.queues.len(), Ordering::Relaxed);
+        let woken = state.wake(shared.feeders.load(Ordering::Relaxed), false);
+        drop(state);
+        shared.wakers.wake(woken.as_slice());
+        self.back = back;
     }
 
     /// Takes what the policy gives this worker now, for devices as much as there is room. Counts the worker among those
     /// that sleep if there is nothing. Says whether devices and the CPU got any.
     fn take_on(&mut self) -> [bool; 2] {
         let mut got = [false; 2];
+        let (feeds, workers) = (self.feeds(), self.shared.wakers.workers());
+        let feeders = self.shared.feeders.load(Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.idle.retain(|&idle| idle != self.worker);
         let now = self.shared.now();
-        while self.device.room() > 0
+        while self.shared.scheduling.shed
+            && let Some((number, plan)) = state.queues.take_late(now)
+        {
+            let known = plan.known();
+            self.answers.push(Answer { number, hits: Vec::new(), known, late: true });
+        }
+        let before = self.on_device;
+        while feeds
+            && self.device.room() > 0
             && let Some((number, plan)) = state.queues.take(Processor::Device, now)
         {
             self.device.submit(number, plan);
+            self.on_device += 1;
             got[0] = true;
         }
-        // Whoever takes queries in leaves those of the CPU to others while any of these sleeps: what comes in would wait.
-        let leaves = self.worker == 0 && !state.idle.is_empty();
+        self.shared.on_devices.fetch_add(self.on_device - before, Ordering::Relaxed);
+        // Nobody is there for a device while it is away with a query of the CPU.
+        let others = state.idle.iter().any(|&worker| worker >= feeders);
+        let leaves = feeds && workers > 1 && (self.on_device > 0 || others);
         if !leaves && let Some((number, plan)) = state.queues.take(Processor::Cpu, now) {
             self.cpu.submit(number, plan);
             got[1] = true;
@@ -199,7 +393,14 @@ impl HybridEngine {
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);
         // Whoever begins a query of the CPU is away for some time: another looks after what is left.
-        let woken = if (got[1] || leaves) && left > 0 { state.idle.pop() } else { None };
+        let wakes = (got[1] || leaves) && state.queues.has_for(Processor::Cpu);
+        let turn =
+            state.queues.turn().map(|kind| kind == Processor::Device).filter(|of| *of != feeds);
+        let woken = match turn {
+            Some(of) => state.wake(feeders, of),
+            None if wakes => state.wake(feeders, false),
+            None => None,
+        };
         if got == [false; 2] {
             state.idle.push(self.worker);
         }
@@ -211,12 +412,33 @@ impl HybridEngine {
 
 impl QueryEngine for HybridEngine {
     fn submit(&mut self, number: u64, plan: Plan) {
-        let costs = self.shared.models.costs(&plan);
+        self.submit_of(number, plan, Instant::now());
+    }
+
+    fn submit_of(&mut self, number: u64, plan: Plan, came: Instant) {
+        let mut costs = (self.shared.scheduling.predict)(&plan);
+        if let Policy::CachedFirst { .. } = self.shared.scheduling.policy {
+            costs.cached = self.device.holds(&plan);
+        }
+        let feeds = self.feeds();
         let mut state = self.shared.lock();
-        state.queues.push((number, plan), costs, self.shared.now());
-        self.shared.waiting.store(state.queues.len(), Ordering::Relaxed);
-        // This worker takes one itself.
-        let woken = if state.queues.len() > 1 { state.idle.pop() } else { None };
+        let mean = &mut state.device_seconds;
+        *mean += (costs.on(Processor::Device) - *mean) / 64.0;
+        let feeders = self.shared.feeders_for(*mean);
+        self.shared.feeders.store(feeders, Ordering::Relaxed);
+        let group = state.queues.push((number, plan), costs, self.shared.seconds(came));
+        let left = state.queues.len();
+        self.shared.waiting.store(left, Ordering::Relaxed);
+        // This worker takes one itself, if it does such.
+        let mut woken = None;
+        if group != Some(Processor::Cpu) && !feeds {
+            woken = state.wake(feeders, true);
+        }
+        let worth = group != Some(Processor::Device) || state.queues.is_worth_stealing(&costs);
+        if woken.is_none() && worth && (feeds || left > 1) {
+            let other = state.wake(feeders, false);
+            woken = other.or_else(|| state.wake(feeders, true));
+        }
         drop(state);
         self.shared.wakers.wake(woken.as_slice());
     }
@@ -224,6 +446,7 @@ impl QueryEngine for HybridEngine {
     fn advance(&mut self) -> Result<Pace, EngineError> {
         let pace = self.device.advance()?;
         self.collect(Processor::Device);
+        self.look_after_device();
         let [devices, cpu] = self.take_on();
         if devices {
             // Queries are on their way before this worker is away with one of its own.

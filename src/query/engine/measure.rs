@@ -4,18 +4,8 @@
 use super::whole::Whole;
 use super::{Answer, EngineError, QueryEngine};
 use crate::query::plan::Plan;
-use crate::schedule::features::Features;
-use serde::{Deserialize, Serialize};
+use crate::schedule::features::{Cost, Features};
 use std::time::Instant;
-
-/// What a query costs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// What is known of it.
-    pub features: Features,
-    /// Seconds of a thread of the CPU, and of a device.
-    pub seconds: [f64; 2],
-}
 
 /// Times that each query is asked for; the least time counts.
 const TIMES: usize = 3;
@@ -63,7 +53,11 @@ pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, 
     let on_device = alone(device, &plans)?;
     let together = answer(device, &plans)?;
     let share = together / on_device.iter().sum::<f64>();
-    let took = on_cpu.into_iter().zip(on_device).map(|(cpu, device)| [cpu, device * share]);
-    let features = plans.iter().map(|plan| Features::of(plan.terms().iter().map(|term| term.df)));
-    Ok(features.zip(took).map(|(features, seconds)| Cost { features, seconds }).collect())
+    let took = plans.iter().zip(on_cpu.into_iter().zip(on_device));
+    let cost = |(plan, (cpu, alone)): (&Plan, (f64, f64))| Cost {
+        features: Features::of(plan.terms().iter().map(|term| term.df)),
+        seconds: [cpu, alone * share],
+        alone,
+    };
+    Ok(took.map(cost).collect())
 }

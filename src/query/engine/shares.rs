@@ -172,7 +172,7 @@ impl ShareEngine {
             Some(stage) => self.shared.lay(self.worker, number, plan.clone(), stage),
             None => {
                 self.shared.open.fetch_sub(1, Ordering::AcqRel);
-                self.answers.push(Answer { number, hits, known: plan.known() });
+                self.answers.push(Answer { number, hits, known: plan.known(), late: false });
             }
         }
         Ok(())

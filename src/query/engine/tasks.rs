@@ -125,7 +125,7 @@ impl TaskEngine {
     }
 
     fn answer(&mut self, number: u64, plan: &Plan, hits: Vec<Hit>) {
-        self.answers.push(Answer { number, hits, known: plan.known() });
+        self.answers.push(Answer { number, hits, known: plan.known(), late: false });
     }
 }
 

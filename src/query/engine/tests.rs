@@ -1,7 +1,7 @@
 //! Do all engines give the answers of the exhaustive search, whatever queries stand side by side and
 //! whichever worker goes on next?
 
-use super::hybrid::{Hybrid, Models};
+use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;
 use crate::index::generation::Generation;
 use crate::index::testing::{build, collection, rank, term};
@@ -9,7 +9,7 @@ use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Scoring;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
-use crate::schedule::features::{CostModel, Features};
+use crate::schedule::features::{Cost, CostModel, Features};
 use crate::score::named::Score;
 use crate::score::wang::Wang;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn models() -> Vec<Model> {
 }
 
 /// What stands for the engines of a device: three queries at a time, and answers that come late.
-struct LateEngines;
+pub(super) struct LateEngines;
 
 #[derive(Default)]
 struct Late {
@@ -69,7 +69,7 @@ impl QueryEngine for Late {
             && let Some((number, plan)) = self.queries.pop_back()
         {
             let hits = self.searcher.answer(&plan)?.to_vec();
-            self.answers.push(Answer { number, hits, known: plan.known() });
+            self.answers.push(Answer { number, hits, known: plan.known(), late: false });
         }
         Ok(if self.queries.is_empty() { Pace::Idle } else { Pace::Soon })
     }
@@ -84,13 +84,29 @@ impl QueryEngine for Late {
 }
 
 /// Costs of a machine whose devices are good at long queries.
-fn costs() -> Models {
+pub(super) fn costs() -> Models {
     let query = |n: u32| {
         let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
-        (features, [1e-6 * features.sum as f64, 1e-3])
+        Cost { features, seconds: [1e-6 * features.sum as f64, 1e-3], alone: 1e-3 }
     };
     let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
     Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
+}
+
+/// How queries are scheduled by these costs.
+pub(super) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
+    let (policy, predict) = (policy.parse().unwrap(), costs().predict());
+    Scheduling { policy, deadline, shed: false, predict, on_slow: None }
+}
+
+/// A scheduler over these devices.
+pub(super) fn hybrid(
+    devices: Box<dyn Engines>,
+    policy: &str,
+    deadline: Duration,
+    wakers: &Arc<Wakers>,
+) -> Hybrid {
+    Hybrid::new((devices, 1), scheduling(policy, deadline), wakers).unwrap()
 }
 
 type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
@@ -101,11 +117,11 @@ fn crews() -> Vec<(String, Make)> {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
     let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
-    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"] {
+    for policy in
+        ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09", "cached-first:0.5"]
+    {
         let make = move |wakers: &Arc<Wakers>| {
-            let (devices, policy) = ((Box::new(LateEngines) as _, 1), policy.parse().unwrap());
-            let deadline = Duration::from_millis(20);
-            Box::new(Hybrid::new(devices, costs(), policy, deadline, wakers)) as _
+            Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers)) as _
         };
         crews.push((format!("hybrid, {policy}"), Box::new(make)));
     }
@@ -113,7 +129,12 @@ fn crews() -> Vec<(String, Make)> {
 }
 
 /// An index of some runs, in which documents far from each other are alike.
-fn snapshot(folder: &std::path::Path, seed: u64, documents: u32, ends: &[usize]) -> Arc<Snapshot> {
+pub(super) fn snapshot(
+    folder: &std::path::Path,
+    seed: u64,
+    documents: u32,
+    ends: &[usize],
+) -> Arc<Snapshot> {
     let mut collection = collection(seed, documents, 60);
     let half = collection.len() / 2;
     let (first, second) = collection.split_at_mut(half);
@@ -179,7 +200,7 @@ fn expected(snapshot: &Arc<Snapshot>, queries: &[Query]) -> Vec<Bits> {
 
 /// Keeps answers by their numbers, each once.
 fn keep(answers: &mut [Option<Bits>], more: &mut Vec<Answer>) {
-    for Answer { number, hits, known } in more.drain(..) {
+    for Answer { number, hits, known, .. } in more.drain(..) {
         let place = &mut answers[number as usize];
         assert!(place.is_none(), "query {number} was answered twice");
         *place = Some(bits(known, &hits));
@@ -344,28 +365,4 @@ fn whoever_sleeps_is_woken_by_a_query() {
         crew[0].advance().unwrap();
         assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
     }
-}
-
-#[test]
-fn queries_of_a_device_pass_by_a_worker_that_is_at_one_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let snapshot = snapshot(folder.path(), 5, 9000, &[]);
-    let wakers = Wakers::new(2);
-    let devices = (Box::new(LateEngines) as Box<dyn Engines>, 1);
-    let crew = Hybrid::new(devices, costs(), "best".parse().unwrap(), Duration::MAX, &wakers);
-    let mut worker = crew.engine(0, &snapshot).unwrap();
-    let long = Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
-    let short = Planner::default().plan(&snapshot, Wanted::default(), &term(62)).unwrap();
-    (0..5).for_each(|number| worker.submit(number, long.clone()));
-    worker.submit(5, short);
-    let mut answers = Vec::new();
-    worker.advance().unwrap();
-    worker.take(&mut answers);
-    assert_eq!(answers.iter().map(|answer| answer.number).collect::<Vec<_>>(), [5]);
-    while answers.len() < 6 {
-        worker.advance().unwrap();
-        worker.take(&mut answers);
-    }
-    let shares = crew.shares();
-    assert_eq!([&shares.cpu, &shares.devices].map(|share| share.load(Ordering::Relaxed)), [1, 5]);
 }

@@ -43,7 +43,7 @@ impl QueryEngine for Whole {
     fn advance(&mut self) -> Result<Pace, EngineError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
         let hits = self.searcher.answer(&plan)?.to_vec();
-        self.answer = Some(Answer { number, hits, known: plan.known() });
+        self.answer = Some(Answer { number, hits, known: plan.known(), late: false });
         Ok(Pace::Idle)
     }
 

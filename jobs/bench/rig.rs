@@ -3,8 +3,8 @@
 
 use anyhow::Context;
 use millrace::dataflow::control::Control;
-use millrace::dataflow::service::{Asker, Hooks, QueryOptions, QueryService, Sink};
-use millrace::query::engine::Model;
+use millrace::dataflow::service::{Asker, Hooks, QueryOptions, QueryService, Shard, Sink};
+use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::lines::Query;
 use millrace::query::output::{Form, Tag};
 use millrace::query::snapshot::Snapshot;
@@ -48,11 +48,44 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
+/// Reads times of arrivals in seconds, one a line.
+pub(super) fn read_arrivals(path: &std::path::Path) -> anyhow::Result<Vec<f64>> {
+    let named = || format!("reading the arrivals {}", path.display());
+    let text = std::fs::read_to_string(path).with_context(named)?;
+    let times: Result<Vec<f64>, _> = text.split_whitespace().map(str::parse).collect();
+    let times = times.with_context(named)?;
+    let rise = times.is_sorted() && times.iter().all(|time| time.is_finite() && *time >= 0.0);
+    if !rise || times.last().is_none_or(|&last| last <= 0.0) {
+        anyhow::bail!("{}: times of arrivals rise from 0 on", path.display());
+    }
+    Ok(times)
+}
+
+/// Times of arrivals again and again, at another rate.
+pub(super) fn stretched(times: &[f64], rate: f64, count: usize) -> Vec<f64> {
+    let last = times.last().copied().unwrap_or(1.0);
+    let stretch = times.len() as f64 / last / rate;
+    let round = |round: usize| times.iter().map(move |time| (time + last * round as f64) * stretch);
+    (0..).flat_map(round).take(count).collect()
+}
+
 impl Rig {
     /// Starts a job and waits until every worker has begun.
     pub(super) fn start(
-        (snapshot, wanted): (&Arc<Snapshot>, Wanted),
+        what: (&Arc<Snapshot>, Wanted),
         model: Model,
+        workers: usize,
+        queries: &[Query],
+    ) -> anyhow::Result<Self> {
+        let mut rig = Self::start_with(what, |wakers| model.engines(wakers), workers, queries)?;
+        rig.model = model;
+        Ok(rig)
+    }
+
+    /// The same with engines of any kind.
+    pub(super) fn start_with(
+        (snapshot, wanted): (&Arc<Snapshot>, Wanted),
+        engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
         workers: usize,
         queries: &[Query],
     ) -> anyhow::Result<Self> {
@@ -61,20 +94,21 @@ impl Rig {
         let on_answer = move |number, took| lock(&stamps).push((number, Instant::now(), took));
         let options = QueryOptions {
             wanted,
-            model,
             workers: NonZeroUsize::new(workers).context("there is a worker")?,
             delay: Duration::ZERO,
             room: MOST_QUERIES,
             hooks: Hooks { on_answer: Some(Box::new(on_answer)), ..Hooks::default() },
             ..QueryOptions::default()
         };
-        let (service, asker) = QueryService::new(snapshot.clone(), options);
+        let (service, asker) =
+            QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
         let control = service.control().clone();
         let running = std::thread::Builder::new().name("rig".into()).spawn(move || {
             service.run(Sink::text(Form::Trec(Tag::default()), io::sink()))?;
             Ok(())
         })?;
         let (asker, running) = (Some(asker), Some(running));
+        let model = Model::default();
         let mut rig = Self { model, workers, control, asker, running, answers, sent: 0 };
         let first: Vec<&Query> = queries.iter().cycle().take(64.max(8 * workers)).collect();
         rig.run(&first, std::iter::repeat(0.0))?;

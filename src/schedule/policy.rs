@@ -1,0 +1,199 @@
+//! By which rule do queries go to the CPU or to devices? The rules of the papers, by the names that users write.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// A kind of processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Processor {
+    /// A thread.
+    Cpu,
+    /// A device.
+    Device,
+}
+
+impl Processor {
+    /// The other kind.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Cpu => Self::Device,
+            Self::Device => Self::Cpu,
+        }
+    }
+}
+
+/// By which rule queries go to processors.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Policy {
+    /// All go to one kind.
+    Only(Processor),
+    /// By chance, as many to each kind: `huang`'s SD.
+    Halves,
+    /// By the number of blocks of all lists: those with fewer go to one kind, all others to the other. `huang`'s LBD.
+    ByBlocks {
+        /// The number.
+        threshold: u64,
+        /// Who does those below it.
+        below: Processor,
+    },
+    /// Those whose lists are all on a device go there, the others to the CPU: `wang`, section 4.4.
+    CachedFirst {
+        /// Devices that have nothing else to do take queries of the others as long as they have got less than this
+        /// share of all queries; the CPU takes theirs as long as they have got more. From 0 to 1.
+        balance: f64,
+    },
+    /// Each goes to the kind that does it in less time.
+    Best,
+    /// The same, but one query after the other: the third curve of `ding09`, figure 7.
+    BestSerial,
+    /// `ding09`, section 9: those that suit one kind much better, and a group for either; who has nothing to do takes the
+    /// oldest of that group, then steals from the other; what comes near its deadline goes first.
+    Groups,
+}
+
+impl Policy {
+    /// The names that [`FromStr`] reads.
+    pub const NAMES: &str =
+        "cpu, gpu, sd, lbd:N, lbd-reverse:N, cached-first:F, best, best-serial, ding09";
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let by_blocks = |number: &str, below| {
+            let threshold =
+                number.parse().map_err(|_| format!("{number} is no number of blocks"))?;
+            Ok(Self::ByBlocks { threshold, below })
+        };
+        match text.split_once(':') {
+            Some(("lbd", number)) => by_blocks(number, Processor::Device),
+            Some(("lbd-reverse", number)) => by_blocks(number, Processor::Cpu),
+            Some(("cached-first", share)) => {
+                let balance = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+                let balance = balance.ok_or(format!("{share} is no share from 0 to 1"))?;
+                Ok(Self::CachedFirst { balance })
+            }
+            None if text == "cpu" => Ok(Self::Only(Processor::Cpu)),
+            None if text == "gpu" => Ok(Self::Only(Processor::Device)),
+            None if text == "sd" => Ok(Self::Halves),
+            None if text == "best" => Ok(Self::Best),
+            None if text == "best-serial" => Ok(Self::BestSerial),
+            None if text == "ding09" => Ok(Self::Groups),
+            _ => Err(format!("the schedules are {}", Self::NAMES)),
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Only(Processor::Cpu) => f.write_str("cpu"),
+            Self::Only(Processor::Device) => f.write_str("gpu"),
+            Self::Halves => f.write_str("sd"),
+            Self::ByBlocks { threshold, below: Processor::Device } => write!(f, "lbd:{threshold}"),
+            Self::ByBlocks { threshold, .. } => write!(f, "lbd-reverse:{threshold}"),
+            Self::CachedFirst { balance } => write!(f, "cached-first:{balance}"),
+            Self::Best => f.write_str("best"),
+            Self::BestSerial => f.write_str("best-serial"),
+            Self::Groups => f.write_str("ding09"),
+        }
+    }
+}
+
+impl TryFrom<String> for Policy {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<Policy> for String {
+    fn from(policy: Policy) -> Self {
+        policy.to_string()
+    }
+}
+
+/// What suits a machine best.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Of all policies.
+    pub best: Policy,
+    /// Of those by blocks.
+    pub by_blocks: Policy,
+}
+
+/// A policy, or one that has to be found for a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// The best one.
+    Auto,
+    /// The best one by blocks.
+    ByBlocks,
+    /// This one.
+    Fixed(Policy),
+}
+
+impl Schedule {
+    /// The policy, as far as it is known.
+    pub fn policy(self, choice: Option<&Choice>) -> Option<Policy> {
+        match self {
+            Self::Auto => choice.map(|choice| choice.best),
+            Self::ByBlocks => choice.map(|choice| choice.by_blocks),
+            Self::Fixed(policy) => Some(policy),
+        }
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "lbd" => Ok(Self::ByBlocks),
+            _ => match text.parse() {
+                Ok(policy) => Ok(Self::Fixed(policy)),
+                Err(error) => Err(format!("{error}, auto, lbd")),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        let names = ["cpu", "gpu", "sd", "lbd:30000", "lbd-reverse:7", "cached-first:0.25"];
+        for name in names.into_iter().chain(["best", "best-serial", "ding09"]) {
+            assert_eq!(name.parse::<Policy>().unwrap().to_string(), name);
+        }
+        assert_eq!("ding09".parse(), Ok(Policy::Groups));
+        let below = Processor::Device;
+        assert_eq!("lbd:30000".parse(), Ok(Policy::ByBlocks { threshold: 30000, below }));
+        assert!("lbd:x".parse::<Policy>().unwrap_err().contains("no number"));
+        assert!("cached-first:1.5".parse::<Policy>().unwrap_err().contains("no share"));
+        assert!("lbd".parse::<Policy>().unwrap_err().contains("best-serial"));
+    }
+
+    #[test]
+    fn a_schedule_is_a_policy_or_what_was_found() {
+        let by_blocks = Policy::ByBlocks { threshold: 5, below: Processor::Device };
+        let found = Choice { best: Policy::Best, by_blocks };
+        for (name, policy) in [("auto", Policy::Best), ("lbd", by_blocks), ("sd", Policy::Halves)] {
+            let schedule: Schedule = name.parse().unwrap();
+            assert_eq!(schedule.policy(Some(&found)), Some(policy));
+        }
+        assert_eq!(Schedule::Auto.policy(None), None);
+        assert!("x".parse::<Schedule>().unwrap_err().ends_with("auto, lbd"));
+        let text = serde_json::to_string(&found).unwrap();
+        assert_eq!(text, r#"{"best":"best","by_blocks":"lbd:5"}"#);
+        assert_eq!(serde_json::from_str::<Choice>(&text).unwrap(), found);
+    }
+}
