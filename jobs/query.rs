@@ -421,6 +421,7 @@ impl Args {
                 false => QueryOptions::default().batch,
             }),
             delay: Duration::from_millis(self.delay_ms),
+            latencies: self.workers.common.report.is_some(),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| refused.add(line))),
                 ..Hooks::default()
@@ -489,6 +490,7 @@ fn totals(
         "batches": report.batches,
         "queries_per_s": queries as f64 / seconds,
         "answering_s": report.answering.as_secs_f64(),
+        "latency_us": report.latency,
         "gpu": by.gpu.as_deref(),
         "shares": by.shares.as_deref(),
         "measures": measures,
