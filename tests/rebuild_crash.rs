@@ -116,7 +116,7 @@ fn fail_at(nth: impl Fn(u64) -> u64) {
 
 #[test]
 fn a_rebuild_may_fail_at_operations_of_all_its_stages() {
-    fail_at(|operations| operations / 5);
+    fail_at(|operations| operations / 3);
 }
 
 #[test]
