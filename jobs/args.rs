@@ -130,19 +130,3 @@ pub(crate) fn command() -> String {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     words.collect::<Vec<_>>().join(" ")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes() {
-        assert_eq!(size("64M"), Ok(64 << 20));
-        assert_eq!(size("1g"), Ok(1 << 30));
-        assert_eq!(size("2KiB"), Ok(2048));
-        assert_eq!(size("17"), Ok(17));
-        for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T", "\u{e9}"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
-    }
-}

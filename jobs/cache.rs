@@ -4,7 +4,7 @@ use crate::args::{Common, show_bytes, show_count};
 use crate::bench::all_queries;
 use crate::{Usage, report};
 use anyhow::{Context as _, ensure};
-use millrace::index::cache_plan::{CachePlan, PlanOf, Policy};
+use millrace::index::cache_plan::{PlanOf, Policy};
 use millrace::index::generation::Generation;
 use millrace::query::caching::Demand;
 use millrace::query::snapshot::{Scoring, Snapshot};
@@ -68,17 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let texts: Vec<&str> = log.iter().map(|query| &*query.text).collect();
     let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers)?;
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
-    let admitted = demand.admit(args.cache, args.memory, lambda);
-    let plan = CachePlan {
-        of,
-        policy: args.cache,
-        lambda,
-        k: args.k.get(),
-        queries: demand.queries,
-        memory_bytes: args.memory,
-        cached_bytes: admitted.bytes,
-        cached: admitted.cached,
-    };
+    let plan = demand.plan(of, (args.cache, lambda), args.k, args.memory);
     // A plan of another generation than the live one would be refused.
     plan.check(&args.index, &Generation::open(&args.index, false)?)?;
     plan.write(&args.index)?;

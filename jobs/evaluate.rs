@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for path in &args.runs {
         let found = Evaluation::new(&mut Rankings::open(path)?, &qrels, &measures)?;
         if !args.common.quiet {
-            notes(&found);
+            found.remarks().iter().for_each(|remark| say!("{remark}"));
         }
         all.push(found);
     }
@@ -78,19 +78,4 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     let seconds = start.elapsed().as_secs_f64();
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
-}
-
-/// Says what does not fit together, which may be meant.
-pub(crate) fn notes(run: &Evaluation) {
-    let judged = run.per_query.len();
-    if run.without_hits > 0 {
-        say!(
-            "{}: {} of {judged} judged queries have no document in this run and count as 0",
-            run.run,
-            run.without_hits
-        );
-    }
-    if run.not_judged > 0 {
-        say!("{}: {} queries have no judgements and do not count", run.run, run.not_judged);
-    }
 }

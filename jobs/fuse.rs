@@ -3,7 +3,7 @@
 use crate::Usage;
 use crate::args::stdin_once;
 use crate::query::parse_tag;
-use millrace::evaluate::fuse::{Method, fuse};
+use millrace::evaluate::fuse::{Method, fuse, write_run};
 use millrace::evaluate::run::Rankings;
 use millrace::query::output::Tag;
 use std::io::Write;
@@ -51,12 +51,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         args.runs.iter().map(|path| Rankings::open(path)).collect::<Result<Vec<_>, _>>()?;
     let fused = fuse(&mut runs, method, args.k)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    for (qid, ranking) in fused {
-        for ((name, score), rank) in ranking.iter().zip(1..) {
-            write!(out, "{qid} Q0 ")?;
-            out.write_all(name)?;
-            writeln!(out, " {rank} {score} {}", args.tag.name())?;
-        }
-    }
+    fused.iter().try_for_each(|ranking| write_run(ranking, args.tag.name(), &mut out))?;
     Ok(out.flush()?)
 }

@@ -315,7 +315,7 @@ pub(crate) fn open(
 }
 
 /// Says with which option, or after which job, devices would answer.
-fn explain(error: ChoiceError) -> anyhow::Error {
+pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
     let remedy = match &error {
         ChoiceError::Ding09Form(_) => "build it with --codec pfor, or merge it so",
         ChoiceError::HuangForm(_) => "build it with --codec newpfd --block-size 64, or merge it so",
@@ -326,24 +326,6 @@ fn explain(error: ChoiceError) -> anyhow::Error {
         _ => "--device gpu",
     };
     anyhow::Error::from(error).context(remedy)
-}
-
-/// Makes sure that ding09 reads the lists of an index.
-///
-/// # Errors
-/// It does not.
-pub(crate) fn check_ding09_form(snapshot: &Snapshot) -> anyhow::Result<()> {
-    let form = ding09::list::form_of(snapshot.generation());
-    form.map(drop).map_err(|error| explain(error.into()))
-}
-
-/// Makes sure that huang reads the lists of an index.
-///
-/// # Errors
-/// It does not.
-pub(crate) fn check_huang_form(snapshot: &Snapshot) -> anyhow::Result<()> {
-    let form = huang::list::check_form(snapshot.generation());
-    form.map_err(|error| explain(error.into()))
 }
 
 /// Makes sure that an algorithm is not for devices alone.

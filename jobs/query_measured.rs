@@ -1,6 +1,5 @@
 //! How good are the answers that a query job has written, by judgements?
 
-use crate::evaluate;
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
 use millrace::evaluate::table::means;
@@ -23,7 +22,7 @@ impl Measured {
     /// Says the measures of what was written, and returns them for the report.
     pub(crate) fn end(&self, name: &str) -> anyhow::Result<Value> {
         let found = self.written.evaluate(name, &self.qrels, &Measure::usual())?;
-        evaluate::notes(&found);
+        found.remarks().iter().for_each(|remark| say!("{remark}"));
         say!("{}", means(std::slice::from_ref(&found)).trim_end());
         Ok(found.named_means())
     }

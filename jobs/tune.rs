@@ -102,17 +102,12 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
         let Query { qid, text, .. } = read.context("reading the queries")??;
         texts.insert(qid, text);
     }
-    let all = texts.len();
-    let topics = judged(&mut texts, qrels);
+    let (topics, remarks) = judged(&mut texts, qrels);
     if topics.is_empty() {
-        bail!("{}: none of {all} queries has judgements", args.qrels.display());
+        bail!("{}: no query has judgements: {}", args.qrels.display(), remarks.join("; "));
     }
-    let (not_asked, not_judged) = (qrels.len() - topics.len(), texts.len());
-    if !args.common.quiet && not_asked > 0 {
-        say!("{not_asked} of {} judged queries are not asked and do not count", qrels.len());
-    }
-    if !args.common.quiet && not_judged > 0 {
-        say!("{not_judged} of {all} queries have no judgements and do not count");
+    if !args.common.quiet {
+        remarks.iter().for_each(|remark| say!("{remark}"));
     }
     Ok(topics)
 }

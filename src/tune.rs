@@ -45,10 +45,27 @@ pub struct Topic<'a> {
     pub judged: &'a Judged,
 }
 
-/// The queries that have judgements, in the order of these; they are taken out of the texts by qid.
-pub fn judged<'a>(texts: &mut HashMap<String, String>, qrels: &'a Qrels) -> Vec<Topic<'a>> {
+/// The queries that have judgements, in the order of these, which are taken out of the texts by qid; and what is to be
+/// said of queries and judgements that have nothing to go with.
+pub fn judged<'a>(
+    texts: &mut HashMap<String, String>,
+    qrels: &'a Qrels,
+) -> (Vec<Topic<'a>>, Vec<String>) {
+    let all = texts.len();
     let topic = |(qid, judged)| Some(Topic { qid, text: texts.remove(qid)?, judged });
-    qrels.iter().filter_map(topic).collect()
+    let topics: Vec<Topic<'_>> = qrels.iter().filter_map(topic).collect();
+    let mut remarks = Vec::new();
+    let (not_asked, not_judged) = (qrels.len() - topics.len(), texts.len());
+    if not_asked > 0 {
+        remarks.push(format!(
+            "{not_asked} of {} judged queries are not asked and do not count",
+            qrels.len()
+        ));
+    }
+    if not_judged > 0 {
+        remarks.push(format!("{not_judged} of {all} queries have no judgements and do not count"));
+    }
+    (topics, remarks)
 }
 
 /// How pairs are compared.

@@ -3,6 +3,7 @@
 use super::error::EvaluateError;
 use super::run::Rankings;
 use std::collections::HashMap;
+use std::io::{self, Write};
 
 /// What a document gets from each run that found it; what it gets is added up.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +23,19 @@ pub enum Method {
 
 /// A query and its documents, the best first.
 pub type Ranking = (String, Vec<(Vec<u8>, f64)>);
+
+/// Writes a ranking as lines of a TREC run, whose last word is `tag`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_run((qid, ranking): &Ranking, tag: &str, out: &mut impl Write) -> io::Result<()> {
+    for ((name, score), rank) in ranking.iter().zip(1..) {
+        write!(out, "{qid} Q0 ")?;
+        out.write_all(name)?;
+        writeln!(out, " {rank} {score} {tag}")?;
+    }
+    Ok(())
+}
 
 /// Makes one ranking for each query that any of the runs has, in the order in which they first name
 /// them, of at most `depth` documents. Equal sums go by name, the lesser first.

@@ -81,6 +81,23 @@ impl Evaluation {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
 
+    /// What does not fit together, which may be meant: judged queries without a document, queries without judgements.
+    pub fn remarks(&self) -> Vec<String> {
+        let Self { run, without_hits, not_judged, .. } = self;
+        let judged = self.per_query.len();
+        let mut remarks = Vec::new();
+        if *without_hits > 0 {
+            remarks.push(format!(
+                "{run}: {without_hits} of {judged} judged queries have no document in this run and count as 0"
+            ));
+        }
+        if *not_judged > 0 {
+            remarks
+                .push(format!("{run}: {not_judged} queries have no judgements and do not count"));
+        }
+        remarks
+    }
+
     /// The means by the names of their measures.
     pub fn named_means(&self) -> serde_json::Value {
         let rows = self.measures.iter().zip(&self.means);

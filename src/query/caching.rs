@@ -5,7 +5,7 @@
 //! early, so that the units of a list are visited the less often the further back they are: what is admitted
 //! of a list is its beginning.
 
-use crate::index::cache_plan::{CachedList, CachedLists};
+use crate::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf};
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
 use crate::query::plan::{Plan, Planner};
@@ -14,6 +14,7 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -167,6 +168,20 @@ impl Demand {
     pub fn most_wanted(&self) -> Option<&ListDemand> {
         let place = |list: &ListDemand| (list.run, list.entry.offset);
         self.lists.values().max_by_key(|list| (list.queries, std::cmp::Reverse(place(list))))
+    }
+
+    /// Plans a cache of so much memory for the best `k` hits: of this generation, by a policy and its greatest part of a
+    /// list.
+    pub fn plan(
+        &self,
+        of: PlanOf,
+        (policy, lambda): (Policy, f64),
+        k: NonZeroU32,
+        memory_bytes: u64,
+    ) -> CachePlan {
+        let Admitted { bytes: cached_bytes, cached } = self.admit(policy, memory_bytes, lambda);
+        let (queries, k) = (self.queries, k.get());
+        CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached }
     }
 
     /// Fills a memory of so many bytes. `lambda` is the greatest share of a list that [`Policy::Vfb`] takes.

@@ -162,4 +162,15 @@ mod tests {
             assert!(size(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        assert_eq!(size("64M"), Ok(64 << 20));
+        assert_eq!(size("1g"), Ok(1 << 30));
+        assert_eq!(size("2KiB"), Ok(2048));
+        assert_eq!(size("17"), Ok(17));
+        for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T", "\u{e9}"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
 }

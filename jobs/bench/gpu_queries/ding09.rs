@@ -22,13 +22,13 @@ mod merging;
 use super::collection::{Key, Planned, distinct, expected, key, on_all_threads, plan};
 use super::{Args, print};
 use crate::bench::quantile;
-use crate::query_gpus::check_ding09_form;
+use crate::query_gpus::explain;
 use anyhow::{Context as _, bail};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
 use millrace::gpu::ding09::device::DingDevice;
-use millrace::gpu::ding09::list::{Laid, ListLayer};
+use millrace::gpu::ding09::list::{Laid, ListLayer, form_of};
 use millrace::gpu::ding09::{MOST_MERGE_LEVELS, Merging, steps};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::residency::Ranges;
@@ -57,7 +57,7 @@ const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256
 /// Runs the experiments whose names are asked for.
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
-    check_ding09_form(&snapshot)?;
+    form_of(snapshot.generation()).map_err(|error| explain(error.into()))?;
     let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let device = Device::open(&devices[0], 1)?;
     let memory = Memory { lists: args.gpu_memory, batch: None, queries: args.batch(), k: 1000 };

@@ -19,13 +19,14 @@ mod table_3;
 
 use super::collection::{Planned, expected, plan};
 use super::{Args, cpu_rate, print, threads};
-use crate::query_gpus::check_huang_form;
+use crate::query_gpus::explain;
 use anyhow::bail;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::discover::DeviceInfo;
 use millrace::gpu::huang::batch::{Batch, How, shared_bytes};
 use millrace::gpu::huang::device::{HuangDevice, QueryTerm};
+use millrace::gpu::huang::list::check_form;
 use millrace::gpu::huang::{BATCH, DEFAULT_THREADS, THREADS, Traversal};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::turns::Memory;
@@ -112,7 +113,7 @@ impl Source<'_> {
 /// Runs the experiments whose names are asked for.
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(Generation::open(&args.index, false)?, Scoring::default())?;
-    check_huang_form(&snapshot)?;
+    check_form(snapshot.generation()).map_err(|error| explain(error.into()))?;
     let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let source = Source { args, devices, toolchain, snapshot };
     let planned = plan(&source.snapshot, queries, args.terms)?;
