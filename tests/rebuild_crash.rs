@@ -72,7 +72,9 @@ impl Case {
         let index = self.place.index();
         assert_eq!(names(&index), self.new, "after {when}");
         assert_eq!(ranked(&index), self.new, "after {when}");
-        assert!(Generation::open(&index, true).unwrap().runs().len() == 1, "after {when}");
+        // One that died before its merge leaves that to the next rebuild with something to do.
+        let runs = Generation::open(&index, true).unwrap().runs().len();
+        assert!((1..=2).contains(&runs), "after {when}: {runs} runs");
         let left = std::fs::read_dir(&index).unwrap().map(|entry| entry.unwrap().file_name());
         let left: BTreeSet<_> = left.map(|name| name.into_string().unwrap()).collect();
         assert_eq!(left.iter().filter(|name| name.starts_with("gen-")).count(), 1, "{left:?}");
@@ -114,7 +116,7 @@ fn fail_at(nth: impl Fn(u64) -> u64) {
 
 #[test]
 fn a_rebuild_may_fail_at_operations_of_all_its_stages() {
-    fail_at(|operations| operations / 5);
+    fail_at(|operations| operations / 3);
 }
 
 #[test]
