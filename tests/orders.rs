@@ -103,16 +103,15 @@ fn options_that_do_not_go_together_are_refused() {
     };
     let at = index.to_str().unwrap();
     let query = ["query", "--index", at];
-    usage(&[&query[..], &["--alpha", "0.3"]].concat(), "--alpha goes with --score wang");
+    usage(&[&query[..], &["--alpha", "0.3"]].concat(), "--alpha does not go with --score bm25");
     let wang = [&query[..], &["--score", "wang"]].concat();
     usage(
         &[&wang[..], &["--alpha", "2"]].concat(),
         "alpha: expected a number from 0 to 1, found 2",
     );
-    usage(
-        &[&wang[..], &["--device", "gpu"]].concat(),
-        "--score wang does not go with --device gpu",
-    );
+    // Devices have this score only in an engine of its own.
+    let job = millrace([&wang[..], &["--device", "gpu"]].concat()).stdin("mill\n");
+    job.ok().says("the score wang is computed by the CPU alone: no GPU is used");
     usage(&[&wang[..], &["-n", "2"]].concat(), "--score wang does not go with several processes");
     let rounds = [&query[..], &["--algorithm", "wang", "--mode", "and"]].concat();
     usage(&rounds, "--algorithm wang goes with --mode and, and with --score wang");
