@@ -412,6 +412,7 @@ impl Args {
                 false => QueryOptions::default().batch,
             }),
             delay: Duration::from_millis(self.delay_ms),
+            latencies: self.workers.common.report.is_some(),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| refused.add(line))),
                 ..Hooks::default()
@@ -485,6 +486,7 @@ fn totals(
         "answering_s": report.answering.as_secs_f64(),
         "score": score.name(),
         "computed_by": computed_by,
+        "latency_us": report.latency,
         "gpu": by.gpu.as_deref(),
         "shares": by.shares.as_deref(),
         "measures": measures,

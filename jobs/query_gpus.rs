@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::query::Ranking;
 use anyhow::bail;
 use millrace::build::chain;
-use millrace::gpu::ding09::{self, MERGE_LEVELS, MOST_MERGE_LEVELS};
+use millrace::gpu::ding09::{self, MOST_MERGE_LEVELS, Merging};
 use millrace::gpu::huang::device::Tuning;
 use millrace::gpu::huang::{self, Traversal};
 use millrace::gpu::query::choose::{Choice, ChoiceError, Chosen, Devices};
@@ -54,6 +54,10 @@ pub(crate) struct Where {
     /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
+    /// Splitters of ding09 for each of the level before, a power of two (if left out, of m elements the root of m that
+    /// divides them evenly among the levels).
+    #[arg(long, value_name = "N", value_parser = parse_splitters)]
+    splitters: Option<u32>,
     /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper); and that wang has
     /// on a GPU, which are as many documents of a round: 64, 128, 256, 512, 1024 (256).
     #[arg(long, value_name = "N", value_parser = parse_threads)]
@@ -68,6 +72,11 @@ pub(crate) struct Where {
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
+}
+
+pub(crate) fn parse_splitters(text: &str) -> Result<u32, String> {
+    let splitters = text.parse().ok().filter(|n| Merging::is_number_of_splitters(*n));
+    splitters.ok_or_else(|| format!("give a power of two from 2 to {}", ding09::MOST_SPLITTERS))
 }
 
 pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
@@ -108,6 +117,7 @@ impl Where {
     ) -> anyhow::Result<Option<Devices>> {
         for (name, given, with) in [
             ("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
+            ("splitters", self.splitters.is_some(), Chosen::Ding09),
             ("traversal", self.traversal.is_some(), Chosen::Huang),
             ("threshold", self.threshold.is_some(), Chosen::Huang),
         ] {
@@ -171,9 +181,10 @@ impl Where {
         let method = match algorithm {
             WANG => Method::Wang { round: self.query_threads.unwrap_or(wang::DEFAULT_ROUND) },
             Chosen::Cpu(_) => Method::Bounds,
-            Chosen::Ding09 => {
-                Method::Ding09 { merge_levels: self.merge_levels.unwrap_or(MERGE_LEVELS) }
-            }
+            Chosen::Ding09 => Method::Ding09(Merging {
+                levels: self.merge_levels.unwrap_or(Merging::default().levels),
+                splitters: self.splitters,
+            }),
             Chosen::Huang => {
                 let usual = Tuning::default();
                 Method::Huang(Tuning {

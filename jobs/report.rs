@@ -1,10 +1,14 @@
 //! The report that `--report` asks for.
 
 use anyhow::Context;
+use jiff::{SignedDuration, Timestamp};
 use millrace::dataflow::control::{OperatorShare, OperatorTime};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
+const SCHEMA: u32 = 1;
 
 /// Whether the job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -30,6 +34,15 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     WRITTEN.store(true, Ordering::Relaxed);
+    let ended = Timestamp::now();
+    let began = ended.saturating_sub(SignedDuration::from_secs_f64(seconds))?;
+    totals["schema"] = json!(SCHEMA);
+    totals["began"] = json!(began.to_string());
+    totals["ended"] = json!(ended.to_string());
+    // Not every system tells.
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    totals["host"] = json!(host.trim());
+    totals["command"] = json!(crate::args::command());
     totals["version"] = json!(env!("CARGO_PKG_VERSION"));
     totals["commit"] = json!(crate::help::COMMIT);
     totals["seconds"] = json!(seconds);

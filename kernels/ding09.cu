@@ -50,17 +50,20 @@ ding_decode(const u8* __restrict__ arena, const Term* __restrict__ terms, const 
 
 // Parallel Merge Find of a [m] in b [n], one level of it: for measurements and tests.
 extern "C" __global__ void __launch_bounds__(TILE)
-ding_merge_find(const u32* __restrict__ a, u32 m, const u32* __restrict__ b, u32 n, u32 level, u32 levels, u32* places) {
-    u64 i = (u64)(blockIdx.x * TILE + threadIdx.x) << splitter_shift(m, level, levels);
-    if (i < m) places[i] = merge_find(a, m, (u32)i, b, n, places, level, levels);
+ding_merge_find(const u32* __restrict__ a, u32 m, const u32* __restrict__ b, u32 n, u32 level, u32 levels, u32 bits,
+                u32* places) {
+    Merging merging = {levels, bits};
+    u64 i = (u64)(blockIdx.x * TILE + threadIdx.x) << splitter_shift(m, level, merging);
+    if (i < m) places[i] = merge_find(a, m, (u32)i, b, n, places, level, merging);
 }
 
 extern "C" __global__ void __launch_bounds__(TILE)
 ding_find(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-          const u32* __restrict__ firsts, u32 queries, u32 rank, u32 level, u32 levels, const Rank* __restrict__ ranks,
-          u32* words) {
+          const u32* __restrict__ firsts, u32 queries, u32 rank, u32 level, u32 levels, u32 bits,
+          const Rank* __restrict__ ranks, u32* words) {
     Share share = share_of(firsts, queries);
-    find_blocks(arena, terms, records[share.query], ranks, rank, share.number, level, levels, words);
+    Merging merging = {levels, bits};
+    find_blocks(arena, terms, records[share.query], ranks, rank, share.number, level, merging, words);
 }
 
 // A block for each query. `chosen` counts blocks, else candidates are counted.

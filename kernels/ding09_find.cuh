@@ -66,17 +66,26 @@ __device__ __forceinline__ u32 candidates_of(const Term* terms, const Rank* rank
     return ranks[record.first_term + rank - 1].left;
 }
 
+// How Parallel Merge Find is done: levels of splitters, and 2^bits splitters for each of the level before; with no bits
+// about m^(1 / (levels + 1)) of m elements.
+struct Merging {
+    u32 levels;
+    u32 bits;
+};
+
 // Splitters of a level, from 1 on, are every 2^shift-th of `len` elements; at level levels + 1, all.
-__device__ __forceinline__ u32 splitter_shift(u32 len, u32 level, u32 levels) {
-    return (32 - (u32)__clz((int)len)) * (levels + 1 - level) / (levels + 1);
+__device__ __forceinline__ u32 splitter_shift(u32 len, u32 level, Merging merging) {
+    u32 all = 32 - (u32)__clz((int)len), levels = merging.levels;
+    if (merging.bits == 0 || level > levels) return all * (levels + 1 - level) / (levels + 1);
+    return merging.bits * level < all ? all - merging.bits * level : 0;
 }
 
 // The place of a[i] in b [n], by those of the splitters of the level before.
 __device__ __forceinline__ u32 merge_find(const u32* a, u32 m, u32 i, const u32* b, u32 n, const u32* places, u32 level,
-                                          u32 levels) {
+                                          Merging merging) {
     u32 low = 0, high = n;
     if (level > 1) {
-        u32 shift = splitter_shift(m, level - 1, levels), before = i >> shift << shift;
+        u32 shift = splitter_shift(m, level - 1, merging), before = i >> shift << shift;
         u64 behind = (u64)before + (1u << shift);
         if (before == i) return places[i];
         low = places[before];
@@ -92,22 +101,22 @@ __device__ __forceinline__ bool is_first(const u32* a, u32 i, const List& list, 
 
 // Step 1 of the last level also counts the blocks that are chosen. All threads of a block.
 __device__ __forceinline__ void find_blocks(const u8* arena, const Term* terms, const Record& record, const Rank* ranks,
-                                            u32 rank, u32 tile, u32 level, u32 levels, u32* words) {
+                                            u32 rank, u32 tile, u32 level, Merging merging, u32* words) {
     const Term& term = terms[record.first_term + rank];
     u32 m = candidates_of(terms, ranks, record, rank);
     if (tile * TILE >= m) return;
     List list = list_of(arena, term);
     const u32* a = words + record.docids[rank & 1];
     u32* places = words + record.slots;
-    u32 shift = splitter_shift(m, level, levels);
+    u32 shift = splitter_shift(m, level, merging);
     u64 i = (u64)(tile * TILE + threadIdx.x) << shift;
     bool first = false;
     if (i < m) {
-        u32 block = merge_find(a, m, (u32)i, list.last, term.blocks, places, level, levels);
+        u32 block = merge_find(a, m, (u32)i, list.last, term.blocks, places, level, merging);
         places[i] = block;
         first = block < term.blocks && is_first(a, (u32)i, list, block);
     }
-    if (level <= levels) return;
+    if (level <= merging.levels) return;
     u32 count = __syncthreads_count(first);
     if (threadIdx.x == 0) words[record.counts + tile] = count;
 }

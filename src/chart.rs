@@ -31,7 +31,7 @@ pub struct Series<'a> {
 /// Begins a page.
 pub fn begin(title: &str) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>:root{{color-scheme:light dark}}body{{font:14px sans-serif;margin:2em;max-width:60em;overflow-wrap:anywhere}}table{{border-collapse:collapse}}td,th{{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884}}td.t,th.t{{text-align:left}}.failed{{color:#d33}}svg{{max-width:100%;height:auto}}svg text{{fill:currentColor}}</style></head><body>\n",
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>:root{{color-scheme:light dark}}body{{font:14px sans-serif;margin:2em;max-width:60em;overflow-wrap:anywhere}}table{{border-collapse:collapse;display:block;overflow-x:auto}}td,th{{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884;overflow-wrap:break-word}}td.t,th.t{{text-align:left}}.failed{{color:#d33}}svg{{max-width:100%;height:auto}}svg text{{fill:currentColor}}@media(max-width:40em){{svg text{{font-size:17px}}}}</style></head><body>\n",
         escape(title)
     )
 }

@@ -267,6 +267,20 @@ fn cpu_queries_say_what_they_were_measured_with() {
     }
 }
 
+/// What is said of the papers names files; those that are gone mislead.
+#[test]
+fn the_files_that_the_page_of_papers_names_are_there() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(folder.join("docs/papers.md")).unwrap();
+    let is_path = |word: &&str| {
+        ["src/", "kernels/", "jobs/", "tests/", "scripts/"].iter().any(|at| word.starts_with(at))
+    };
+    let named: BTreeSet<&str> = text.split('`').skip(1).step_by(2).filter(is_path).collect();
+    assert!(named.len() > 40, "{named:?}");
+    let gone: Vec<_> = named.iter().filter(|path| !folder.join(path).exists()).collect();
+    assert!(gone.is_empty(), "{gone:?}");
+}
+
 /// A figure is worth little if nobody knows what it is to be compared with.
 #[test]
 fn every_page_of_measurements_says_at_its_head_what_it_repeats() {

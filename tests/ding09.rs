@@ -7,7 +7,7 @@ use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm, Rank, Room};
 use millrace::gpu::ding09::list::{Laid, ListLayer};
 use millrace::gpu::ding09::steps::{self, Array, Decoded, Step, TILE};
 use millrace::gpu::ding09::twin::{Term, best, blocks_of_forward_seeks, merge_find};
-use millrace::gpu::ding09::{KERNELS, source};
+use millrace::gpu::ding09::{KERNELS, Merging, source};
 use millrace::gpu::query::steps::Argument;
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use millrace::query::top_k::Hit;
@@ -179,7 +179,7 @@ fn run(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[BatchQuery],
-    (all_terms, merge_levels, seed): (bool, u32, u64),
+    (all_terms, merging, seed): (bool, Merging, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
     let mut batch = Batch::new(collection.documents, all_terms);
     for query in queries {
@@ -187,7 +187,7 @@ fn run(
     }
     batch.finish();
     let device = Device::new(emulator, collection, &batch);
-    device.run(&steps::batch(&batch, merge_levels), seed);
+    device.run(&steps::batch(&batch, merging), seed);
     let output = device.output();
     (batch.answers(&output), batch.ranks(&output))
 }
@@ -219,7 +219,9 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
             })
             .collect();
         for all_terms in [true, false] {
-            let how = (all_terms, n as u32, n as u64);
+            // 0 to 3 levels, with fewer and more splitters than there are candidates.
+            let splitters = [None, Some(2), Some(8), Some(1 << 12)][n];
+            let how = (all_terms, Merging { levels: n as u32, splitters }, n as u64);
             let (found, ranks) = run(&emulator, &collection, &queries, how);
             for (((query, lists), found), ranks) in
                 queries.iter().zip(&chosen).zip(found).zip(ranks)
@@ -290,7 +292,9 @@ fn twin_parallel_merge_find() {
         };
         let (a, b) = (rising(m), rising(n));
         let expected = merge_find(&a, &b);
-        for levels in 0..=4 {
+        for (levels, bits) in
+            (0..=4).map(|levels| (levels, 0)).chain([(1, 3), (3, 1), (4, 2), (2, 16)])
+        {
             let upload = |values: &[u32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
             let (on_a, on_b) = (upload(&a), upload(&b));
             let places = emulator.alloc(4 * a.len()).unwrap();
@@ -309,13 +313,14 @@ fn twin_parallel_merge_find() {
                     Arg::U32(n),
                     Arg::U32(level),
                     Arg::U32(levels),
+                    Arg::U32(bits),
                     Arg::Resident(&places, 0),
                 ];
                 emulator.launch(launch, &mut [], &arguments).unwrap();
             }
             let found = places.download().unwrap();
             let found: Vec<u32> = found.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
-            assert_eq!(found, expected, "{m} {n} {levels}");
+            assert_eq!(found, expected, "{m} {n} {levels} {bits}");
         }
     }
 }
@@ -323,9 +328,11 @@ fn twin_parallel_merge_find() {
 #[test]
 fn ding09_is_for_devices() {
     let fixture = Fixture::new(76, 30);
-    let refused: [(&[&str], &str); 5] = [
+    let refused: [(&[&str], &str); 7] = [
         (&["--algorithm", "ding09"], "goes with --device gpu"),
         (&["--merge-levels", "2"], "goes with --algorithm ding09"),
+        (&["--splitters", "16"], "goes with --algorithm ding09"),
+        (&["--algorithm", "ding09", "--splitters", "12"], "give a power of two from 2 to 65536"),
         (&["--algorithm", "ding09", "--device", "gpu", "--merge-levels", "5"], "0..=4"),
         (&["--algorithm", "ding09", "--device", "gpu", "--gpu-partition"], "goes without"),
         (&["--algorithm", "ding9"], "ding09"),

@@ -216,6 +216,13 @@ fn reports_and_quiet() {
     assert_eq!(report["queries_without_indexed_term"], 1);
     assert_eq!(report["hits"], outcome.text().lines().count());
     check_report(&report, 2, &["Answer", "Batch", "Collect"]);
+    let latency = &report["latency_us"];
+    assert!(
+        latency["p50"].as_f64() <= latency["p99"].as_f64()
+            && latency["p99"].as_f64() <= latency["max"].as_f64()
+    );
+    let classes = latency["distribution"].as_array().unwrap().iter();
+    assert_eq!(classes.map(|class| class["queries"].as_u64().unwrap()).sum::<u64>(), 2);
     let quiet = fixture.query(&[]).stdin("ka\nzzzunheardof\n").ok();
     assert_eq!(quiet.stderr, "");
     assert_eq!(quiet.stdout, outcome.stdout);
@@ -224,7 +231,17 @@ fn reports_and_quiet() {
 /// Checks what every job reports.
 pub(crate) fn check_report(report: &Value, workers: u64, operators: &[&str]) {
     assert!(report["seconds"].as_f64().unwrap() > 0.0);
-    assert_eq!(report["workers"], workers);
+    assert_eq!((&report["schema"], &report["workers"]), (&1.into(), &workers.into()));
+    for name in ["host", "command", "version"] {
+        assert!(
+            report[name].as_str().is_some_and(|text| !text.is_empty()),
+            "{name}: {}",
+            report[name]
+        );
+    }
+    let time = |name: &str| report[name].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+    let between = time("ended").duration_since(time("began")).as_secs_f64();
+    assert!((between - report["seconds"].as_f64().unwrap()).abs() < 1e-3, "{between}");
     assert!(report["peak_memory_bytes"].as_u64().unwrap() > 1 << 20);
     let shares = report["operators"].as_array().unwrap();
     for name in operators {

@@ -386,7 +386,7 @@ fn vectors_are_ranked_by_impacts_exactly() {
     let whole = scratch.write("whole.jsonl", "{\"id\":\"x\",\"vector\":{\"a\":3,\"b\":0}}\n");
     import(&[], &whole).ok().says("1 terms").says("weights times 1,");
     for (text, says) in [
-        ("{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}", "byte 28: expected weights of 0"),
+        ("{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}", "byte 26: expected weights of 0"),
         ("{\"id\":1,\"vector\":{\"a\":1,\"a\":2}}", "`a` again"),
         ("{\"id\":1,\"contents\":\"no vector\"}", "missing field `vector`"),
         ("{\"id\":1,\"vector\":{\"a\":1e30}}", "a smaller factor is needed"),

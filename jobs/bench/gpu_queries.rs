@@ -13,7 +13,7 @@ mod wang;
 use super::{all_queries, quantile};
 use anyhow::{Context as _, bail};
 use collection::{OnDevice, Planned, expected};
-use millrace::gpu::ding09::MERGE_LEVELS;
+use millrace::gpu::ding09::{MERGE_LEVELS, Merging};
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::{QueryDevice, Slot, accumulation};
 use millrace::index::generation::Generation;
@@ -38,7 +38,7 @@ pub(super) struct Args {
     index: PathBuf,
     /// Only rows whose names begin so: check, load, decode, accumulate, or-10, or-1000, and-10, latency, steps, cpu.
     /// ding09 is another engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
-    /// -table2, -table3, -terms, -levels and -batched; huang is one for newpfd with blocks of 64, with rows huang-check,
+    /// -table2, -table3, -terms, -levels, -splitters and -batched; huang is one for newpfd with blocks of 64, with rows huang-check,
     /// -table1, -figure3, -figure4, -figure5 and -table3; wang is one for indexes in global order, with the row
     /// wang-check.
     #[arg(long, value_name = "NAME")]
@@ -70,6 +70,9 @@ pub(super) struct Args {
     /// Levels of splitters of ding09.
     #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
     merge_levels: u32,
+    /// Splitters of ding09 for each of the level before (see query --help).
+    #[arg(long, value_name = "N", value_parser = crate::query_gpus::parse_splitters)]
+    splitters: Option<u32>,
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
@@ -97,6 +100,11 @@ impl Args {
     /// Queries of a batch, or what they are if nobody says.
     fn batch_or(&self, usual: usize) -> usize {
         self.batch.map_or(usual, NonZeroUsize::get)
+    }
+
+    /// How ding09 merges.
+    fn merging(&self) -> Merging {
+        Merging { levels: self.merge_levels, splitters: self.splitters }
     }
 
     fn batch(&self) -> usize {

@@ -18,6 +18,8 @@ use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
+use crate::input::buffers::Buffers;
+use crate::input::cutter::Cutter;
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
@@ -89,6 +91,7 @@ pub(super) fn dataflow_of(
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
+    let under_way = budget.under_way() as usize * workers;
     let own = options.pipeline.make_indexer.take();
     let wiring = BuildWiring {
         writing: roles.writing(),
@@ -97,7 +100,9 @@ pub(super) fn dataflow_of(
         parse_block: options.pipeline.parse_block,
         claims: Claims::default(),
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
-        flow: Flow::new(budget.under_way() as usize * workers - pinned, roles.parsing()),
+        flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
+        // Beside what is under way, which a few pieces of each worker are.
+        buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };

@@ -9,15 +9,19 @@
 /// glibc raises its threshold for such buffers to the size of the largest one freed so far, and from
 /// then on keeps them in an arena for each thread, which no other thread can use: with four workers
 /// a build held twice its budget. A megabyte is more than a piece, so that the buffers that come and
-/// go stay in the arenas; a large budget can afford more, and fewer page faults.
+/// go stay in the arenas; a large budget can afford more, and fewer page faults. What an arena has at its
+/// end is given back down to half of that, for more of it is soon needed again.
 pub fn give_back_large_buffers(memory: u64) {
     #[cfg(target_env = "gnu")]
     {
         let large = (memory / 256).clamp(1 << 20, 32 << 20) as libc::c_int;
-        // SAFETY: `mallopt` takes its lock, and both parameters accept any size.
+        // At least what glibc has by itself.
+        let kept = (memory / 512).clamp(128 << 10, 16 << 20) as libc::c_int;
+        // SAFETY: `mallopt` takes its lock, and these parameters accept any size.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, large);
             libc::mallopt(libc::M_TRIM_THRESHOLD, large);
+            libc::mallopt(libc::M_TOP_PAD, kept);
         }
     }
     #[cfg(not(target_env = "gnu"))]

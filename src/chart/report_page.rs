@@ -24,12 +24,14 @@ pub fn page(report: &Value) -> String {
         ("skipped", "Skipped records by reason"),
         ("files", "Bytes by file"),
         ("measures", "Measures"),
+        ("latency_us", "Microseconds of a query"),
     ] {
         match fields.get(field) {
             Some(Value::Array(list)) if field == "operators" && !list.is_empty() => {
                 operators(&mut page, title, list)
             }
             Some(Value::Array(list)) if field == "files" => files(&mut page, title, list),
+            Some(Value::Object(map)) if field == "latency_us" => latency(&mut page, map),
             Some(Value::Object(map)) => numbers(&mut page, title, map),
             _ => {}
         }
@@ -84,6 +86,21 @@ fn files(page: &mut String, title: &str, list: &[Value]) {
 fn numbers(page: &mut String, title: &str, map: &Map<String, Value>) {
     let names: Vec<&str> = map.keys().map(String::as_str).collect();
     rows(page, title, &names, &[Series { name: title, values: map.values().map(float).collect() }]);
+}
+
+/// A row for each percentile, and one for each class of queries by how long they took.
+fn latency(page: &mut String, map: &Map<String, Value>) {
+    let mut times = map.clone();
+    let classes = times.remove("distribution");
+    numbers(page, "Microseconds of a query", &times);
+    let classes = classes.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let names: Vec<String> = classes
+        .iter()
+        .map(|class| format!("below {} us", number(float(&class["below"]))))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let values = classes.iter().map(|class| float(&class["queries"])).collect();
+    rows(page, "Queries by time", &names, &[Series { name: "queries", values }]);
 }
 
 /// The means of a grid of `tune`, k1 down and b across, the better the darker.
@@ -167,6 +184,22 @@ mod tests {
         }
         assert!(page.find("large") < page.find("small"));
         assert_eq!(page.matches("<svg").count(), 4);
+    }
+
+    #[test]
+    fn latencies_are_drawn() {
+        let page =
+            page(&json!({"job": "query", "latency_us": {"p50": 2.0, "p99": 8.0, "distribution":
+            [{"below": 4.0, "queries": 30}, {"below": 8.0, "queries": 10}]}}));
+        for part in [
+            "width=\"180.0\" height=\"16\" fill=\"#0072b2\"><title>Microseconds of a query: 2</title>",
+            "<title>Microseconds of a query: 8</title>",
+            "width=\"720.0\" height=\"16\" fill=\"#0072b2\"><title>queries: 30</title>",
+            "width=\"240.0\" height=\"16\" fill=\"#0072b2\"><title>queries: 10</title>",
+            "below 8 us",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 
     #[test]

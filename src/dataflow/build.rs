@@ -30,15 +30,15 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
-        let pieces = blocks.decompress(build, feed, absorbed.clone());
+        let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
         let (runs, indexed, batches) = match build.wiring.indexing {
             Indexing::Postings => {
-                let (groups, batches) = pieces.parse::<Tally>(build);
+                let (groups, batches) = pieces.parse::<Tally>(build, feed);
                 let (runs, indexed) = groups.index(build);
                 (runs, indexed, batches)
             }
             Indexing::Tokens => {
-                let (groups, batches) = pieces.parse::<TokenTally>(build);
+                let (groups, batches) = pieces.parse::<TokenTally>(build, feed);
                 let (runs, indexed) = groups.index_tokens(build);
                 (runs, indexed, batches)
             }

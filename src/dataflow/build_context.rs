@@ -9,6 +9,7 @@ use crate::dictionary::owners::Owners;
 use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
+use crate::input::buffers::Buffers;
 use crate::input::documents::DocumentsDone;
 use crate::input::splits::Plan;
 use crate::input::turns::Turns;
@@ -77,6 +78,8 @@ pub(crate) struct BuildWiring {
     pub(crate) claims: Claims,
     /// What is under way.
     pub(crate) flow: Flow,
+    /// Buffers of pieces.
+    pub(crate) buffers: Arc<Buffers>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.

@@ -1,6 +1,7 @@
 //! What do all operators of a query job know?
 
 use super::control::{Control, lock};
+use crate::query::latencies::Latencies;
 use crate::query::lines::Refused;
 use crate::query::output::Form;
 use crate::query::shard::Shard;
@@ -56,6 +57,8 @@ pub struct Hooks {
 /// What a query job counts.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    /// How long queries took, if anybody wants to know.
+    pub(super) latencies: Option<Latencies>,
     /// Queries answered.
     pub(super) queries: AtomicU64,
     /// Lines that were no queries.

@@ -78,8 +78,10 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                         blocks.push_back((cap.retain(0), block));
                     }
                 });
+                let mut cut = false;
                 for _ in 0..MOST_AT_ONCE {
                     if blocks.is_empty() {
+                        feed.short.set(cut);
                         return;
                     }
                     let (cap, block) = blocks.front_mut().expect("there is a block");
@@ -100,7 +102,8 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                             let format = build.plan.splits[block.split].format;
                             let (max_document, budget) = (build.max_document, &build.budget);
                             let pieces = budget.piece_bytes();
-                            let cutter = Cutter::of_pieces(format, max_document, pieces);
+                            let cutter = Cutter::of_pieces(format, max_document, pieces)
+                                .with_buffers(build.wiring.buffers.clone());
                             SplitStream::new(cutter, budget.window_log())
                         });
                         stream.step(block)
@@ -126,6 +129,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                     }
                     let mut busy = false;
                     if let Some(piece) = piece {
+                        cut = true;
                         let parser;
                         (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
                         last = Some(*cap.time());
@@ -139,7 +143,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                     }
                     if done {
                         let (_, block) = blocks.pop_front().expect("there is a block");
-                        feed.taken();
+                        feed.taken(block.bytes);
                         if block.ends_split {
                             stream = None;
                             build.wiring.flow.absorbed(std::mem::take(&mut window));

@@ -10,8 +10,10 @@ use crate::order::PIECE_BYTES;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// A parser with so many bytes to do needs no more now.
+/// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs no more now.
 const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
+/// The one that it parses, and some for the time in which who reads parses one itself.
+const ENOUGH_PIECES: usize = 4;
 /// The expected swelling before anything is parsed: a piece in which no word occurs twice takes
 /// eight times its bytes. In units of 1/256.
 const SWELL_AT_FIRST: usize = 8 << 8;
@@ -20,6 +22,8 @@ const SWELL_AT_FIRST: usize = 8 << 8;
 pub struct Flow {
     /// Bytes that may be under way.
     limit: usize,
+    /// A parser with so many bytes to do needs no more now.
+    enough: usize,
     /// The workers that parse.
     parsers: Range<usize>,
     /// Bytes of pieces that are not parsed, for each worker.
@@ -31,10 +35,11 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Lets `limit` bytes be under way to the workers that are `parsers`.
-    pub fn new(limit: usize, parsers: Range<usize>) -> Self {
+    /// Lets `limit` bytes be under way to the workers that are `parsers`, in pieces of `piece_bytes`.
+    pub fn new(limit: usize, parsers: Range<usize>, piece_bytes: usize) -> Self {
         Self {
             limit,
+            enough: ENOUGH_BYTES.max(ENOUGH_PIECES * piece_bytes),
             loads: (0..parsers.end).map(|_| AtomicUsize::new(0)).collect(),
             parsers,
             parsed: AtomicUsize::new(0),
@@ -65,7 +70,7 @@ impl Flow {
         let behind = (own + 1).clamp(self.parsers.start, self.parsers.end);
         let others = (behind..self.parsers.end).chain(self.parsers.start..behind);
         let parser = others.min_by_key(|&w| load(w)).unwrap_or(own);
-        (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= ENOUGH_BYTES)
+        (parser, self.loads[parser].fetch_add(bytes, Relaxed) >= self.enough)
     }
 
     /// Tells that a parser has turned a piece of `bytes` into `parsed` bytes.
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn room_follows_what_pieces_become() {
-        let flow = Flow::new(100 * PIECE_BYTES, 0..2);
+        let flow = Flow::new(100 * PIECE_BYTES, 0..2, PIECE_BYTES);
         // Before anything is known a piece counts eight times.
         let mut parsers = Vec::new();
         for _ in 0..12 {
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn is_hungry_while_a_parser_has_nothing() {
-        let flow = Flow::new(100 * PIECE_BYTES, 1..3);
+        let flow = Flow::new(100 * PIECE_BYTES, 1..3, PIECE_BYTES);
         assert!(flow.is_hungry());
         let first = flow.assign(0, 10).0;
         assert!(flow.is_hungry());
@@ -137,21 +142,21 @@ mod tests {
         assert!(!flow.is_hungry(), "both have something");
         flow.parsed(first, 10, 20);
         assert!(flow.is_hungry());
-        let full = Flow::new(PIECE_BYTES, 0..2);
+        let full = Flow::new(PIECE_BYTES, 0..2, PIECE_BYTES);
         full.assign(0, PIECE_BYTES);
         assert!(!full.is_hungry(), "there is no room");
     }
 
     #[test]
     fn pieces_are_dealt_to_the_least_loaded() {
-        let flow = Flow::new(usize::MAX, 0..3);
+        let flow = Flow::new(usize::MAX, 0..3, PIECE_BYTES);
         let parsers: Vec<usize> = (0..6).map(|_| flow.assign(1, 10).0).collect();
         assert_eq!(parsers, [2, 0, 1, 2, 0, 1]);
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (1, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (2, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (0, false));
         assert_eq!(flow.assign(0, 1), (1, true), "all have enough");
-        let flow = Flow::new(usize::MAX, 2..4);
+        let flow = Flow::new(usize::MAX, 2..4, PIECE_BYTES);
         let parsers: Vec<usize> = [0, 1, 2, 3, 3].map(|own| flow.assign(own, 10).0).into();
         assert_eq!(parsers, [2, 3, 3, 2, 2], "only these parse");
     }

@@ -8,7 +8,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::index::list::Form;
 use crate::input::splits::Plan;
-use crate::order::Budget;
+use crate::order::{Budget, PIECE_BYTES};
 use crate::text::analysis::Analysis;
 use std::cell::RefCell;
 use std::path::Path;
@@ -112,7 +112,8 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         indexing: Indexing::Postings,
         parse_block: 1 << 20,
         claims: Default::default(),
-        flow: Flow::new(1 << 30, 0..1),
+        flow: Flow::new(1 << 30, 0..1, PIECE_BYTES),
+        buffers: Arc::default(),
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],

@@ -17,8 +17,9 @@ use timely::dataflow::StreamVec;
 
 /// Groups that one step appends at most.
 const MOST_AT_ONCE: usize = 256;
-/// Bytes of them.
-const MOST_BYTES: usize = 512 << 10;
+/// Bytes of them: more than the groups of one owner that all workers make while one of them parses a piece, or
+/// the owner would fall behind, and find what waits for it out of the caches.
+const MOST_BYTES: usize = 4 << 20;
 
 /// See the [module](self).
 pub trait Index<'scope> {

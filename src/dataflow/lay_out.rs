@@ -95,6 +95,9 @@ impl Context {
         self.tally.queries.fetch_add(1, Ordering::Relaxed);
         self.tally.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
         self.tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
+        if let Some(latencies) = &self.tally.latencies {
+            latencies.add(took);
+        }
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }

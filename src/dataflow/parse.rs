@@ -11,10 +11,12 @@ use super::build_context::{Build, Progress};
 use super::control::Guard;
 use super::decompress::Assigned;
 use super::local::Local;
+use super::read::ReadAhead;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::input::parser::PieceParser;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -27,12 +29,20 @@ pub type Parsed<'scope, G> =
 
 /// See the [module](self).
 pub trait Parse<'scope> {
-    /// Parses; groups are as `R` makes them.
-    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group>;
+    /// Parses; groups are as `R` makes them. `feed` is of the same worker's reader.
+    fn parse<R: Regroup + 'static>(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<ReadAhead>,
+    ) -> Parsed<'scope, R::Group>;
 }
 
 impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
-    fn parse<R: Regroup + 'static>(self, build: &Arc<Build>) -> Parsed<'scope, R::Group> {
+    fn parse<R: Regroup + 'static>(
+        self,
+        build: &Arc<Build>,
+        feed: Rc<ReadAhead>,
+    ) -> Parsed<'scope, R::Group> {
         let build = build.clone();
         let scope = self.scope();
         let worker = scope.index();
@@ -67,10 +77,18 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
                         waiting.push_back((cap.retain(0), cap.retain(1), piece));
                     }
                 });
-                let Some((groups_cap, batches_cap, piece)) = waiting.pop_front() else { return };
+                // Others would have nothing to do while this worker, which reads for them, parses. It reads on
+                // before, once for each time that it gave them something.
+                if build.workers > 1 && feed.short.take() {
+                    return activator.activate();
+                }
+                let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
+                    return;
+                };
                 let bytes = piece.bytes.len();
                 let parsed =
-                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), piece)));
+                    guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
+                build.wiring.buffers.give(piece.bytes);
                 let Some((groups, batch)) = parsed else { return };
                 let parsed =
                     groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();

@@ -36,11 +36,17 @@ pub struct ReadAhead {
     /// The split is the first that is not done.
     pub first: Cell<bool>,
     reader: RefCell<Option<Activator>>,
+    /// The decompressor has no blocks left, and parsers that need more pieces.
+    pub short: Cell<bool>,
+    /// Blocks whose bytes were taken, to be filled again.
+    spare: RefCell<Vec<Vec<u8>>>,
 }
 
 impl ReadAhead {
-    /// Tells that a block was taken.
-    pub fn taken(&self) {
+    /// Tells that a block was taken, and gives its buffer back.
+    pub fn taken(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        self.spare.borrow_mut().push(buffer);
         self.queued.set(self.queued.get() - 1);
         if let Some(reader) = &*self.reader.borrow() {
             reader.activate();
@@ -91,12 +97,15 @@ pub fn read<'scope>(
                                 cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
                                 let Split { inputs, .. } = build.plan.splits[split].clone();
                                 let (block, file, bytes) = (0, None, Vec::new());
+                                shared.spare.borrow_mut().clear();
                                 current = Some(Current { split, inputs, block, file, bytes });
                             }
                         }
                     }
                     let reading = current.as_mut().expect("a split was claimed");
-                    let Some(block) = reading.next_block(&build)? else { return Ok(Step::Wait) };
+                    let Some(block) = reading.next_block(&build, &shared.spare)? else {
+                        return Ok(Step::Wait);
+                    };
                     cap.downgrade(&Position::new(block.split as u64, block.block, 0)?.0);
                     if block.ends_split {
                         current = None;
@@ -126,7 +135,11 @@ enum Step {
 
 impl Current {
     /// Reads on; `None` while the rest of the block is not there, which only pipes do.
-    fn next_block(&mut self, build: &Build) -> Result<Option<FileBlock>, Cause> {
+    fn next_block(
+        &mut self,
+        build: &Build,
+        spare: &RefCell<Vec<Vec<u8>>>,
+    ) -> Result<Option<FileBlock>, Cause> {
         let (input, file, hash) = match &mut self.file {
             Some(file) => file,
             none => {
@@ -138,6 +151,9 @@ impl Current {
             }
         };
         let bytes = &mut self.bytes;
+        if bytes.capacity() == 0 {
+            *bytes = spare.borrow_mut().pop().unwrap_or_default();
+        }
         bytes.reserve_exact(BLOCK_BYTES - bytes.len());
         let room = (BLOCK_BYTES - bytes.len()) as u64;
         match file.reader.by_ref().take(room).read_to_end(bytes) {

@@ -69,8 +69,8 @@ fn assemble(
     worker.dataflow_named::<u64, _, _>("scan", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
-        let pieces = blocks.decompress(build, feed, absorbed.clone());
-        let (_groups, batches) = pieces.parse::<Nothing>(build);
+        let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
+        let (_groups, batches) = pieces.parse::<Nothing>(build, feed);
         take_documents(batches, build, scan, done.clone()).probe_with(&absorbed);
     });
 }

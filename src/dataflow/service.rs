@@ -32,6 +32,7 @@ use super::workers;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::query::engine::{Engines, Model, Wakers};
+use crate::query::latencies::{Latencies, LatencyReport};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use crate::shown::count;
@@ -55,6 +56,8 @@ pub struct QueryOptions {
     pub delay: Duration,
     /// Queries that may wait before who asks has to.
     pub room: usize,
+    /// Whether it is counted how long queries take.
+    pub latencies: bool,
     /// Who is told of what happens meanwhile.
     pub hooks: Hooks,
 }
@@ -69,6 +72,7 @@ impl Default for QueryOptions {
             batch: const { NonZeroUsize::new(64).expect("it is not 0") },
             delay: Duration::from_millis(5),
             room: 1 << 14,
+            latencies: false,
             hooks: Hooks::default(),
         }
     }
@@ -95,6 +99,9 @@ pub struct QueryReport {
     pub took: Duration,
     /// From when the first batch was taken to when the last was written.
     pub answering: Duration,
+    /// How long queries took, from when a worker took one to when its answer was there; if it was counted and
+    /// there are any.
+    pub latency: Option<LatencyReport>,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
 }
@@ -217,7 +224,7 @@ impl QueryService {
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
-        let QueryOptions { wanted, workers, batch, delay, hooks, .. } = options;
+        let QueryOptions { wanted, workers, batch, delay, hooks, latencies, .. } = options;
         let (workers, layout) = (workers.get(), sink.layout());
         let context = Arc::new(Context {
             wanted,
@@ -228,7 +235,7 @@ impl QueryService {
             snapshot,
             layout,
             hooks,
-            tally: Tally::default(),
+            tally: Tally { latencies: latencies.then(Latencies::default), ..Tally::default() },
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {
@@ -243,7 +250,8 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, hits, batches, answering } = &context.tally;
+        let Tally { queries, refused, unknown, hits, batches, answering, latencies } =
+            &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
@@ -255,6 +263,7 @@ impl QueryService {
             batches: load(batches),
             took: start.elapsed(),
             answering,
+            latency: latencies.as_ref().and_then(Latencies::report),
             operators: control.operator_times(),
         })
     }

@@ -68,9 +68,9 @@ impl<C: Counting> Found<C> {
     fn count_waiting(&mut self) {
         let keys = self.keys;
         let mut terms = [NO_TERM; TOGETHER];
-        for (term, &key) in terms.iter_mut().zip(&keys[..self.waiting]) {
-            *term = self.memo.term_of_key(key);
-            self.counting.prefetch(self.memo.terms(), *term);
+        self.memo.terms_of_keys(&keys[..self.waiting], &mut terms);
+        for &term in &terms[..self.waiting] {
+            self.counting.prefetch(self.memo.terms(), term);
         }
         self.count(&terms[..self.waiting]);
         self.waiting = 0;

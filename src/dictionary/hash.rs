@@ -48,6 +48,14 @@ impl HashTable {
         *self = Self::default();
     }
 
+    /// Forgets all numbers and keeps the memory.
+    pub fn empty(&mut self) {
+        if self.used > 0 {
+            self.slots.fill(0);
+            self.used = 0;
+        }
+    }
+
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.slots.len() * size_of::<u64>()

@@ -1,6 +1,7 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
+use super::counter::TOGETHER;
 use super::hash::{Found, HashTable, hash};
 use super::short;
 use crate::codec::prefetch::prefetch;
@@ -9,6 +10,7 @@ use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::sync::Arc;
 
 /// The term number of a form that has no term: a stop word.
 pub const NO_TERM: u32 = 0;
@@ -47,7 +49,7 @@ struct OtherForm {
 
 /// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
 pub struct Memo<S> {
-    analysis: Analysis,
+    analysis: Arc<Analysis>,
     /// Forms with a key; a slot whose key is zero is free.
     slots: Vec<Slot>,
     used: usize,
@@ -61,11 +63,15 @@ pub struct Memo<S> {
     most_bytes: usize,
     /// It is to be emptied.
     is_full: bool,
+    /// Its memory is kept when it is emptied.
+    is_kept: bool,
     /// The number of the piece, and its forms so far but for stop words.
     piece: u32,
     forms: Sketch,
 }
 
+/// Keys that are learned at once.
+const AT_ONCE: usize = 8;
 const LEAST_SLOTS: usize = 1 << 12;
 /// No memo is kept with so many slots: only the forms of one very long document take more, and they are filled
 /// further, since their bytes count more than their time.
@@ -93,7 +99,7 @@ impl<S: Copy + Default> Memo<S> {
     /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
     pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
         Self {
-            analysis,
+            analysis: Arc::new(analysis),
             slots: vec![Slot::default(); LEAST_SLOTS],
             used: 0,
             others: HashTable::default(),
@@ -103,6 +109,7 @@ impl<S: Copy + Default> Memo<S> {
             strings: Vec::new(),
             most_bytes,
             is_full: false,
+            is_kept: true,
             piece: 1,
             forms: Sketch::default(),
         }
@@ -110,19 +117,36 @@ impl<S: Copy + Default> Memo<S> {
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
     /// started [`SKETCH_UNIT_BYTES`] of a form. A memo that is going to be [emptied](Self::forget_if_full)
-    /// knows its terms until then, and no form: what is made of a piece takes memory too.
+    /// knows its terms until then, and no form. One that a long document has made too large gives their memory
+    /// back at once: what is made of a piece takes memory too.
     pub fn end_piece(&mut self) -> Sketch {
-        if self.bytes() > self.most_bytes {
-            self.slots = vec![Slot::default(); LEAST_SLOTS];
-            self.used = 0;
-            self.others.clear();
-            self.other_forms = Vec::new();
-            self.terms.clear();
+        let bytes = self.bytes();
+        if bytes > self.most_bytes {
             self.is_full = true;
+            self.is_kept = bytes <= self.most_bytes + self.most_bytes / 4;
+            self.forget_forms();
         }
         // 0 is what slots say whose form no piece has had.
         self.piece = self.piece.checked_add(1).unwrap_or(1);
         std::mem::take(&mut self.forms)
+    }
+
+    /// Forgets all forms, and by which strings terms are found.
+    fn forget_forms(&mut self) {
+        let used = std::mem::take(&mut self.used);
+        if self.is_kept {
+            if used > 0 {
+                self.slots.fill(Slot::default());
+            }
+            self.others.empty();
+            self.other_forms.clear();
+            self.terms.empty();
+        } else {
+            self.slots = vec![Slot::default(); LEAST_SLOTS];
+            self.others.clear();
+            self.other_forms = Vec::new();
+            self.terms.clear();
+        }
     }
 
     /// Adds a form of the piece to its sketch.
@@ -199,11 +223,19 @@ impl<S: Copy + Default> Memo<S> {
         full
     }
 
-    /// Forgets all forms and terms, and what their counter kept with them.
+    /// Forgets all forms and terms, and what their counter kept with them. Its memory is filled again: the
+    /// system would have to clear what it gives anew, some times a second.
     pub(super) fn forget(&mut self) {
-        let analysis = std::mem::take(&mut self.analysis);
-        let (piece, forms) = (self.piece, std::mem::take(&mut self.forms));
-        *self = Self { piece, forms, ..Self::new(analysis, self.most_bytes) };
+        self.forget_forms();
+        if self.is_kept {
+            self.list.truncate(1);
+            self.list[0] = Term::default();
+            self.strings.clear();
+        } else {
+            self.list = vec![Term::default()];
+            self.strings = Vec::new();
+        }
+        (self.is_full, self.is_kept) = (false, true);
     }
 
     #[inline(always)]
@@ -217,9 +249,31 @@ impl<S: Copy + Default> Memo<S> {
         prefetch(&self.slots[self.home(key)]);
     }
 
-    /// The term of a token that has a key.
+    /// The terms of tokens that have keys, at most [`TOGETHER`].
     #[inline(always)]
-    pub fn term_of_key(&mut self, key: Key) -> u32 {
+    pub(super) fn terms_of_keys(&mut self, keys: &[Key], terms: &mut [u32; TOGETHER]) {
+        let mut unknown = 0u32;
+        for (i, (term, &key)) in terms.iter_mut().zip(keys).enumerate() {
+            match self.find_key(key) {
+                Ok(found) => *term = found,
+                Err(_) => unknown |= 1 << i,
+            }
+        }
+        if unknown != 0 {
+            self.learn_keys(keys, unknown, terms);
+        }
+    }
+
+    /// The term of a token that has a key.
+    fn term_of_key(&mut self, key: Key) -> u32 {
+        let mut term = [NO_TERM; TOGETHER];
+        self.terms_of_keys(&[key], &mut term);
+        term[0]
+    }
+
+    /// The term of a key, or the slot for it.
+    #[inline(always)]
+    fn find_key(&mut self, key: Key) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
         let mut at = self.home(key);
         loop {
@@ -229,10 +283,10 @@ impl<S: Copy + Default> Memo<S> {
                 if slot.seen != self.piece {
                     self.see_key(key, at & mask);
                 }
-                return term;
+                return Ok(term);
             }
             if slot.key == [0, 0] {
-                return self.learn_key(key, at & mask);
+                return Err(at & mask);
             }
             at += 1;
         }
@@ -248,12 +302,50 @@ impl<S: Copy + Default> Memo<S> {
         self.count_form(scatter(mix(key)), 0, term);
     }
 
+    /// Learns those of the keys that are `unknown`, by their bits. What is read of the table of terms is asked
+    /// for before, for several at a time: it is out of the caches.
     #[cold]
     #[inline(never)]
-    fn learn_key(&mut self, key: Key, at: usize) -> u32 {
-        let (bytes, len) = key_bytes(key);
-        let token = std::str::from_utf8(&bytes[..len]).expect("a key is ASCII letters and digits");
-        let term = self.analyze(token);
+    fn learn_keys(&mut self, keys: &[Key], mut unknown: u32, terms: &mut [u32; TOGETHER]) {
+        let analysis = Arc::clone(&self.analysis);
+        while unknown != 0 {
+            let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);
+            while unknown != 0 && found < AT_ONCE {
+                places[found] = unknown.trailing_zeros() as usize;
+                tokens[found] = key_bytes(keys[places[found]]);
+                unknown &= unknown - 1;
+                found += 1;
+            }
+            let mut learned = [const { (None, 0) }; AT_ONCE];
+            for ((bytes, len), learned) in tokens[..found].iter().zip(&mut learned) {
+                let token =
+                    std::str::from_utf8(&bytes[..*len]).expect("a key is ASCII letters and digits");
+                let term = analysis.analyze_token(token);
+                let hash = term.as_ref().map_or(0, |term| hash(term.as_bytes()));
+                self.terms.prefetch(hash);
+                *learned = (term, hash);
+            }
+            for (_, hash) in &learned[..found] {
+                let known = self.terms.guess(*hash).and_then(|n| self.list.get(n as usize));
+                if let Some(known) = known {
+                    prefetch(known);
+                }
+            }
+            for (&place, (term, hash)) in places[..found].iter().zip(&learned) {
+                // One before it may have been the same.
+                terms[place] = match self.find_key(keys[place]) {
+                    Ok(term) => term,
+                    Err(at) => {
+                        let term = term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));
+                        self.learn_key(keys[place], at, term);
+                        term
+                    }
+                };
+            }
+        }
+    }
+
+    fn learn_key(&mut self, key: Key, at: usize, term: u32) {
         self.slots[at] = Slot { key, term, seen: 0 };
         self.see_key(key, at);
         self.used += 1;
@@ -261,7 +353,6 @@ impl<S: Copy + Default> Memo<S> {
         if self.used * 2 > self.slots.len() && !(many && self.used * 4 <= self.slots.len() * 3) {
             self.double();
         }
-        term
     }
 
     fn double(&mut self) {
@@ -311,8 +402,15 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     fn analyze(&mut self, token: &str) -> u32 {
-        let Some(term) = self.analysis.analyze_token(token) else { return NO_TERM };
+        let analysis = Arc::clone(&self.analysis);
+        let Some(term) = analysis.analyze_token(token) else { return NO_TERM };
         let hash = hash(term.as_bytes());
+        self.number(&term, hash)
+    }
+
+    /// The number of a term, which is given one if it has none.
+    #[inline]
+    fn number(&mut self, term: &str, hash: u64) -> u32 {
         let next = self.list.len() as u32;
         let (list, strings) = (&self.list, &self.strings);
         let found = self.terms.find_or_insert(hash, next, |n| {
@@ -328,7 +426,7 @@ impl<S: Copy + Default> Memo<S> {
                 pages::reserve(&mut self.strings, term.len());
                 self.strings.extend_from_slice(term.as_bytes());
                 let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
-                let (collection, state) = (trie_collection(&term), S::default());
+                let (collection, state) = (trie_collection(term), S::default());
                 pages::push(&mut self.list, Term { hash, start, collection, len, state });
                 next
             }

@@ -3,7 +3,7 @@
 
 use super::short;
 use crate::codec::prefetch::prefetch;
-use crate::pages;
+use crate::pages::Area;
 
 /// Bytes of a slice by its level, the place of the next slice included.
 const SLICE_BYTES: [u16; 17] =
@@ -15,14 +15,20 @@ const LINK: usize = 4;
 const UNIT: usize = 8;
 
 /// Bytes of a block. No slice crosses its end: what is left there is less than a slice.
-const BLOCK: usize = 1 << 22;
+const BLOCK: usize = 1 << 25;
+/// So many bytes at the beginning of the first block are not on huge pages: a short list takes little.
+const SMALL: usize = 1 << 22;
 
 /// The blocks. Slices are numbered by `u32`, so they end at 32 GiB; run limits stay below
 /// ([`MOST_RUN_BYTES`](crate::order::MOST_RUN_BYTES)). Every block has room for `BLOCK` bytes, of which the
-/// system gives what is written; the first ones are not on huge pages, so that a short list takes little.
+/// system gives what is written.
 #[derive(Default)]
 pub struct Slices {
-    blocks: Vec<Vec<u8>>,
+    blocks: Vec<Area>,
+    /// Bytes of the last block that are in use.
+    used: usize,
+    /// And of those before it.
+    before: usize,
 }
 
 /// Where one list begins, and where it goes on.
@@ -48,7 +54,7 @@ impl Chain {
 impl Slices {
     /// Bytes in use.
     pub fn len(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum()
+        self.before + self.used
     }
 
     /// Whether no list has begun.
@@ -59,21 +65,17 @@ impl Slices {
     /// Forgets all lists; the memory of the first block is kept.
     pub fn clear(&mut self) {
         self.blocks.truncate(1);
-        self.blocks.iter_mut().for_each(Vec::clear);
+        (self.used, self.before) = (0, 0);
     }
 
     fn slice(&mut self, level: u8) -> u32 {
         let bytes = usize::from(SLICE_BYTES[usize::from(level)]);
-        if self.blocks.last().is_none_or(|block| block.len() + bytes > BLOCK) {
-            self.blocks.push(match self.blocks.is_empty() {
-                true => Vec::with_capacity(BLOCK),
-                false => pages::with_capacity(BLOCK),
-            });
+        if self.blocks.is_empty() || self.used + bytes > BLOCK {
+            self.blocks.push(Area::new(BLOCK, if self.blocks.is_empty() { SMALL } else { 0 }));
+            self.before += std::mem::take(&mut self.used);
         }
-        let before = (self.blocks.len() - 1) * BLOCK;
-        let block = self.blocks.last_mut().expect("there is a block");
-        let start = before + block.len();
-        block.resize(block.len() + bytes, 0);
+        let start = (self.blocks.len() - 1) * BLOCK + self.used;
+        self.used += bytes;
         u32::try_from(start / UNIT).expect("run limits keep the postings of a run below 32 GiB")
     }
 

@@ -78,14 +78,36 @@ impl Qrels {
             let (qid, document, relevance) = fields(line, beir).ok_or_else(wrong)?;
             qrels.add(qid, document, relevance, number)
         })?;
-        if qrels.queries.is_empty() {
-            return Err(EvaluateError::Empty { path: qrels.name });
+        qrels.done()
+    }
+
+    /// Judgements that a program has: query, document and relevance of each. `name` is what errors call them, with the
+    /// number of the judgement as that of a line.
+    ///
+    /// # Errors
+    /// When there are none, or two contradict each other.
+    pub fn of<'a>(
+        name: &str,
+        judgements: impl IntoIterator<Item = (&'a str, &'a [u8], i32)>,
+    ) -> Result<Self, EvaluateError> {
+        let (queries, places) = (Vec::new(), HashMap::new());
+        let mut qrels = Self { name: name.to_string(), queries, places };
+        for ((qid, document, relevance), number) in judgements.into_iter().zip(1..) {
+            qrels.add(qid, document, relevance, number)?;
         }
-        for (_, judged) in &mut qrels.queries {
+        qrels.done()
+    }
+
+    /// All judgements are there.
+    fn done(mut self) -> Result<Self, EvaluateError> {
+        if self.queries.is_empty() {
+            return Err(EvaluateError::Empty { path: self.name });
+        }
+        for (_, judged) in &mut self.queries {
             judged.levels = judged.by_document.values().copied().collect();
             judged.levels.sort_unstable_by(|a, b| b.cmp(a));
         }
-        Ok(qrels)
+        Ok(self)
     }
 
     fn add(

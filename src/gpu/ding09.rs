@@ -40,8 +40,39 @@ pub const KERNELS: [&str; 13] = [
 /// Levels of splitters that Parallel Merge Find has unless another number is asked for: what the paper chose.
 pub const MERGE_LEVELS: u32 = 3;
 
+/// The most splitters for each of the level before.
+pub const MOST_SPLITTERS: u32 = 1 << 16;
+
 /// The most levels of splitters.
 pub const MOST_MERGE_LEVELS: u32 = 4;
+
+/// How Parallel Merge Find is done (section 7.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Merging {
+    /// Levels of splitters, 0 to [`MOST_MERGE_LEVELS`].
+    pub levels: u32,
+    /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if none is given about
+    /// m^(1 / (levels + 1)) of m elements, so that each level has as many times those of the one before.
+    pub splitters: Option<u32>,
+}
+
+impl Default for Merging {
+    fn default() -> Self {
+        Self { levels: MERGE_LEVELS, splitters: None }
+    }
+}
+
+impl Merging {
+    /// Whether a number of splitters is one that levels can have.
+    pub fn is_number_of_splitters(splitters: u32) -> bool {
+        splitters.is_power_of_two() && (2..=MOST_SPLITTERS).contains(&splitters)
+    }
+
+    /// The logarithm of the splitters, 0 if none are given.
+    fn bits(self) -> u32 {
+        self.splitters.map_or(0, u32::trailing_zeros)
+    }
+}
 
 /// The source of the kernels.
 pub fn source() -> Source {

@@ -7,6 +7,7 @@
 
 use super::Format;
 use super::borders::{Borders, Found};
+use super::buffers::Buffers;
 use super::machine::{Csv, Machine};
 use super::piece::{Piece, Skipped};
 use crate::order::PIECE_BYTES;
@@ -19,6 +20,7 @@ pub struct Cutter {
     /// A piece ends at the first border at or after this many bytes.
     piece_bytes: usize,
     borders: Borders,
+    buffers: Arc<Buffers>,
     /// The input that is being read.
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
@@ -48,13 +50,24 @@ impl Cutter {
             max_document,
             piece_bytes,
             borders: Borders::new(format, max_document, piece_bytes),
+            buffers: Arc::default(),
             input: 0,
             end: 0,
-            piece: empty(format, 0, 0, 0),
+            piece: empty(format, 0, 0, Vec::new()),
             head: None,
             dropping: None,
             ended: false,
         }
+    }
+
+    /// Fills buffers that come from there.
+    pub fn with_buffers(self, buffers: Arc<Buffers>) -> Self {
+        Self { buffers, ..self }
+    }
+
+    /// The least room that [`buffers`](Self::with_buffers) for pieces of `piece_bytes` need.
+    pub fn room(piece_bytes: usize) -> usize {
+        piece_bytes + STEP_BYTES
     }
 
     /// Begins the stream of the next input of the split.
@@ -67,7 +80,11 @@ impl Cutter {
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
-            self.piece = Piece { skipped, ..empty(self.format, input, 0, self.piece_bytes) };
+            let bytes = match std::mem::take(&mut self.piece.bytes) {
+                none if none.capacity() == 0 => self.buffers.take(Self::room(self.piece_bytes)),
+                buffer => buffer,
+            };
+            self.piece = Piece { skipped, ..empty(self.format, input, 0, bytes) };
         }
     }
 
@@ -207,7 +224,8 @@ impl Cutter {
         let piece = &mut self.piece;
         let (input, offset) = (self.input, piece.offset + next as u64);
         let rest = &piece.bytes[next..];
-        let mut next = empty(self.format, input, offset, self.piece_bytes.max(rest.len()));
+        let room = Self::room(self.piece_bytes.max(rest.len()));
+        let mut next = empty(self.format, input, offset, self.buffers.take(room));
         next.bytes.extend_from_slice(rest);
         piece.bytes.truncate(len);
         let mut piece = std::mem::replace(piece, next);
@@ -224,8 +242,7 @@ fn csv_head(piece: &Piece) -> Arc<[u8]> {
     if piece.offset == 0 { piece.bytes[..end].into() } else { Arc::default() }
 }
 
-fn empty(format: Format, input: u32, offset: u64, room: usize) -> Piece {
-    let bytes = if room == 0 { Vec::new() } else { Vec::with_capacity(room + STEP_BYTES) };
+fn empty(format: Format, input: u32, offset: u64, bytes: Vec<u8>) -> Piece {
     let (files, head, skipped) = Default::default();
     Piece { input, format, offset, bytes, files, head, ends_input: false, skipped }
 }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod borders;
+pub mod buffers;
 pub mod bzip2;
 pub mod csv;
 pub mod cutter;

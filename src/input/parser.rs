@@ -65,18 +65,18 @@ impl<R: Regroup> PieceParser<R> {
         }
     }
 
-    /// Indexes the documents of a piece that are `wanted`, or all.
+    /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its buffer.
     pub fn parse(
         &mut self,
         plan: &Plan,
         wanted: Option<&WantedDocuments>,
-        mut piece: Piece,
+        piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
             self.turn.take(piece.bytes.len());
         }
-        let mut batch = PieceDocuments::new(piece.input, piece.skipped);
+        let mut batch = PieceDocuments::new(piece.input, std::mem::take(&mut piece.skipped));
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,

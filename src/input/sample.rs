@@ -122,9 +122,9 @@ fn take<R: Regroup>(
         let mut stream = SplitStream::new(Cutter::new(format, max_document), 23);
         loop {
             let Ok((piece, done)) = stream.step(&block) else { break };
-            if let Some(piece) = piece {
+            if let Some(mut piece) = piece {
                 sample.bytes += piece.bytes.len() as u64;
-                let (groups, _) = parser.parse(plan, None, piece);
+                let (groups, _) = parser.parse(plan, None, &mut piece);
                 groups.iter().for_each(|group| weigh(group, &mut sample.weights));
             }
             // A large window is met by the job itself.

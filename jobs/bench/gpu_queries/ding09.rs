@@ -10,6 +10,7 @@
 //! | ding09-table3 | table 3: shares of the stages |
 //! | ding09-terms | section 8.4, without figures there: time by number of terms, by all postings and the shortest list |
 //! | ding09-levels | section 7.3: AND by levels of splitters |
+//! | ding09-splitters | AND, and two lists as in figure 6, by splitters of a level, of which the paper has no number |
 //! | ding09-batched | none: queries in a second, many at a time |
 //!
 //! Times of one query are from its launch to its hits in host memory; those of stages are between events on the
@@ -28,7 +29,7 @@ use millrace::gpu::device::Device;
 use millrace::gpu::ding09::batch::{Batch, BatchQuery, PlacedTerm};
 use millrace::gpu::ding09::device::DingDevice;
 use millrace::gpu::ding09::list::{Laid, ListLayer};
-use millrace::gpu::ding09::steps;
+use millrace::gpu::ding09::{MOST_MERGE_LEVELS, Merging, steps};
 use millrace::gpu::modules::Toolchain;
 use millrace::gpu::query::residency::Ranges;
 use millrace::gpu::turns::Memory;
@@ -49,6 +50,9 @@ const ALONE: usize = 2000;
 /// The paper's table 2, in milliseconds: the mode, one core, the GPU.
 const TABLE_2: [(Mode, f64, f64); 3] =
     [(Mode::And, 8.71, 7.66), (Mode::Or, 212.72, 29.31), (Mode::AndOr, 23.85, 9.98)];
+
+/// Splitters of a level that are compared; none is what the option is if it is left out.
+const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256), Some(4096)];
 
 /// Runs the experiments whose names are asked for.
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
@@ -95,7 +99,13 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         bench.table_3()?;
     }
     if wants("ding09-levels") {
-        bench.levels()?;
+        let of = |levels| Merging { levels, ..args.merging() };
+        bench.mergings("ding09-levels", (0..=MOST_MERGE_LEVELS).map(of))?;
+    }
+    if wants("ding09-splitters") {
+        let of = |splitters| Merging { splitters, ..args.merging() };
+        bench.mergings("ding09-splitters", SPLITTERS.map(of))?;
+        bench.splitters()?;
     }
     if wants("ding09-batched") {
         bench.batched()?;
@@ -222,7 +232,7 @@ impl Bench<'_> {
             let some: Vec<&Planned> = asked.iter().map(|&q| queries[q]).collect();
             let mut hits = Vec::with_capacity(some.len());
             for batch in self.batches(&some, k, size, now == Stage::All) {
-                hits.extend(self.device.answer(&batch, self.args.merge_levels)?);
+                hits.extend(self.device.answer(&batch, self.args.merging())?);
             }
             anyhow::ensure!(hits.len() == asked.len(), "some queries have no room");
             for (q, hits) in asked.into_iter().zip(hits) {
@@ -282,7 +292,7 @@ impl Bench<'_> {
                 let added = batch.add(self.lists.query(planned, k), self.device.room());
                 added.ok().context("a query has no room")?;
                 batch.finish();
-                let hits = self.device.answer(&batch, self.args.merge_levels)?;
+                let hits = self.device.answer(&batch, self.args.merging())?;
                 stage = now.next(&wanted, hits[0].len());
             }
             micros.push(start.elapsed().as_secs_f64() * 1e6);
@@ -326,7 +336,7 @@ impl Bench<'_> {
                 let mut kernels: BTreeMap<&str, f64> = BTreeMap::new();
                 let (mut chosen, mut blocks) = (0u64, 0u64);
                 for batch in self.batches(&queries, 10, size, all_terms) {
-                    let steps = steps::batch(&batch, self.args.merge_levels);
+                    let steps = steps::batch(&batch, self.args.merging());
                     let times = self.device.time_steps(&batch, &steps)?;
                     for (step, ms) in steps.iter().zip(times) {
                         *stages.entry(stage(step.kernel, all_terms)).or_default() += f64::from(ms);
@@ -373,23 +383,28 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// AND by levels of splitters, one query at a time and in batches.
-    fn levels(&mut self) -> anyhow::Result<()> {
+    /// AND by levels of splitters, or by splitters of a level, one query at a time and in batches.
+    fn mergings(
+        &mut self,
+        row: &str,
+        mergings: impl IntoIterator<Item = Merging>,
+    ) -> anyhow::Result<()> {
         let queries = self.some();
         let queries: Vec<&Planned> = queries.iter().take(1000).collect();
-        for levels in 0..=4 {
+        for merging in mergings {
             for size in [1, self.args.batch()] {
                 let batches = self.batches(&queries, 10, size, true);
                 let mut ms = 0.0;
                 for pass in 0..2 {
                     for batch in &batches {
-                        self.device.answer(batch, levels)?;
+                        self.device.answer(batch, merging)?;
                         let took = f64::from(self.device.took_ms()?);
                         ms += if pass == 1 { took } else { 0.0 };
                     }
                 }
                 print(json!({
-                    "row": "ding09-levels", "mode": "and", "k": 10, "merge_levels": levels,
+                    "row": row, "mode": "and", "k": 10, "merge_levels": merging.levels,
+                    "splitters": merging.splitters,
                     "batch": size, "us_per_query": ms * 1e3 / queries.len() as f64,
                 }))?;
             }
@@ -405,7 +420,7 @@ impl Bench<'_> {
             let batches = self.batches(&queries, k, self.args.batch(), mode == Mode::And);
             let (mut answered, mut start, mut warm) = (0, Instant::now(), false);
             for (n, batch) in (0..).zip(batches.iter().cycle()) {
-                self.device.answer(batch, self.args.merge_levels)?;
+                self.device.answer(batch, self.args.merging())?;
                 answered += batch.len();
                 let over = start.elapsed().as_secs_f64() > self.args.seconds;
                 if warm && over {

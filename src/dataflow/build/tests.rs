@@ -92,7 +92,7 @@ fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
                 assert!(probe.less_than(&at(3, 0)), "the next block may come");
             }
             for _ in 0..before {
-                feed.taken();
+                feed.taken(Vec::new());
             }
             for _ in 0..20 {
                 worker.step();
@@ -226,7 +226,7 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
                 let assigned = |block| (at(block, 0), Local((0, piece(text))));
                 vec![Step { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
             },
-            move |stream| stream.parse::<Tally>(&given).0,
+            move |stream| stream.parse::<Tally>(&given, Rc::default()).0,
             |Local(group)| (group.counts.documents, group.counts.postings, group.terms.len()),
         );
         if ended {

@@ -3,7 +3,7 @@
 
 use super::batch::{Batch, Room};
 use super::steps::{self, Array, Step};
-use super::{KERNELS, source};
+use super::{KERNELS, Merging, source};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
 use crate::gpu::events::is_done;
@@ -270,8 +270,8 @@ impl DingDevice {
     ///
     /// # Panics
     /// As [`launch`](Self::launch).
-    pub fn answer(&mut self, batch: &Batch, merge_levels: u32) -> Result<Vec<Vec<Hit>>, GpuError> {
-        self.launch(batch, &steps::batch(batch, merge_levels))?;
+    pub fn answer(&mut self, batch: &Batch, merging: Merging) -> Result<Vec<Vec<Hit>>, GpuError> {
+        self.launch(batch, &steps::batch(batch, merging))?;
         self.wait()?;
         Ok(batch.answers(self.output()))
     }

@@ -1,6 +1,7 @@
 //! Which kernels answer a batch, one after the other? Steps name arrays, not memory: a device and the emulation of
 //! one take the same ones.
 
+use super::Merging;
 use super::batch::{Batch, Shares};
 use crate::gpu::error::Geometry;
 use crate::gpu::query::steps::{Argument as AnyArgument, Step as AnyStep};
@@ -129,14 +130,14 @@ impl Maker<'_> {
         self.push("ding_sum_counts", queries, TILE, arguments);
     }
 
-    fn all_terms(&mut self, merge_levels: u32) {
+    fn all_terms(&mut self, merging: Merging) {
         let documents = Number(self.batch.documents);
         for rank in 0..self.batch.decoders.len() {
             if rank == 0 {
                 self.decode(rank, Decoded::Docids);
             } else {
-                for level in 1..=merge_levels + 1 {
-                    let levels = [Number(level), Number(merge_levels)];
+                for level in 1..=merging.levels + 1 {
+                    let levels = [level, merging.levels, merging.bits()].map(Number);
                     self.tiles("ding_find", rank, &levels, true);
                 }
                 self.sum_counts(rank, true);
@@ -192,12 +193,12 @@ const WORDS: Argument = In(Array::Words, 0);
 const NORMS: Argument = In(Array::Norms, 0);
 const RANKS: Argument = In(Array::Output, 0);
 
-/// The steps that answer a batch, with so many levels of splitters.
-pub fn batch(batch: &Batch, merge_levels: u32) -> Vec<Step> {
+/// The steps that answer a batch.
+pub fn batch(batch: &Batch, merging: Merging) -> Vec<Step> {
     let mut maker = Maker { batch, steps: Vec::new() };
     maker.open();
     match batch.all_terms {
-        true => maker.all_terms(merge_levels),
+        true => maker.all_terms(merging),
         false => maker.any_term(),
     }
     maker.best();
@@ -214,7 +215,7 @@ pub fn decoding(batch: &Batch, what: Decoded) -> Vec<Step> {
 
 /// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that follow them; and
 /// the word from which on places come out. They belong to an empty batch.
-pub fn merging((m, n): (u32, u32), merge_levels: u32) -> (Vec<Step>, u64) {
+pub fn merging((m, n): (u32, u32), merging: Merging) -> (Vec<Step>, u64) {
     let word = |word: u64| In(Array::Words, 4 * word);
     let places = u64::from(m) + u64::from(n);
     let step = |level| Step {
@@ -226,9 +227,10 @@ pub fn merging((m, n): (u32, u32), merge_levels: u32) -> (Vec<Step>, u64) {
             word(m.into()),
             Number(n),
             Number(level),
-            Number(merge_levels),
+            Number(merging.levels),
+            Number(merging.bits()),
             word(places),
         ],
     };
-    ((1..=merge_levels + 1).map(step).collect(), places)
+    ((1..=merging.levels + 1).map(step).collect(), places)
 }

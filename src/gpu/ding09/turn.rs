@@ -1,6 +1,7 @@
 //! How do planned queries become batches of the device? Their lists come when they are asked for first, and stay while
 //! there is room.
 
+use super::Merging;
 use super::batch::{Batch, BatchQuery, PlacedTerm};
 use super::device::DingDevice;
 use super::list::{Laid, ListLayer};
@@ -21,7 +22,7 @@ pub(in crate::gpu) struct DingTurn {
     snapshot: Arc<Snapshot>,
     /// The documents that are asked for.
     docids: Range<u32>,
-    merge_levels: u32,
+    merging: Merging,
     lists: Residency<Key, Laid>,
     /// Threads that bring lists.
     fetchers: usize,
@@ -32,10 +33,10 @@ impl DingTurn {
     pub(in crate::gpu) fn new(
         device: DingDevice,
         (snapshot, docids): (Arc<Snapshot>, Range<u32>),
-        (merge_levels, fetchers): (u32, usize),
+        (merging, fetchers): (Merging, usize),
     ) -> Self {
         let lists = Residency::new(device.arena().bytes());
-        Self { lists, device, snapshot, docids, merge_levels, fetchers, key: Key::new() }
+        Self { lists, device, snapshot, docids, merging, fetchers, key: Key::new() }
     }
 
     /// The lists of a query, which are pinned; those that are not on the device are added to `wanted`.
@@ -139,7 +140,7 @@ impl Turn for DingTurn {
 
     fn answer(&mut self, mut batch: Batch) -> Result<Vec<Found>, GpuError> {
         batch.finish();
-        let answers = self.device.answer(&batch, self.merge_levels)?;
+        let answers = self.device.answer(&batch, self.merging)?;
         Ok(answers.into_iter().map(Found::from).collect())
     }
 

@@ -168,7 +168,7 @@ impl Devices {
             k: choice.k,
             batch: match choice.method {
                 Method::Huang(_) | Method::Wang { .. } => huang::BATCH,
-                Method::Bounds | Method::Ding09 { .. } => usual.batch,
+                Method::Bounds | Method::Ding09(_) => usual.batch,
             },
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             partition: choice.partition,
@@ -195,7 +195,7 @@ impl Devices {
     pub fn path_of_models(&self, index: &Path) -> PathBuf {
         index.join(match self.options.method {
             Method::Bounds => "costs.json",
-            Method::Ding09 { .. } => "costs-ding09.json",
+            Method::Ding09(_) => "costs-ding09.json",
             Method::Huang(_) => "costs-huang.json",
             Method::Wang { .. } => "costs-wang.json",
         })
@@ -227,7 +227,7 @@ impl Devices {
         let Self { devices, toolchain, options } = self;
         match options.method {
             Method::Bounds => {}
-            Method::Ding09 { .. } => drop(ding09::list::form_of(snapshot.generation())?),
+            Method::Ding09(_) => drop(ding09::list::form_of(snapshot.generation())?),
             Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
             Method::Wang { .. } => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }

@@ -8,6 +8,7 @@ use super::gather::{Gathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, Done, Driver, Job, Pace as DriverPace, Why};
 use crate::gpu::device::Device;
+use crate::gpu::ding09::Merging;
 use crate::gpu::ding09::device::DingDevice;
 use crate::gpu::ding09::turn::DingTurn;
 use crate::gpu::discover::DeviceInfo;
@@ -42,10 +43,7 @@ pub enum Method {
     #[default]
     Bounds,
     /// That of `ding09`; see [`ding09`](crate::gpu::ding09).
-    Ding09 {
-        /// Levels of splitters of Parallel Merge Find.
-        merge_levels: u32,
-    },
+    Ding09(Merging),
     /// That of `huang`; see [`huang`](crate::gpu::huang).
     Huang(Tuning),
     /// That of `wang`, for queries of AND with its score and documents in the order of it; see
@@ -217,11 +215,11 @@ fn start(
             let driver = Driver::new(query, what, pace, k, fetchers, (reply, counts))?;
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }
-        Method::Ding09 { merge_levels } => {
+        Method::Ding09(merging) => {
             let memory = memory(&options);
             let ding = DingDevice::open(device, toolchain, snapshot.norms(), memory)?;
             let what = (snapshot.clone(), share);
-            let turn = DingTurn::new(ding, what, (merge_levels, options.fetchers));
+            let turn = DingTurn::new(ding, what, (merging, options.fetchers));
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))
         }

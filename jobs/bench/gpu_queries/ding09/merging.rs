@@ -1,12 +1,12 @@
-//! Figure 6: what does Parallel Merge Find take for each element, by length and levels of splitters?
+//! Figure 6: what does Parallel Merge Find take for each element, by length, levels of splitters, and splitters?
 
 use super::super::print;
-use super::Bench;
+use super::{Bench, SPLITTERS};
 use crate::bench::median;
 use anyhow::ensure;
-use millrace::gpu::ding09::MOST_MERGE_LEVELS;
 use millrace::gpu::ding09::steps::merging;
 use millrace::gpu::ding09::twin::merge_find;
+use millrace::gpu::ding09::{MOST_MERGE_LEVELS, Merging};
 use serde_json::json;
 
 /// Each measurement is taken so often; the median counts.
@@ -27,28 +27,50 @@ impl Bench<'_> {
     pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
         let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| (n, n));
         let longer = (0..7).map(|i| (200_000, 200_000 << i));
-        for (m, n) in equal.chain(longer) {
-            // Both over the same range.
-            let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
-            let expected = merge_find(&a, &b);
-            for levels in 0..=MOST_MERGE_LEVELS {
-                let (steps, places) = merging((m, n), levels);
-                self.device.write_words(0, &a)?;
-                self.device.write_words(u64::from(m), &b)?;
-                let batch = self.device.batch(true);
-                let mut ns = Vec::with_capacity(PASSES);
-                for _ in 0..PASSES {
-                    let times = self.device.time_steps(&batch, &steps)?;
-                    let ms: f64 = times.into_iter().map(f64::from).sum();
-                    ns.push(ms * 1e6 / f64::from(m));
-                }
-                let found = self.device.read_words(places, m as usize)?;
-                ensure!(found == expected, "{m} against {n}, {levels} levels: wrong places");
-                print(json!({
-                    "row": "ding09-figure6", "a": m, "b": n, "merge_levels": levels,
-                    "ns_per_element": median(&mut ns),
-                }))?;
+        let splitters = self.args.splitters;
+        let mergings = || (0..=MOST_MERGE_LEVELS).map(|levels| Merging { levels, splitters });
+        equal
+            .chain(longer)
+            .try_for_each(|lengths| self.merge("ding09-figure6", lengths, mergings()))
+    }
+
+    /// By splitters of a level, for each number of levels that has some.
+    pub(super) fn splitters(&mut self) -> anyhow::Result<()> {
+        let of = |levels| SPLITTERS.map(|splitters| Merging { levels, splitters });
+        let mergings: Vec<Merging> = (1..=MOST_MERGE_LEVELS).flat_map(of).collect();
+        for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
+            self.merge("ding09-splitters", lengths, mergings.iter().copied())?;
+        }
+        Ok(())
+    }
+
+    /// Looks for `m` numbers among `n`, and compares with the twin's places.
+    fn merge(
+        &mut self,
+        row: &str,
+        (m, n): (u32, u32),
+        mergings: impl Iterator<Item = Merging>,
+    ) -> anyhow::Result<()> {
+        // Both over the same range.
+        let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
+        let expected = merge_find(&a, &b);
+        for how in mergings {
+            let (steps, places) = merging((m, n), how);
+            self.device.write_words(0, &a)?;
+            self.device.write_words(u64::from(m), &b)?;
+            let batch = self.device.batch(true);
+            let mut ns = Vec::with_capacity(PASSES);
+            for _ in 0..PASSES {
+                let times = self.device.time_steps(&batch, &steps)?;
+                let ms: f64 = times.into_iter().map(f64::from).sum();
+                ns.push(ms * 1e6 / f64::from(m));
             }
+            let found = self.device.read_words(places, m as usize)?;
+            ensure!(found == expected, "{m} against {n}, {how:?}: wrong places");
+            print(json!({
+                "row": row, "a": m, "b": n, "merge_levels": how.levels, "splitters": how.splitters,
+                "ns_per_element": median(&mut ns),
+            }))?;
         }
         Ok(())
     }

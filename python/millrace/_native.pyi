@@ -1,0 +1,120 @@
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy
+from numpy.typing import NDArray
+
+VERSION: str
+
+_Path: TypeAlias = str | PathLike[str]
+_Document: TypeAlias = tuple[str | int, str] | dict[str, Any]
+_Queries: TypeAlias = Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str]
+_Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]]
+_Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]]
+_Mode: TypeAlias = Literal["or", "and", "and-or"]
+
+class MillraceError(Exception): ...
+
+class Hits:
+    @property
+    def docids(self) -> NDArray[numpy.uint32]: ...
+    @property
+    def scores(self) -> NDArray[numpy.float32]: ...
+    @property
+    def names(self) -> NDArray[numpy.object_]: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> tuple[str, int, float]: ...
+    def __iter__(self) -> Iterator[tuple[str, int, float]]: ...
+
+class Answers:
+    @property
+    def qids(self) -> list[str]: ...
+    @property
+    def offsets(self) -> NDArray[numpy.uint64]: ...
+    @property
+    def docids(self) -> NDArray[numpy.uint32]: ...
+    @property
+    def scores(self) -> NDArray[numpy.float32]: ...
+    @property
+    def names(self) -> NDArray[numpy.object_]: ...
+    @property
+    def unknown(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, at: int, /) -> Hits: ...
+    def __iter__(self) -> Iterator[Hits]: ...
+    def write_run(self, path: _Path, tag: str = "millrace") -> None: ...
+
+class Index:
+    def __init__(
+        self,
+        path: _Path,
+        *,
+        k1: float = 1.2,
+        b: float = 0.75,
+        idf: Literal["lucene", "robertson"] = "lucene",
+        verify: bool = False,
+    ) -> None: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def generation_number(self) -> int: ...
+    def __len__(self) -> int: ...
+    def info(self) -> dict[str, Any]: ...
+    def search(self, query: str, k: int = 10, *, mode: _Mode | str = "or", algorithm: str = "auto") -> Hits: ...
+    def search_many(
+        self,
+        queries: _Queries,
+        k: int = 10,
+        *,
+        mode: _Mode | str = "or",
+        algorithm: str = "auto",
+        workers: int | None = None,
+    ) -> Answers: ...
+    def analyze(self, text: str) -> list[str]: ...
+    def document(self, name: str | None = None, *, docid: int | None = None) -> dict[str, Any]: ...
+    def explain(
+        self, query: str, name: str | None = None, *, docid: int | None = None, k: int = 10
+    ) -> dict[str, Any]: ...
+    def tune(
+        self,
+        queries: _Queries,
+        qrels: _Qrels,
+        *,
+        k1: Sequence[float] = ...,
+        b: Sequence[float] = ...,
+        measure: str = "nDCG@10",
+        folds: int = 5,
+        k: int = 1000,
+        mode: _Mode | str = "or",
+        workers: int | None = None,
+    ) -> dict[str, Any]: ...
+
+def build(
+    index: _Path,
+    documents: Iterable[_Document] | None = None,
+    *,
+    files: _Path | Sequence[_Path] | None = None,
+    memory: int | str | None = None,
+    workers: int | None = None,
+    format: str | None = None,
+    id_field: str | Sequence[str] | None = None,
+    text_field: str | Sequence[str] | None = None,
+    tokenizer: Literal["words", "cjk-bigram"] = "words",
+    stemmer: str = "english",
+    stopwords: str | Sequence[str] | None = None,
+    codec: str = "bp128",
+    block_size: int = 128,
+    order: Literal["input", "url", "name", "length"] | None = None,
+    merge: bool = True,
+    strict: bool = False,
+    allow_empty: bool = False,
+    max_skipped: str | None = None,
+    min_documents: str | None = None,
+    keep: int = 1,
+) -> dict[str, Any]: ...
+def evaluate(run: _Run, qrels: _Qrels, measures: list[str] | None = None) -> dict[str, Any]: ...
+def compare(
+    run: _Run, other: _Run, qrels: _Qrels, measures: list[str] | None = None
+) -> dict[str, dict[str, Any]]: ...

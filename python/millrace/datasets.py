@@ -1,0 +1,63 @@
+"""Reads collections, queries and judgements of ir_datasets, for `build`, `search_many` and `evaluate`.
+
+>>> from millrace import build, datasets
+>>> build("index", datasets.documents("vaswani"))
+
+A data set is given by its name, which takes the package ir_datasets, or as an object that it has loaded.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Iterator
+
+__all__ = ["documents", "qrels", "queries"]
+
+# Fields of queries that are their text, the first that there is.
+_TEXTS = ("text", "title", "query")
+
+
+def _dataset(dataset: Any) -> Any:
+    if not isinstance(dataset, str):
+        return dataset
+    import ir_datasets
+
+    return ir_datasets.load(dataset)
+
+
+def documents(dataset: Any) -> Iterator[tuple[str, str]]:
+    """The documents of a data set: pairs (name, text), where the text is all that ir_datasets takes for it."""
+    for document in _dataset(dataset).docs_iter():
+        if hasattr(document, "default_text"):
+            text = document.default_text()
+        elif hasattr(document, "text"):
+            text = document.text
+        else:
+            raise ValueError(f"{type(document).__name__} has neither default_text() nor text")
+        yield document.doc_id, text
+
+
+def queries(dataset: Any, field: str | None = None) -> list[tuple[str, str]]:
+    """The queries of a data set: pairs (qid, text).
+
+    Args:
+        dataset: its name, or the data set.
+        field: which of their fields is the text; if left out text, title or query, or what ir_datasets takes for it.
+    """
+    found = []
+    for query in _dataset(dataset).queries_iter():
+        fields = (field,) if field else _TEXTS
+        name = next((name for name in fields if hasattr(query, name)), None)
+        if name:
+            text = getattr(query, name)
+        elif field is None and hasattr(query, "default_text"):
+            text = query.default_text()
+        else:
+            raise ValueError(f"{type(query).__name__} has none of the fields {', '.join(fields)}")
+        found.append((query.query_id, text))
+    return found
+
+
+def qrels(dataset: Any) -> list[tuple[str, str, int]]:
+    """The judgements of a data set: rows (qid, name, relevance)."""
+    rows = _dataset(dataset).qrels_iter()
+    return [(row.query_id, row.doc_id, int(row.relevance)) for row in rows]

@@ -1,0 +1,97 @@
+"""A transformer for PyTerrier: queries as a data frame in, ranked documents as a data frame out.
+
+>>> import pyterrier as pt
+>>> from millrace.terrier import Retriever
+>>> bm25 = Retriever("index", k=1000)
+>>> pt.Experiment([bm25], topics, qrels, ["ndcg_cut_10", "map"])
+
+PyTerrier is not needed: without it the transformer is a plain object with the same methods.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy
+import pandas
+
+from . import Index
+
+try:
+    from pyterrier import Transformer as _Transformer
+except ImportError:
+    _Transformer = object
+
+__all__ = ["Retriever"]
+
+
+class Retriever(_Transformer):
+    """Retrieves the best documents for each query of a data frame.
+
+    Args:
+        index: an open index, or the path of one.
+        k: the most documents for a query.
+        mode, algorithm, workers: as in `Index.search_many`.
+    """
+
+    def __init__(
+        self,
+        index: Index | str | PathLike[str],
+        *,
+        k: int = 1000,
+        mode: str = "or",
+        algorithm: str = "auto",
+        workers: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.index = index if isinstance(index, Index) else Index(index)
+        self.k, self.mode, self.algorithm, self.workers = k, mode, algorithm, workers
+
+    def transform(self, queries: Any) -> Any:
+        """Ranks documents.
+
+        Args:
+            queries: a data frame with the columns qid and query; others go along.
+
+        Returns:
+            A data frame with a row for each hit: the columns of its query, and docno, docid, score and rank, which
+            counts from 0 as in PyTerrier.
+        """
+        missing = {"qid", "query"} - set(queries.columns)
+        if missing:
+            raise ValueError(f"the queries have no column {', '.join(sorted(missing))}")
+        texts = queries["query"].astype(str)
+        pairs = list(zip(queries["qid"].astype(str), texts))
+        answers = self.index.search_many(
+            pairs, self.k, mode=self.mode, algorithm=self.algorithm, workers=self.workers
+        )
+        offsets = answers.offsets.astype(numpy.int64)
+        counts = numpy.diff(offsets)
+        old = [name for name in ("docid", "docno", "score", "rank") if name in queries.columns]
+        rows = numpy.repeat(numpy.arange(len(queries)), counts)
+        ranked = queries.drop(columns=old).iloc[rows].reset_index(drop=True)
+        return ranked.assign(
+            docno=pandas.Series(answers.names, dtype=object),
+            docid=answers.docids,
+            score=answers.scores.astype(numpy.float64),
+            rank=numpy.arange(len(ranked)) - numpy.repeat(offsets[:-1], counts),
+        )
+
+    def __call__(self, queries: Any) -> Any:
+        """As `transform`; a text, or several, are queries too."""
+        if _Transformer is not object:
+            return super().__call__(queries)
+        if isinstance(queries, str):
+            queries = [queries]
+        if isinstance(queries, list):
+            qids = [str(number) for number in range(1, len(queries) + 1)]
+            queries = pandas.DataFrame({"qid": qids, "query": queries})
+        return self.transform(queries)
+
+    def search(self, query: str, qid: str = "1") -> Any:
+        """Ranks documents for one query."""
+        return self.transform(pandas.DataFrame({"qid": [qid], "query": [query]}))
+
+    def __repr__(self) -> str:
+        return f"Retriever({self.index!r}, k={self.k})"

@@ -1,0 +1,293 @@
+//! What do searches give back? Columns of docids and scores, which numpy takes as they lie in memory, and
+//! the names, which are looked up when they are asked for.
+
+use millrace::query::lines::Query;
+use millrace::query::many::ManyHits;
+use millrace::query::output::{Form, Tag};
+use millrace::query::snapshot::Snapshot;
+use millrace::query::top_k::Hit;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What all views of some answers share.
+struct Found {
+    snapshot: Arc<Snapshot>,
+    hits: ManyHits,
+}
+
+impl Found {
+    fn name(&self, at: usize) -> Cow<'_, str> {
+        let name = self.snapshot.generation().documents().name(self.hits.docids[at]);
+        String::from_utf8_lossy(name.unwrap_or_default())
+    }
+
+    fn names<'py>(
+        &self,
+        py: Python<'py>,
+        (start, end): (usize, usize),
+    ) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, (start..end).map(|at| PyString::new(py, &self.name(at))))
+    }
+}
+
+/// Which column of the answers.
+#[derive(Clone, Copy)]
+enum Kind {
+    Docids,
+    Scores,
+    Offsets,
+}
+
+/// A column of answers, which `numpy.asarray` takes without a copy.
+#[pyclass(frozen, module = "millrace._native")]
+pub(crate) struct Column {
+    found: Arc<Found>,
+    kind: Kind,
+}
+
+#[pymethods]
+impl Column {
+    /// Where the numbers lie, by numpy's protocol; they may be read and not be written.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let hits = &self.found.hits;
+        let (length, place, form) = match self.kind {
+            Kind::Docids => (hits.docids.len(), hits.docids.as_ptr().addr(), "=u4"),
+            Kind::Scores => (hits.scores.len(), hits.scores.as_ptr().addr(), "=f4"),
+            Kind::Offsets => (hits.offsets.len(), hits.offsets.as_ptr().addr(), "=u8"),
+        };
+        let order = if cfg!(target_endian = "little") { "<" } else { ">" };
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("shape", (length,))?;
+        interface.set_item("typestr", form.replace('=', order))?;
+        interface.set_item("data", (place, true))?;
+        Ok(interface)
+    }
+}
+
+fn column<'py>(py: Python<'py>, found: &Arc<Found>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
+    let column = Column { found: found.clone(), kind };
+    py.import("numpy")?.call_method1("asarray", (column,))
+}
+
+/// Makes an array of texts.
+fn texts<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<Bound<'py, PyAny>> {
+    py.import("numpy")?.call_method1("array", (list, "object"))
+}
+
+/// The answer to one query: its hits, best first.
+///
+/// Iterating gives tuples (name, docid, score), without numpy; the columns are numpy arrays.
+#[pyclass(frozen, sequence, module = "millrace")]
+pub(crate) struct Hits {
+    found: Arc<Found>,
+    /// Its hits among all that were found.
+    start: usize,
+    end: usize,
+}
+
+impl Hits {
+    pub(crate) fn new(snapshot: Arc<Snapshot>, found: &[Hit]) -> Self {
+        let end = found.len();
+        let hits = ManyHits {
+            offsets: vec![0, end as u64],
+            docids: found.iter().map(|hit| hit.docid).collect(),
+            scores: found.iter().map(|hit| hit.score).collect(),
+            unknown: 0,
+        };
+        Self { found: Arc::new(Found { snapshot, hits }), start: 0, end }
+    }
+
+    fn slice<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
+        let part = pyo3::types::PySlice::new(py, self.start as isize, self.end as isize, 1);
+        column(py, &self.found, kind)?.get_item(part)
+    }
+
+    fn hit<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyTuple>> {
+        let ManyHits { docids, scores, .. } = &self.found.hits;
+        (&*self.found.name(at), docids[at], scores[at]).into_pyobject(py)
+    }
+}
+
+#[pymethods]
+impl Hits {
+    /// The docids: uint32 [hits]. A view of memory that may not be written.
+    #[getter]
+    fn docids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.slice(py, Kind::Docids)
+    }
+
+    /// The scores: float32 [hits]. A view of memory that may not be written.
+    #[getter]
+    fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.slice(py, Kind::Scores)
+    }
+
+    /// The names of the documents: str [hits].
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        texts(py, self.found.names(py, (self.start, self.end))?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.end - self.start
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, at: isize) -> PyResult<Bound<'py, PyTuple>> {
+        let at = place(at, self.__len__())?;
+        self.hit(py, self.start + at)
+    }
+
+    fn __repr__(&self) -> String {
+        let shown = self.start..self.end.min(self.start + 3);
+        let scores = &self.found.hits.scores;
+        let mut shown: Vec<String> =
+            shown.map(|at| format!("{} {}", self.found.name(at), scores[at])).collect();
+        if self.__len__() > shown.len() {
+            shown.push("...".to_string());
+        }
+        format!("<{} hits: {}>", self.__len__(), shown.join(", "))
+    }
+}
+
+/// A place in a sequence, counted from its end if it is negative.
+fn place(at: isize, length: usize) -> PyResult<usize> {
+    let from_start = if at < 0 { at.checked_add_unsigned(length) } else { Some(at) };
+    let at = from_start.and_then(|at| usize::try_from(at).ok()).filter(|&at| at < length);
+    at.ok_or_else(|| PyIndexError::new_err("there are fewer"))
+}
+
+/// The answers to many queries.
+///
+/// Hits lie in columns, query after query, each best first: those of query `i` are
+/// `offsets[i]` to `offsets[i + 1]`. `answers[i]` has the [`Hits`] of one.
+#[pyclass(frozen, sequence, module = "millrace")]
+pub(crate) struct Answers {
+    found: Arc<Found>,
+    queries: Vec<(String, String)>,
+    names: PyOnceLock<Py<PyAny>>,
+}
+
+impl Answers {
+    pub(crate) fn new(
+        snapshot: Arc<Snapshot>,
+        queries: Vec<(String, String)>,
+        hits: ManyHits,
+    ) -> Self {
+        Self { found: Arc::new(Found { snapshot, hits }), queries, names: PyOnceLock::new() }
+    }
+
+    /// Calls `each` with qid, name and score of every hit.
+    pub(crate) fn each(&self, mut each: impl FnMut(&str, &str, f32)) {
+        for (at, (qid, _)) in self.queries.iter().enumerate() {
+            let (start, end) = self.range(at);
+            for hit in start..end {
+                each(qid, &self.found.name(hit), self.found.hits.scores[hit]);
+            }
+        }
+    }
+
+    fn range(&self, at: usize) -> (usize, usize) {
+        let offsets = &self.found.hits.offsets;
+        (offsets[at] as usize, offsets[at + 1] as usize)
+    }
+
+    fn write_to(&self, path: &Path, form: Form) -> std::io::Result<()> {
+        let mut out = BufWriter::with_capacity(1 << 18, File::create(path)?);
+        let (mut text, mut hits) = (Vec::new(), Vec::new());
+        for (at, (qid, query)) in self.queries.iter().enumerate() {
+            let (start, end) = self.range(at);
+            let ManyHits { docids, scores, .. } = &self.found.hits;
+            hits.clear();
+            hits.extend((start..end).map(|at| Hit { docid: docids[at], score: scores[at] }));
+            let query = Query::new(qid.as_str(), query.as_str());
+            form.write(&query, &hits, Duration::ZERO, |at| self.found.name(start + at), &mut text);
+            out.write_all(&text)?;
+            text.clear();
+        }
+        out.flush()
+    }
+}
+
+#[pymethods]
+impl Answers {
+    /// The names of the queries, in their order.
+    #[getter]
+    fn qids(&self) -> Vec<&str> {
+        self.queries.iter().map(|(qid, _)| &**qid).collect()
+    }
+
+    /// Where the hits of each query begin, and at last where all end: uint64 [queries + 1].
+    #[getter]
+    fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.found, Kind::Offsets)
+    }
+
+    /// The docids: uint32 [hits]. A view of memory that may not be written.
+    #[getter]
+    fn docids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.found, Kind::Docids)
+    }
+
+    /// The scores: float32 [hits]. A view of memory that may not be written.
+    #[getter]
+    fn scores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        column(py, &self.found, Kind::Scores)
+    }
+
+    /// The names of the documents: str [hits]. They are looked up when this is first asked for.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let names = self.names.get_or_try_init(py, || {
+            let all = (0, self.found.hits.docids.len());
+            texts(py, self.found.names(py, all)?).map(Bound::unbind)
+        })?;
+        Ok(names.bind(py).clone())
+    }
+
+    /// Queries of which no term is in the index.
+    #[getter]
+    fn unknown(&self) -> usize {
+        self.found.hits.unknown
+    }
+
+    fn __len__(&self) -> usize {
+        self.queries.len()
+    }
+
+    fn __getitem__(&self, at: isize) -> PyResult<Hits> {
+        let at = place(at, self.queries.len())?;
+        let (start, end) = self.range(at);
+        Ok(Hits { found: self.found.clone(), start, end })
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<answers to {} queries: {} hits>",
+            self.queries.len(),
+            self.found.hits.docids.len()
+        )
+    }
+
+    /// Writes the answers as a run file for trec_eval and others: `qid Q0 name rank score tag` a line.
+    ///
+    /// Args:
+    ///     path: the file; one that is there is replaced.
+    ///     tag: the name of the run, one word.
+    #[pyo3(signature = (path, tag="millrace"))]
+    fn write_run(&self, py: Python<'_>, path: PathBuf, tag: &str) -> PyResult<()> {
+        let tag = Tag::new(tag).ok_or_else(|| {
+            crate::error::wrong(format!("tag is one word of at most {} bytes", Tag::MOST_BYTES))
+        })?;
+        Ok(py.detach(|| self.write_to(&path, Form::Trec(tag)))?)
+    }
+}

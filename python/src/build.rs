@@ -1,0 +1,179 @@
+//! The call `build`.
+
+use crate::documents::{PythonDocuments, Raised};
+use crate::error::{failed, of_build, wrong};
+use crate::evaluate::from_json;
+use crate::interrupt::interruptible;
+use crate::options::{OneOrMore, Size, threads};
+use millrace::build::{BuildOptions, Input, Note, chain};
+use millrace::index::error::IndexError;
+use millrace::index::list::{Form, ListCodec};
+use millrace::index::order::DocumentOrder;
+use millrace::input::fields::Fields;
+use millrace::text::analysis::Analysis;
+use millrace::text::stop_words::StopWords;
+use millrace::text::tokenizer::Tokenizer;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+use std::ffi::CString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Builds an index, or replaces it by a new generation.
+///
+/// Give either `documents`, an iterable of pairs (name, text) or of dictionaries with fields such as
+/// `docno` and `text`, or `files`, a path or several of files and folders in any format that millrace reads.
+/// The iterable is asked by another thread, a little ahead of the build; what it raises ends the build and is
+/// raised here. Whatever ends a build early, the generation that was live stays live.
+///
+/// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, and other remarks, are
+/// warnings.
+///
+/// Args:
+///     index: folder of the index; made if it is not there.
+///     documents: the documents; not together with `files`.
+///     files: one path or several; not together with `documents`.
+///     memory: the most memory that the build allocates, in bytes or as a text such as "4G".
+///     workers: threads; as many as cores if left out.
+///     format: how documents are found in files, such as "jsonl"; found out for each file if left out.
+///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or several.
+///     tokenizer: "words", or "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters.
+///     stemmer: "english", "porter", "none" or another language.
+///     stopwords: "english", "none", the path of a file, or a list of words.
+///     codec, block_size: how postings are coded.
+///     order: how documents are numbered: "input", "url", "name" or "length".
+///     merge: whether runs are merged to one at the end; queries are answered alike.
+///     strict: refuse duplicate names and everything that would be skipped.
+///     allow_empty: take input without documents.
+///     max_skipped, min_documents: fail if there are more broken records or fewer documents, in number or as a
+///         share such as "1%".
+///     keep: older generations that stay.
+///
+/// Returns:
+///     The report of the build: documents, terms, postings, tokens, generation, seconds and more.
+///
+/// Raises:
+///     ValueError: an argument cannot be.
+///     MillraceError: the build failed.
+#[pyfunction]
+#[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
+    text_field=None, tokenizer="words", stemmer="english", stopwords=None, codec="bp128", block_size=128, order=None,
+    merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1))]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
+pub(crate) fn build<'py>(
+    py: Python<'py>,
+    index: PathBuf,
+    documents: Option<&Bound<'py, PyAny>>,
+    files: Option<OneOrMore<PathBuf>>,
+    memory: Option<Size>,
+    workers: Option<usize>,
+    format: Option<&str>,
+    id_field: Option<OneOrMore<String>>,
+    text_field: Option<OneOrMore<String>>,
+    tokenizer: &str,
+    stemmer: &str,
+    stopwords: Option<OneOrMore<String>>,
+    codec: &str,
+    block_size: usize,
+    order: Option<&str>,
+    merge: bool,
+    strict: bool,
+    allow_empty: bool,
+    max_skipped: Option<&str>,
+    min_documents: Option<&str>,
+    keep: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut options = BuildOptions::new(index, Input::Paths(Vec::new()));
+    if let Some(memory) = memory {
+        options.memory = memory.bytes()?;
+    }
+    options.workers = threads(workers)?.get();
+    options.format =
+        format.filter(|name| *name != "auto").map(str::parse).transpose().map_err(wrong)?;
+    options.analysis = analysis(tokenizer, stemmer, stopwords)?;
+    options.form = form(codec, block_size)?;
+    options.order = order.map(self::order).transpose()?;
+    (options.merge, options.strict, options.command) =
+        (merge, strict, "millrace.build".to_string());
+    let limit = |text: Option<&str>| text.map(str::parse).transpose().map_err(wrong);
+    options.guards.allow_empty = allow_empty;
+    (options.guards.max_skipped, options.guards.min_documents) =
+        (limit(max_skipped)?, limit(min_documents)?);
+    options.guards.keep = keep;
+    let several = |given: Option<OneOrMore<String>>| given.map_or(Vec::new(), OneOrMore::into_vec);
+    let fields = Fields { names: several(id_field), texts: several(text_field) };
+    let mut raised = Raised::default();
+    match (documents, files) {
+        (Some(documents), None) => {
+            let control = options.control.clone();
+            let (documents, told) = PythonDocuments::new(documents, fields, control)?;
+            raised = told;
+            options.input = BuildOptions::of_documents("", documents).input;
+        }
+        (None, Some(files)) => {
+            options.fields = fields;
+            options.input = Input::Paths(files.into_vec());
+        }
+        _ => return Err(wrong("give either documents or files")),
+    }
+    let notes = Arc::new(Mutex::new(Vec::new()));
+    let told = notes.clone();
+    options.notes = Some(Arc::new(move |note: &Note| lock(&told).push(note.to_string())));
+    let control = options.control.clone();
+    let built = interruptible(py, || control.cancel(), || millrace::build(options))?;
+    if let Some(error) = lock(&raised).take() {
+        return Err(error);
+    }
+    let report = built.map_err(|error| of_build(&error))?;
+    for note in lock(&notes).iter() {
+        let note = CString::new(note.replace('\0', "\\0")).expect("it has no zero");
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 1)?;
+    }
+    let text = serde_json::to_string(&report).map_err(|error| failed(&error))?;
+    let dict = from_json(py, &text)?;
+    dict.set_item("seconds", report.seconds)?;
+    dict.set_item("workers", report.workers)?;
+    Ok(dict)
+}
+
+/// What a lock guards, whoever panicked while holding it: a list that is whole after any panic.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn analysis(
+    tokenizer: &str,
+    stemmer: &str,
+    stopwords: Option<OneOrMore<String>>,
+) -> PyResult<Analysis> {
+    let stop_words = match stopwords {
+        None => StopWords::english(),
+        Some(OneOrMore::One(name)) => {
+            StopWords::from_option(name.as_ref()).map_err(|error| wrong(chain(&error)))?
+        }
+        Some(OneOrMore::More(words)) => {
+            StopWords::from_words(words).map_err(|error| wrong(chain(&error)))?
+        }
+    };
+    let tokenizer = Tokenizer::named(tokenizer)
+        .ok_or_else(|| wrong(format!("tokenizer is words or cjk-bigram, not {tokenizer}")))?;
+    Ok(Analysis { tokenizer, stemmer: stemmer.parse().map_err(wrong)?, stop_words })
+}
+
+fn form(codec: &str, block_size: usize) -> PyResult<Form> {
+    let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
+    let codec = ListCodec::named(codec)
+        .ok_or_else(|| wrong(format!("codec is one of {}, not {codec}", names())))?;
+    Form::new(codec, block_size)
+        .ok_or_else(|| wrong(IndexError::NoForm { codec, block_len: block_size }))
+}
+
+fn order(name: &str) -> PyResult<DocumentOrder> {
+    match name {
+        "input" => Ok(DocumentOrder::Input),
+        "url" => Ok(DocumentOrder::Url),
+        "name" => Ok(DocumentOrder::Name),
+        "length" => Ok(DocumentOrder::Length),
+        _ => Err(wrong(format!("order is one of input, url, name, length, not {name}"))),
+    }
+}

@@ -1,0 +1,138 @@
+//! How do the documents of a Python iterable come to a build? A thread of the build asks for them, some at
+//! a time, since each change to the interpreter and back costs more than a short document.
+
+use crate::error::wrong;
+use millrace::build::OwnedDocument;
+use millrace::dataflow::control::Control;
+use millrace::input::fields::{Fields, NAMES};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// Documents, and bytes of text, that are fetched together at most.
+const DOCUMENTS: usize = 256;
+const BYTES: usize = 256 << 10;
+
+/// What the iterable, or a document of it, was wrong with.
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+
+/// The documents of an iterable. What it raises ends the build, so that nothing is lost.
+pub(crate) struct PythonDocuments {
+    iterator: Option<Py<PyIterator>>,
+    fields: Fields,
+    fetched: VecDeque<OwnedDocument>,
+    number: u64,
+    control: Arc<Control>,
+    raised: Raised,
+}
+
+impl PythonDocuments {
+    pub(crate) fn new(
+        iterable: &Bound<'_, PyAny>,
+        fields: Fields,
+        control: Arc<Control>,
+    ) -> PyResult<(Self, Raised)> {
+        let raised = Raised::default();
+        let iterator = Some(iterable.try_iter()?.unbind());
+        let (fetched, told) = (VecDeque::new(), raised.clone());
+        Ok((Self { iterator, fields, fetched, number: 0, control, raised: told }, raised))
+    }
+
+    fn fetch(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(iterator) = &self.iterator else { return Ok(()) };
+        let mut iterator = iterator.bind(py).clone();
+        let mut bytes = 0;
+        while self.fetched.len() < DOCUMENTS && bytes < BYTES {
+            let Some(item) = iterator.next() else {
+                self.iterator = None;
+                break;
+            };
+            self.number += 1;
+            let document = document(&item?, &self.fields).map_err(|error| {
+                let said = error.value(py).to_string();
+                PyErr::from_type(error.get_type(py), (format!("document {}: {said}", self.number),))
+            })?;
+            bytes += document.text.len();
+            self.fetched.push_back(document);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: PyErr) {
+        self.iterator = None;
+        self.fetched.clear();
+        // Told before the input seems to end, so that the build cannot publish what came before.
+        self.control.cancel();
+        self.raised.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(error);
+    }
+}
+
+impl Iterator for PythonDocuments {
+    type Item = OwnedDocument;
+
+    fn next(&mut self) -> Option<OwnedDocument> {
+        if self.fetched.is_empty() && self.iterator.is_some() {
+            let fetched = Python::try_attach(|py| self.fetch(py));
+            let ending = || Err(PyRuntimeError::new_err("the interpreter is ending"));
+            if let Err(error) = fetched.unwrap_or_else(ending) {
+                self.fail(error);
+            }
+        }
+        self.fetched.pop_front()
+    }
+}
+
+/// Reads a document: a pair of name and text, or a mapping with fields as the lines of JSON have them.
+fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument> {
+    if let Ok(pair) = item.cast::<PyTuple>()
+        && pair.len() == 2
+    {
+        let text = pair.get_item(1)?;
+        let text = text.cast::<PyString>().map_err(|_| wrong_type(item))?;
+        return Ok(OwnedDocument::new(name(&pair.get_item(0)?)?, text.to_cow()?));
+    }
+    let Ok(record) = item.cast::<PyDict>() else { return Err(wrong_type(item)) };
+    let (mut named, mut texts): (Option<(usize, String)>, Vec<String>) = (None, Vec::new());
+    for (key, value) in record {
+        let key = key.extract::<String>()?;
+        if let Some(rank) = fields.name_rank(key.as_bytes())
+            && named.as_ref().is_none_or(|(best, _)| rank < *best)
+        {
+            named = Some((rank, name(&value)?));
+        } else if fields.is_text(key.as_bytes()) && !value.is_none() {
+            let text = value.cast::<PyString>();
+            let text = text.map_err(|_| PyTypeError::new_err(format!("{key} is no text")))?;
+            texts.push(text.to_cow()?.into_owned());
+        }
+    }
+    if texts.is_empty() {
+        return Err(wrong(format!("it has none of the fields {}", fields.wanted())));
+    }
+    let (_, name) = named.ok_or_else(|| {
+        let names = fields.names.iter().map(String::as_str);
+        let names: Vec<&str> = if fields.names.is_empty() { NAMES.into() } else { names.collect() };
+        wrong(format!("it has none of the fields {} as its name", names.join(", ")))
+    })?;
+    Ok(OwnedDocument::new(name, texts.join("\n")))
+}
+
+/// A name is a text or a number.
+fn name(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(text.to_cow()?.into_owned());
+    }
+    let number: i128 = value.extract().map_err(|_| {
+        let found = value.get_type();
+        PyTypeError::new_err(format!("its name is a text or a whole number, not {found}"))
+    })?;
+    Ok(number.to_string())
+}
+
+fn wrong_type(item: &Bound<'_, PyAny>) -> PyErr {
+    let found = item.get_type();
+    PyTypeError::new_err(format!(
+        "expected a pair (name, text) of texts, or a dictionary of fields, found {found}"
+    ))
+}

@@ -1,0 +1,167 @@
+//! The calls `evaluate` and `compare`, and how judgements and runs are read.
+
+use crate::answers::Answers;
+use crate::error::{failed, wrong};
+use millrace::evaluate::compare::Comparison;
+use millrace::evaluate::measure::Measure;
+use millrace::evaluate::qrels::Qrels;
+use millrace::evaluate::run::Rankings;
+use millrace::evaluate::{EvaluateError, Evaluation};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// A value as Python has what JSON knows.
+pub(crate) fn json<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
+    from_json(py, &serde_json::to_string(value).map_err(|error| failed(&error))?)
+}
+
+pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (text,))
+}
+
+fn of_evaluate(error: &EvaluateError) -> PyErr {
+    failed(error)
+}
+
+/// Reads measures by their names; the usual ones if none are given.
+pub(crate) fn measures(names: Option<Vec<String>>) -> PyResult<Vec<Measure>> {
+    let Some(names) = names else { return Ok(Measure::usual()) };
+    names.iter().map(|name| name.parse().map_err(|error: EvaluateError| wrong(error))).collect()
+}
+
+/// Calls `each` with the outer key, the inner key and the value of a dictionary of dictionaries.
+fn nested<'py, V: FromPyObjectOwned<'py>>(
+    value: &Bound<'py, PyDict>,
+    what: &str,
+    mut each: impl FnMut(&str, &str, V) -> PyResult<()>,
+) -> PyResult<()> {
+    for (qid, documents) in value {
+        let qid = qid.str()?.to_cow()?.into_owned();
+        let documents = documents
+            .cast::<PyDict>()
+            .map_err(|_| wrong(format!("{what}: query {qid}: expected a dictionary by document")))?
+            .clone();
+        for (name, value) in documents {
+            let name = name.str()?;
+            let name = name.to_cow()?;
+            let value = value.extract::<V>().map_err(|_| {
+                wrong(format!("{what}: query {qid}: document {name}: expected a number"))
+            })?;
+            each(&qid, &name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads judgements: a file, a dictionary, or rows of qid, document and relevance.
+pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
+    let mut judgements: Vec<(String, String, i32)> = Vec::new();
+    if let Ok(dict) = value.cast::<PyDict>() {
+        nested(dict, "qrels", |qid, name, relevance| {
+            judgements.push((qid.to_string(), name.to_string(), relevance));
+            Ok(())
+        })?;
+    } else if let Ok(path) = value.extract::<PathBuf>() {
+        return Qrels::open(&path).map_err(|error| of_evaluate(&error));
+    } else {
+        for row in value.try_iter()? {
+            // Rows of ir_datasets have an iteration behind these.
+            let row = row?;
+            let field = |at: usize| row.get_item(at);
+            let relevance = field(2)?.extract().map_err(|_| {
+                wrong("qrels: expected rows of query, document and relevance, a whole number")
+            })?;
+            let text = |at: usize| Ok::<_, PyErr>(field(at)?.str()?.to_cow()?.into_owned());
+            judgements.push((text(0)?, text(1)?, relevance));
+        }
+    }
+    let judgements =
+        judgements.iter().map(|(qid, name, relevance)| (&**qid, name.as_bytes(), *relevance));
+    Qrels::of("qrels", judgements).map_err(|error| of_evaluate(&error))
+}
+
+/// Reads a run: answers, a file, or a dictionary of scores by document by query.
+fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
+    let mut rankings = Rankings::new(name);
+    if let Ok(answers) = value.cast::<Answers>() {
+        answers.get().each(|qid, name, score| rankings.add(qid, name.as_bytes(), score));
+    } else if let Ok(dict) = value.cast::<PyDict>() {
+        nested(dict, name, |qid, name, score: f32| {
+            if score.is_nan() {
+                return Err(wrong(format!("query {qid}: document {name}: its score is no number")));
+            }
+            rankings.add(qid, name.as_bytes(), score);
+            Ok(())
+        })?;
+    } else {
+        let path: PathBuf = value.extract().map_err(|_| {
+            wrong(
+                "a run is the answers of search_many, a path, or a dictionary {qid: {name: score}}",
+            )
+        })?;
+        return Rankings::open(&path).map_err(|error| of_evaluate(&error));
+    }
+    Ok(rankings)
+}
+
+/// Measures a run by judgements, with the definitions, ties and defaults of trec_eval.
+///
+/// Args:
+///     run: the answers of `search_many`; the path of a run file; or a dictionary {qid: {name: score}}.
+///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; or rows of qid, name and
+///         relevance, such as those of ir_datasets.
+///     measures: names such as "nDCG@10", "AP", "RR", "P@10", "R@1000", "P(rel=2)@10"; nine usual ones if left out.
+///
+/// Returns:
+///     A dictionary: "measures" has the means, "per_query" the values of each query; "queries" counts the judged
+///     ones, "queries_without_hits" those of them that count 0 because the run has nothing, and
+///     "queries_not_judged" those of the run that do not count.
+#[pyfunction]
+#[pyo3(signature = (run, qrels, measures=None))]
+pub(crate) fn evaluate<'py>(
+    py: Python<'py>,
+    run: &Bound<'py, PyAny>,
+    qrels: &Bound<'py, PyAny>,
+    measures: Option<Vec<String>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (mut run, qrels) = (self::run(run, "run")?, self::qrels(qrels)?);
+    let measures = self::measures(measures)?;
+    let found = py.detach(|| Evaluation::new(&mut run, &qrels, &measures));
+    json(py, &found.map_err(|error| of_evaluate(&error))?)
+}
+
+/// Compares a run with another, query by query: is the difference more than chance?
+///
+/// Args:
+///     run, other: as in `evaluate`.
+///     qrels, measures: as in `evaluate`.
+///
+/// Returns:
+///     For each measure a dictionary: "difference" of the means, the numbers of queries that are "better" and
+///     "worse", and "t_test_p" and "randomisation_p" of two paired tests, two-sided.
+#[pyfunction]
+#[pyo3(signature = (run, other, qrels, measures=None))]
+pub(crate) fn compare<'py>(
+    py: Python<'py>,
+    run: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+    qrels: &Bound<'py, PyAny>,
+    measures: Option<Vec<String>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (mut run, mut other) = (self::run(run, "run")?, self::run(other, "other")?);
+    let (qrels, measures) = (self::qrels(qrels)?, self::measures(measures)?);
+    let compared = py.detach(|| {
+        let run = Evaluation::new(&mut run, &qrels, &measures)?;
+        let other = Evaluation::new(&mut other, &qrels, &measures)?;
+        let columns = (0..measures.len()).map(|at| (run.column(at), other.column(at)));
+        Ok(columns.map(|(run, other)| Comparison::new(&run, &other)).collect::<Vec<_>>())
+    });
+    let compared = compared.map_err(|error: EvaluateError| of_evaluate(&error))?;
+    let by_name = PyDict::new(py);
+    for (measure, comparison) in measures.iter().zip(&compared) {
+        by_name.set_item(measure.to_string(), json(py, comparison)?)?;
+    }
+    Ok(by_name)
+}

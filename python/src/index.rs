@@ -1,0 +1,313 @@
+//! The class `Index`: one open generation.
+
+use crate::answers::{Answers, Hits};
+use crate::error::{failed, of_index, wrong};
+use crate::evaluate::{json, measures, qrels};
+use crate::interrupt::interruptible;
+use crate::options::{mode, scoring, threads, wanted};
+use millrace::index::error::IndexError;
+use millrace::index::find::{DocumentKey, DocumentRow, find_in};
+use millrace::index::generation::Generation;
+use millrace::index::storage::Stop;
+use millrace::query::explain::explain;
+use millrace::query::many::search_many;
+use millrace::query::searcher::Searcher;
+use millrace::query::snapshot::Snapshot;
+use millrace::tune::{Goal, Topic, grid, tune};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// The live generation of an index, open for searches.
+///
+/// It stays what it was when the index gets a new generation; open it again to see that. Any threads may
+/// use it at once.
+///
+/// Args:
+///     path: the folder of the index.
+///     k1, b, idf: parameters of BM25; idf is "lucene", or "robertson" as in the papers.
+///     verify: verify the checksums of all postings first.
+///
+/// Raises:
+///     FileNotFoundError: there is no index.
+///     MillraceError: it is damaged, or written by a newer version.
+#[pyclass(frozen, module = "millrace")]
+pub(crate) struct Index {
+    path: PathBuf,
+    snapshot: Arc<Snapshot>,
+    /// Those that no search is using.
+    searchers: Mutex<Vec<Searcher>>,
+}
+
+impl Index {
+    fn generation(&self) -> &Generation {
+        self.snapshot.generation()
+    }
+
+    /// The docid that is asked for by one of both.
+    fn docid(&self, docid: Option<u32>, name: Option<&str>) -> PyResult<u32> {
+        let key = match (docid, name) {
+            (Some(docid), None) => DocumentKey::Docid(docid),
+            (None, Some(name)) => DocumentKey::Name(name),
+            _ => return Err(wrong("give either docid or name")),
+        };
+        find_in(self.generation(), &self.path, key).map_err(|error| of_index(&error))
+    }
+
+    /// Some calls know no deleted documents.
+    fn refuse_deleted(&self) -> PyResult<()> {
+        match self.generation().deleted().next() {
+            Some(_) => Err(failed(&IndexError::HasDeletions { path: self.path.clone() })),
+            None => Ok(()),
+        }
+    }
+}
+
+#[pymethods]
+impl Index {
+    #[new]
+    #[pyo3(signature = (path, *, k1=1.2, b=0.75, idf="lucene", verify=false))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        k1: f64,
+        b: f64,
+        idf: &str,
+        verify: bool,
+    ) -> PyResult<Self> {
+        let scoring = scoring(k1, b, idf)?;
+        let opened = py.detach(|| Snapshot::open(&path, verify, scoring));
+        let snapshot = opened.map_err(|error| of_index(&error))?;
+        Ok(Self { path, snapshot, searchers: Mutex::default() })
+    }
+
+    /// The folder of the index.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// The number of the generation.
+    #[getter]
+    fn generation_number(&self) -> u32 {
+        self.generation().manifest().generation
+    }
+
+    /// Documents that are not deleted, also the length of the index.
+    fn __len__(&self) -> usize {
+        self.generation().live_documents() as usize
+    }
+
+    /// What the index says of itself: how it was built and what it holds.
+    fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let manifest = self.generation().manifest();
+        let info = PyDict::new(py);
+        info.set_item("generation", manifest.generation)?;
+        info.set_item("created", manifest.created)?;
+        info.set_item("documents", self.generation().live_documents())?;
+        info.set_item("runs", manifest.runs.len())?;
+        info.set_item("settings", json(py, &manifest.settings)?)?;
+        let statistics = json(py, &manifest.statistics)?;
+        for name in ["terms", "postings", "tokens", "empty_documents", "duplicate_names", "skipped"]
+        {
+            info.set_item(name, statistics.get_item(name)?)?;
+        }
+        Ok(info.into_any())
+    }
+
+    /// Finds the best documents for a query.
+    ///
+    /// Args:
+    ///     query: its text.
+    ///     k: the most hits.
+    ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than k.
+    ///     algorithm: how the best are found; all find the same.
+    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto"))]
+    fn search(
+        &self,
+        py: Python<'_>,
+        query: &str,
+        k: usize,
+        mode: &str,
+        algorithm: &str,
+    ) -> PyResult<Hits> {
+        let wanted = wanted(k, mode, algorithm)?;
+        let found = py.detach(|| {
+            let mut searcher = self.pool().pop().unwrap_or_default();
+            searcher.search(&self.snapshot, &wanted, query)?;
+            let hits = Hits::new(self.snapshot.clone(), searcher.hits());
+            self.pool().push(searcher);
+            Ok::<_, IndexError>(hits)
+        });
+        found.map_err(|error| of_index(&error))
+    }
+
+    /// Finds the best documents for each of many queries, with several threads.
+    ///
+    /// Args:
+    ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of texts by qid.
+    ///     k, mode, algorithm: as in `search`, for all queries.
+    ///     workers: threads; as many as cores if left out.
+    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None))]
+    fn search_many(
+        &self,
+        py: Python<'_>,
+        queries: &Bound<'_, PyAny>,
+        k: usize,
+        mode: &str,
+        algorithm: &str,
+        workers: Option<usize>,
+    ) -> PyResult<Answers> {
+        let (wanted, threads) = (wanted(k, mode, algorithm)?, threads(workers)?);
+        let queries = read_queries(queries)?;
+        let stop = Stop::default();
+        let found = interruptible(
+            py,
+            || stop.set(),
+            || {
+                let texts: Vec<&str> = queries.iter().map(|(_, text)| &**text).collect();
+                search_many(&self.snapshot, &wanted, &texts, threads, &stop)
+            },
+        )?;
+        let found = found.map_err(|error| of_index(&error))?;
+        Ok(Answers::new(self.snapshot.clone(), queries, found))
+    }
+
+    /// The terms of a text, as they are looked up for a query.
+    fn analyze(&self, text: &str) -> Vec<String> {
+        let mut terms = Vec::new();
+        self.snapshot.analysis().terms(text.as_bytes(), |term| terms.push(term.to_string()));
+        terms
+    }
+
+    /// What the index knows of a document: docid, name, tokens, and where it was read from.
+    ///
+    /// Raises:
+    ///     KeyError: there is none.
+    #[pyo3(signature = (name=None, *, docid=None))]
+    fn document<'py>(
+        &self,
+        py: Python<'py>,
+        name: Option<&str>,
+        docid: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let docid = self.docid(docid, name)?;
+        let row = DocumentRow::of(self.generation(), docid).map_err(|error| of_index(&error))?;
+        json(py, &row)
+    }
+
+    /// Why a document has its score for a query, and its place among all documents.
+    ///
+    /// Returns:
+    ///     The document's length, norm, score and rank, the number of documents with any and with all terms, the
+    ///     score of the last of the k best, and for each term df, idf, weight, tf and score.
+    #[pyo3(signature = (query, name=None, *, docid=None, k=10))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        query: &str,
+        name: Option<&str>,
+        docid: Option<u32>,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.refuse_deleted()?;
+        let docid = self.docid(docid, name)?;
+        let scoring = self.snapshot.scoring();
+        let explained =
+            py.detach(|| explain(self.generation(), (&scoring.bm25, scoring.idf), query, docid, k));
+        json(py, &explained.map_err(|error| of_index(&error))?)
+    }
+
+    /// Finds the k1 and b that rank best by judgements, cross-validated.
+    ///
+    /// Args:
+    ///     queries: as in `search_many`.
+    ///     qrels: as in `evaluate`; queries without judgements do not count.
+    ///     k1, b: the values to try.
+    ///     measure: what is to be as high as it gets.
+    ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
+    ///     k, mode, workers: as in `search_many`.
+    ///
+    /// Returns:
+    ///     "best", "default", "cross_validated", and "grid" with the mean of each pair.
+    #[pyo3(signature = (queries, qrels, *, k1=vec![0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.5, 3.0],
+        b=vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0], measure="nDCG@10", folds=5, k=1000, mode="or",
+        workers=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
+    fn tune<'py>(
+        &self,
+        py: Python<'py>,
+        queries: &Bound<'py, PyAny>,
+        qrels: &Bound<'py, PyAny>,
+        k1: Vec<f64>,
+        b: Vec<f64>,
+        measure: &str,
+        folds: usize,
+        k: usize,
+        mode: &str,
+        workers: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.refuse_deleted()?;
+        let qrels = self::qrels(qrels)?;
+        let topics: Vec<Topic<'_>> = read_queries(queries)?
+            .into_iter()
+            .filter_map(|(qid, text)| {
+                let (qid, judged) = qrels.iter().find(|(known, _)| *known == qid)?;
+                Some(Topic { qid, text, judged })
+            })
+            .collect();
+        if !(2..=topics.len()).contains(&folds) {
+            let judged = topics.len();
+            return Err(wrong(format!(
+                "folds is from 2 to the number of judged queries, {judged}"
+            )));
+        }
+        let grid = grid(&k1, &b).map_err(wrong)?;
+        let measure = measures(Some(vec![measure.to_string()]))?[0];
+        let (mode, threads) = (self::mode(mode)?, threads(workers)?.get());
+        let goal = Goal { measure, k, mode, folds, threads };
+        let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
+        json(py, &found.map_err(|error| failed(&error))?)
+    }
+
+    fn __repr__(&self) -> String {
+        let documents = self.generation().live_documents();
+        format!("<index {}: {documents} documents>", self.path.display())
+    }
+}
+
+impl Index {
+    fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Searcher>> {
+        // A searcher is put there when a search is done, whole.
+        self.searchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// Reads queries and their names.
+fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+    if queries.is_instance_of::<PyString>() {
+        return Err(wrong("queries are several: give a list"));
+    }
+    let items = match queries.cast::<PyDict>() {
+        Ok(dict) => dict.items().into_any(),
+        Err(_) => queries.clone(),
+    };
+    let mut read = Vec::with_capacity(items.len().unwrap_or(0));
+    for item in items.try_iter()? {
+        let item = item?;
+        if let Ok(text) = item.cast::<PyString>() {
+            let number = read.len() + 1;
+            read.push((number.to_string(), text.to_cow()?.into_owned()));
+            continue;
+        }
+        let (qid, text) = (item.cast::<PyTuple>())
+            .ok()
+            .and_then(|pair| pair.extract::<(Bound<'_, PyAny>, String)>().ok())
+            .ok_or_else(|| {
+                wrong(format!("query {}: expected a text or a pair (qid, text)", read.len() + 1))
+            })?;
+        read.push((qid.str()?.to_cow()?.into_owned(), text));
+    }
+    Ok(read)
+}

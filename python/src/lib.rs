@@ -1,0 +1,32 @@
+//! The native part of the Python module `millrace`: the calls of the library with Python's values. What
+//! is Python's own (data frames, PyTerrier, `ir_datasets`) is written in Python, in `millrace/`.
+//!
+//! No call holds the interpreter's lock while the library works, and a signal ends what takes long.
+
+mod answers;
+mod build;
+mod documents;
+mod error;
+mod evaluate;
+mod index;
+mod interrupt;
+mod options;
+
+use pyo3::prelude::*;
+
+/// The engine of millrace; `import millrace` has all of it.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::answers::{Answers, Column, Hits};
+    #[pymodule_export]
+    use super::build::build;
+    #[pymodule_export]
+    use super::error::MillraceError;
+    #[pymodule_export]
+    use super::evaluate::{compare, evaluate};
+    #[pymodule_export]
+    use super::index::Index;
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

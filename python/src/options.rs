@@ -1,0 +1,74 @@
+//! How are Python's values read as options?
+
+use crate::error::wrong;
+use millrace::query::snapshot::Scoring;
+use millrace::query::wanted::{Algorithm, Mode, Wanted};
+use millrace::rebuild::values;
+use millrace::score::bm25::{Bm25, IdfKind};
+use pyo3::prelude::*;
+use std::num::NonZeroUsize;
+
+/// Bytes, or a text such as `4G`.
+#[derive(FromPyObject)]
+pub(crate) enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+impl Size {
+    pub(crate) fn bytes(self) -> PyResult<u64> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes),
+            Self::Text(text) => values::size(&text).map_err(wrong),
+        }
+    }
+}
+
+/// One text, or several.
+#[derive(FromPyObject)]
+pub(crate) enum OneOrMore<T> {
+    One(T),
+    More(Vec<T>),
+}
+
+impl<T> OneOrMore<T> {
+    pub(crate) fn into_vec(self) -> Vec<T> {
+        match self {
+            Self::One(one) => vec![one],
+            Self::More(more) => more,
+        }
+    }
+}
+
+/// So many threads; as many as cores if none are given.
+pub(crate) fn threads(workers: Option<usize>) -> PyResult<NonZeroUsize> {
+    match workers {
+        Some(n @ 1..=1024) => Ok(NonZeroUsize::new(n).expect("it is 1 or more")),
+        Some(n) => Err(wrong(format!("workers is from 1 to 1024, not {n}"))),
+        None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+    }
+}
+
+pub(crate) fn scoring(k1: f64, b: f64, idf: &str) -> PyResult<Scoring> {
+    let bm25 = Bm25::new(k1, b).map_err(wrong)?;
+    let idf = match idf {
+        "lucene" => IdfKind::Lucene,
+        "robertson" => IdfKind::Robertson,
+        _ => return Err(wrong(format!("idf is lucene or robertson, not {idf}"))),
+    };
+    Ok(Scoring { bm25, idf, ..Scoring::default() })
+}
+
+pub(crate) fn wanted(k: usize, mode: &str, algorithm: &str) -> PyResult<Wanted> {
+    let mode = self::mode(mode)?;
+    let algorithm = Algorithm::named(algorithm).ok_or_else(|| {
+        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
+        wrong(format!("algorithm is one of {names}, not {algorithm}"))
+    })?;
+    Ok(Wanted { k, mode, algorithm })
+}
+
+pub(crate) fn mode(name: &str) -> PyResult<Mode> {
+    let names = || Mode::ALL.map(Mode::name).join(", ");
+    Mode::named(name).ok_or_else(|| wrong(format!("mode is one of {}, not {name}", names())))
+}

@@ -1,0 +1,162 @@
+"""Builds of documents and files, what they refuse, and what ends them."""
+
+import gzip
+import json
+import os
+import signal
+import threading
+
+import pytest
+
+import millrace
+
+
+def names(path):
+    index = millrace.Index(path)
+    return [index.document(docid=docid)["name"] for docid in range(len(index))]
+
+
+def test_pairs_dictionaries_and_a_generator(tmp_path):
+    report = millrace.build(tmp_path / "a", [("x", "a mill"), (17, "two mills")], workers=1)
+    assert (report["documents"], report["generation"], report["workers"]) == (2, 1, 1)
+    assert report["seconds"] > 0
+    assert names(tmp_path / "a") == ["x", "17"]
+    rows = ({"docno": f"n{i}", "title": "the mill", "text": "by the river", "other": None} for i in range(700))
+    report = millrace.build(tmp_path / "a", rows)
+    assert (report["documents"], report["generation"], report["tokens"]) == (700, 2, 1400)
+    assert names(tmp_path / "a") == [f"n{i}" for i in range(700)]
+    report = millrace.build(
+        tmp_path / "b", [{"key": 1, "body": "mill", "more": "river", "text": "no"}], id_field="key",
+        text_field=["body", "more"],
+    )
+    assert report["tokens"] == 2
+    assert names(tmp_path / "b") == ["1"]
+
+
+def test_files_give_the_same_index(tmp_path, documents):
+    lines = "".join(json.dumps({"id": name, "contents": text}) + "\n" for name, text in documents.items())
+    (tmp_path / "c.jsonl").write_text(lines)
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    millrace.build(tmp_path / "memory", documents.items(), workers=2)
+    for name in ["c.jsonl", "c.jsonl.gz"]:
+        millrace.build(tmp_path / name.replace(".", "-"), files=tmp_path / name)
+
+    def postings(index):
+        return (index / "gen-000001/runs/000000.postings").read_bytes()
+
+    assert postings(tmp_path / "memory") == postings(tmp_path / "c-jsonl") == postings(tmp_path / "c-jsonl-gz")
+    report = millrace.build(tmp_path / "two", files=[tmp_path / "c.jsonl", str(tmp_path / "c.jsonl.gz")])
+    assert (report["documents"], report["duplicate_names"]) == (600, 300)
+
+
+def test_settings(tmp_path):
+    millrace.build(
+        tmp_path / "i", [("a", "Running mills")], stemmer="none", stopwords=["mills"], codec="newpfd", block_size=64,
+        order="length", memory=64 << 20,
+    )
+    index = millrace.Index(tmp_path / "i")
+    assert index.analyze("Running mills") == ["running"]
+    info = index.info()
+    assert (info["settings"]["codec"], info["settings"]["block_size"], info["documents"]) == ("newpfd", 64, 1)
+    assert index.path == tmp_path / "i"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "give either documents or files"),
+        ({"documents": [], "files": []}, "give either documents or files"),
+        ({"documents": [("a", "b")], "memory": "1M"}, "the least is 64M"),
+        ({"documents": [("a", "b")], "memory": "1X"}, "1X"),
+        ({"documents": [("a", "b")], "codec": "zip"}, "codec is one of bp128"),
+        ({"documents": [("a", "b")], "block_size": 3}, "3"),
+        ({"documents": [("a", "b")], "stemmer": "klingon"}, "klingon"),
+        ({"documents": [("a", "b")], "tokenizer": "chars"}, "words or cjk-bigram"),
+        ({"documents": [("a", "b")], "order": "random"}, "input, url, name, length"),
+        ({"documents": [("a", "b")], "workers": 0}, "workers"),
+        ({"documents": [("a", "b")], "format": "docx"}, "docx"),
+        ({"documents": [("a", "b"), {"id": 1}]}, "document 2: it has none of the fields title"),
+        ({"documents": [{"text": "x"}]}, "document 1: it has none of the fields id"),
+    ],
+)
+def test_wrong_arguments(tmp_path, options, said):
+    with pytest.raises(ValueError) as raised:
+        millrace.build(tmp_path / "index", **options)
+    assert said in str(raised.value)
+    assert not (tmp_path / "index" / "CURRENT").exists()
+
+
+@pytest.mark.parametrize("document", ["text", ("a",), ("a", 1), (None, "a"), 7, {"id": 1, "text": 2}])
+def test_wrong_documents(tmp_path, document):
+    with pytest.raises(TypeError, match="document 1: "):
+        millrace.build(tmp_path / "index", [document])
+
+
+def test_what_the_iterable_raises_is_raised(tmp_path, index):
+    millrace.build(tmp_path / "index", [("old", "mill")])
+
+    def broken():
+        for number in range(1000):
+            yield str(number), "mill"
+        raise LookupError("the database has gone")
+
+    with pytest.raises(LookupError, match="the database has gone"):
+        millrace.build(tmp_path / "index", broken())
+    assert names(tmp_path / "index") == ["old"]
+
+
+def test_errors_have_the_message_of_the_library(tmp_path):
+    with pytest.raises(millrace.MillraceError, match="nowhere.jsonl"):
+        millrace.build(tmp_path / "index", files=[tmp_path / "nowhere.jsonl"])
+    with pytest.raises(millrace.MillraceError, match="input is empty"):
+        millrace.build(tmp_path / "index", [])
+    assert millrace.build(tmp_path / "index", [], allow_empty=True)["documents"] == 0
+
+
+def test_remarks_are_warnings(tmp_path):
+    (tmp_path / "c.jsonl").write_text('{"id": 1, "text": "mill"}\nno JSON\n')
+    with pytest.warns(UserWarning, match="c.jsonl: byte 26"):
+        report = millrace.build(tmp_path / "index", files=tmp_path / "c.jsonl")
+    assert sum(report["skipped"].values()) == 1
+
+
+def test_an_interrupt_ends_a_build_and_changes_nothing(tmp_path):
+    millrace.build(tmp_path / "index", [("old", "mill")])
+    asked = threading.Event()
+
+    def endless():
+        number = 0
+        while True:
+            number += 1
+            # So many that the build has begun.
+            if number == 20_000:
+                asked.set()
+            yield str(number), f"mill number{number}"
+
+    def interrupt():
+        assert asked.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        millrace.build(tmp_path / "index", endless(), workers=2)
+    thread.join()
+    assert names(tmp_path / "index") == ["old"]
+    # And the next build is as any.
+    assert millrace.build(tmp_path / "index", [("new", "mill")])["documents"] == 1
+
+
+def test_the_lock_of_the_interpreter_is_free_during_a_build(tmp_path):
+    turn = threading.Event()
+
+    def documents():
+        yield "a", "mill"
+        # Comes to an end only if another thread runs meanwhile.
+        assert turn.wait(60)
+        yield "b", "mill"
+
+    other = threading.Thread(target=turn.set)
+    other.start()
+    assert millrace.build(tmp_path / "index", documents())["documents"] == 2
+    other.join()

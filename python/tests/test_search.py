@@ -1,0 +1,177 @@
+"""Searches, compared with BM25 by its formula."""
+
+import math
+import threading
+from collections import Counter
+
+import numpy
+import pytest
+
+import millrace
+
+
+def bm25(documents, query, k1=1.2, b=0.75):
+    """All documents with a term of the query, by the formula, best first."""
+    counted = {name: Counter(text.split()) for name, text in documents.items()}
+    lengths = {name: sum(terms.values()) for name, terms in counted.items()}
+    mean = sum(lengths.values()) / len(lengths)
+    scores = Counter()
+    for term, times in Counter(query.split()).items():
+        having = [name for name, terms in counted.items() if term in terms]
+        idf = math.log(1 + (len(documents) - len(having) + 0.5) / (len(having) + 0.5))
+        for name in having:
+            tf = counted[name][term]
+            norm = k1 * (1 - b + b * lengths[name] / mean)
+            scores[name] += times * idf * (k1 + 1) * tf / (tf + norm)
+    return scores
+
+
+def test_scores_are_those_of_the_formula(index, documents, queries):
+    for query in queries:
+        expected = bm25(documents, query)
+        hits = index.search(query, k=1000)
+        assert set(hits.names) == set(expected)
+        for name, _, score in hits:
+            assert score == pytest.approx(expected[name], rel=1e-5)
+        assert list(hits.scores) == sorted(hits.scores, reverse=True)
+
+
+def test_parameters_of_the_score_are_heeded(index_path, documents):
+    index = millrace.Index(index_path, k1=0.4, b=0.1, verify=True)
+    expected = bm25(documents, "w3x w20x", 0.4, 0.1)
+    for name, _, score in index.search("w3x w20x", 1000):
+        assert score == pytest.approx(expected[name], rel=1e-5)
+    robertson, lucene = (millrace.Index(index_path, idf=idf) for idf in ["robertson", "lucene"])
+    assert robertson.search("w30x")[0][2] < lucene.search("w30x")[0][2]
+
+
+@pytest.mark.parametrize("mode", ["or", "and", "and-or"])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_many_are_as_one_by_one(index, queries, mode, workers):
+    answers = index.search_many(queries, 7, mode=mode, workers=workers)
+    assert len(answers) == len(queries)
+    assert answers.qids == [str(number) for number in range(1, 51)]
+    assert answers.offsets[0] == 0 and answers.offsets[-1] == len(answers.docids) == len(answers.scores)
+    for at, query in enumerate(queries):
+        one = index.search(query, 7, mode=mode)
+        part = slice(int(answers.offsets[at]), int(answers.offsets[at + 1]))
+        for columns in [answers[at], one]:
+            assert numpy.array_equal(columns.docids, answers.docids[part])
+            assert numpy.array_equal(columns.scores, answers.scores[part])
+            assert list(columns.names) == list(answers.names[part])
+        assert list(one) == list(zip(one.names, one.docids, one.scores))
+
+
+def test_columns_are_numpy_arrays_over_one_memory(index, queries):
+    answers = index.search_many(queries, 5)
+    assert (answers.docids.dtype, answers.scores.dtype) == (numpy.uint32, numpy.float32)
+    assert (answers.offsets.dtype, answers.names.dtype) == (numpy.uint64, object)
+    assert numpy.shares_memory(answers.docids, answers[3].docids)
+    assert numpy.shares_memory(answers.scores, answers.scores)
+    assert answers.names is answers.names
+    with pytest.raises(ValueError):
+        answers.docids[0] = 1
+    # An array holds what it shows.
+    kept = answers.docids
+    expected = kept.copy()
+    del answers
+    index.search_many(queries, 50)
+    assert numpy.array_equal(kept, expected)
+
+
+def test_queries_come_in_several_forms(index):
+    texts = ["w1x", "w2x w3x"]
+    forms = [texts, tuple(texts), iter(texts), [("1", "w1x"), (2, "w2x w3x")], {"1": "w1x", "2": "w2x w3x"}]
+    for queries in forms:
+        answers = index.search_many(queries, 3)
+        assert answers.qids == ["1", "2"]
+        assert [list(hits) for hits in answers] == [list(index.search(text, 3)) for text in texts]
+    for wrong in ["w1x", [1], [("a", 1)], [("a", "b", "c")]]:
+        with pytest.raises(ValueError):
+            index.search_many(wrong)
+
+
+def test_nothing_found(index):
+    assert list(index.search("nowhere")) == []
+    assert len(index.search("nowhere").docids) == 0
+    answers = index.search_many(["nowhere", "w1x nowhere"], mode="and")
+    assert (len(answers[0]), len(answers[1]), answers.unknown) == (0, 0, 1)
+    assert list(answers.offsets) == [0, 0, 0] and len(answers.names) == 0
+    assert len(index.search_many([])) == 0 and list(index.search_many([]).offsets) == [0]
+
+
+def test_sequences(index):
+    hits = index.search("w1x w2x", 4)
+    assert hits[-1] == hits[3] and len(hits) == 4
+    for at in [4, -5]:
+        with pytest.raises(IndexError):
+            hits[at]
+    assert repr(hits).startswith("<4 hits: d") and repr(hits).endswith("...>")
+    answers = index.search_many(["w1x", "w2x"])
+    assert list(answers[-1]) == list(answers[1])
+    assert "2 queries" in repr(answers) and "300 documents" in repr(index)
+
+
+@pytest.mark.parametrize("options", [{"mode": "xor"}, {"algorithm": "magic"}])
+def test_wrong_options(index, options):
+    with pytest.raises(ValueError, match="is one of"):
+        index.search("w1x", **options)
+
+
+def test_an_index_that_is_not_there_or_damaged(tmp_path):
+    with pytest.raises(FileNotFoundError, match=str(tmp_path)):
+        millrace.Index(tmp_path)
+    millrace.build(tmp_path / "index", [("a", "mill")])
+    lexicon = tmp_path / "index/gen-000001/runs/000000.lexicon"
+    bytes_ = bytearray(lexicon.read_bytes())
+    bytes_[-3] ^= 255
+    lexicon.write_bytes(bytes_)
+    with pytest.raises(millrace.MillraceError, match="000000.lexicon"):
+        millrace.Index(tmp_path / "index")
+    for wrong in [{"k1": -1}, {"b": 2}, {"idf": "none"}]:
+        with pytest.raises(ValueError):
+            millrace.Index(tmp_path / "index", **wrong)
+
+
+def test_documents_and_explanations(index, documents):
+    assert len(index) == 300 and index.info()["generation"] == index.generation_number == 1
+    name, docid, score = index.search("w3x w20x")[2]
+    document = index.document(name)
+    assert document == index.document(docid=docid)
+    assert (document["docid"], document["tokens"]) == (docid, len(documents[name].split()))
+    explained = index.explain("w3x w20x", name)
+    assert (explained["score"], explained["rank"]) == (pytest.approx(score, rel=1e-6), 3)
+    assert [term["term"] for term in explained["terms"]] == ["w3x", "w20x"]
+    assert explained == index.explain("w3x w20x", docid=docid)
+    for missing in [{"name": "nobody"}, {"docid": 300}]:
+        with pytest.raises(KeyError):
+            index.document(**missing)
+    with pytest.raises(ValueError, match="docid or name"):
+        index.document()
+
+
+def test_threads_search_at_once(index, queries):
+    expected = [list(index.search(query)) for query in queries]
+    found = []
+
+    def search():
+        found.append([list(index.search(query)) for query in queries])
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_run_files(index, queries, tmp_path):
+    answers = index.search_many([(f"q{i}", query) for i, query in enumerate(queries)], 5)
+    answers.write_run(tmp_path / "run", tag="mine")
+    lines = (tmp_path / "run").read_text().splitlines()
+    assert len(lines) == len(answers.docids)
+    assert lines[0] == f"q0 Q0 {answers.names[0]} 1 {answers.scores[0]!s} mine"
+    with pytest.raises(ValueError, match="one word"):
+        answers.write_run(tmp_path / "run", tag="two words")
+    with pytest.raises(OSError):
+        answers.write_run(tmp_path / "nowhere" / "run")

@@ -1,0 +1,183 @@
+//! How long did queries take? Counts by duration, in classes that are at most a 32nd wide, so that any thread
+//! may add to them and percentiles take no memory for each query.
+
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Classes between a power of two and the next, as a power of two.
+const BITS: u32 = 5;
+/// Classes of all nanoseconds of 64 bits.
+const CLASSES: usize = (64 - BITS as usize + 1) << BITS;
+
+/// Durations that are counted.
+#[derive(Debug)]
+pub struct Latencies {
+    counts: Vec<AtomicU64>,
+    sum_ns: AtomicU64,
+    most_ns: AtomicU64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        let counts = (0..CLASSES).map(|_| AtomicU64::new(0)).collect();
+        Self { counts, sum_ns: AtomicU64::new(0), most_ns: AtomicU64::new(0) }
+    }
+}
+
+/// What durations come to, in microseconds. Percentiles are at most a 32nd too high.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LatencyReport {
+    /// The mean.
+    pub mean: f64,
+    /// Half of all take no longer.
+    pub p50: f64,
+    /// 90 in a hundred take no longer.
+    pub p90: f64,
+    /// 95 in a hundred take no longer.
+    pub p95: f64,
+    /// 99 in a hundred take no longer.
+    pub p99: f64,
+    /// 999 in a thousand take no longer.
+    pub p99_9: f64,
+    /// The longest.
+    pub max: f64,
+    /// How many there are from each power of two of nanoseconds to the next.
+    pub distribution: Vec<LatencyClass>,
+}
+
+/// Durations between a power of two and the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyClass {
+    /// They are less than so many microseconds.
+    pub below: f64,
+    /// How many there are.
+    pub queries: u64,
+}
+
+fn class(ns: u64) -> usize {
+    let power = (ns | 1).ilog2();
+    match power.checked_sub(BITS) {
+        None => ns as usize,
+        Some(shift) => ((shift as usize) << BITS) + (ns >> shift) as usize,
+    }
+}
+
+/// The least number of nanoseconds that is above a class.
+fn end(class: usize) -> u128 {
+    match (class >> BITS).checked_sub(1) {
+        None => class as u128 + 1,
+        Some(shift) => ((class - (shift << BITS)) as u128 + 1) << shift,
+    }
+}
+
+impl Latencies {
+    /// Counts a duration. Any thread may.
+    pub fn add(&self, took: Duration) {
+        let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(ns, Ordering::Relaxed);
+        self.most_ns.fetch_max(ns, Ordering::Relaxed);
+    }
+
+    /// What all come to; nothing if there are none.
+    pub fn report(&self) -> Option<LatencyReport> {
+        let counts: Vec<u64> = self.counts.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+        let all: u64 = counts.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        let most_ns = self.most_ns.load(Ordering::Relaxed);
+        let percentile = |share: f64| {
+            let wanted = (share * all as f64).ceil().max(1.0) as u64;
+            let mut passed = 0;
+            let reached = counts.iter().position(|count| {
+                passed += count;
+                passed >= wanted
+            });
+            // Durations of the class may be as long as all but its end.
+            let longest = reached.map_or(u128::MAX, |class| end(class) - 1);
+            longest.min(most_ns.into()) as f64 / 1e3
+        };
+        let mut distribution: Vec<LatencyClass> = Vec::new();
+        let powers = |class: usize| end(class).next_power_of_two() as f64 / 1e3;
+        for (class, &queries) in counts.iter().enumerate() {
+            match distribution.last_mut() {
+                Some(last) if last.below == powers(class) => last.queries += queries,
+                _ => distribution.push(LatencyClass { below: powers(class), queries }),
+            }
+        }
+        let first = distribution.iter().position(|class| class.queries > 0).unwrap_or(0);
+        let last = distribution.iter().rposition(|class| class.queries > 0).unwrap_or(0);
+        Some(LatencyReport {
+            mean: self.sum_ns.load(Ordering::Relaxed) as f64 / all as f64 / 1e3,
+            p50: percentile(0.5),
+            p90: percentile(0.9),
+            p95: percentile(0.95),
+            p99: percentile(0.99),
+            p99_9: percentile(0.999),
+            max: most_ns as f64 / 1e3,
+            distribution: distribution[first..=last].to_vec(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_hold_what_they_say_and_are_narrow() {
+        let mut before = 0;
+        for power in 0..64 {
+            for ns in
+                [1u64 << power, (1 << power) + (1 << power) / 3, (1 << power) - 1 + (1 << power)]
+            {
+                let class = class(ns);
+                assert!(class < CLASSES && class >= before, "{ns}");
+                before = class;
+                assert!(
+                    end(class) > ns.into() && (class == 0 || end(class - 1) <= ns.into()),
+                    "{ns}"
+                );
+                assert!(
+                    (end(class) - u128::from(ns)) as f64 <= (ns as f64 / 32.0).max(1.0),
+                    "{ns}"
+                );
+            }
+        }
+        assert_eq!(class(0), 0);
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_sorted_durations() {
+        let latencies = Latencies::default();
+        assert_eq!(latencies.report(), None);
+        for us in (1..=1000u64).rev() {
+            latencies.add(Duration::from_micros(us));
+        }
+        let report = latencies.report().unwrap();
+        let LatencyReport { mean, p50, p90, p95, p99, p99_9, max, ref distribution } = report;
+        assert_eq!((mean, max), (500.5, 1000.0));
+        for (found, exact) in
+            [(p50, 500.0), (p90, 900.0), (p95, 950.0), (p99, 990.0), (p99_9, 999.0)]
+        {
+            assert!(found >= exact && found <= exact * 33.0 / 32.0, "{found} {exact}");
+        }
+        assert_eq!(distribution.iter().map(|class| class.queries).sum::<u64>(), 1000);
+        assert_eq!(distribution.first(), Some(&LatencyClass { below: 1.024, queries: 1 }));
+        // From 524.288 us on.
+        assert_eq!(distribution.last(), Some(&LatencyClass { below: 1048.576, queries: 476 }));
+    }
+
+    #[test]
+    fn one_query_is_all_of_them() {
+        let latencies = Latencies::default();
+        latencies.add(Duration::from_nanos(1500));
+        let report = latencies.report().unwrap();
+        assert_eq!([report.p50, report.p99_9, report.max, report.mean], [1.5; 4]);
+    }
+}
