@@ -355,3 +355,25 @@ fn verify_reads_the_postings_first() {
     std::fs::write(&postings, bytes).unwrap();
     fixture.query(&["--verify"]).stdin("ka\n").fails(1).says("000000.postings");
 }
+
+#[test]
+fn jsonl_has_snippets_and_is_measured_though_a_line_was_refused() {
+    let scratch = Scratch::new();
+    let docs = "{\"id\":\"a\",\"text\":\"the mill race runs past the mill\"}\n{\"id\":\"b\",\"text\":\"a river\"}\n";
+    let input = scratch.write("docs.jsonl", docs);
+    let index = scratch.path("index");
+    build(&index, args![input]);
+    let qrels = scratch.write("qrels", "1 0 a 1\n");
+    let job = args!["query", "--index", index, "--qrels", qrels, "--format", "jsonl", "--snippets"];
+    let outcome = millrace(job).stdin("1\tmills\n{\"broken\n").fails(1);
+    let lines = outcome.json_lines();
+    assert_eq!(lines[0]["hits"][0]["snippet"], "the mill race runs past the mill");
+    assert!(lines[1]["error"].is_string());
+    outcome.says("nDCG@10").says("a line was no query");
+    std::fs::remove_file(input).unwrap();
+    let job = args!["query", "--quiet", "--index", index, "--format", "jsonl", "--snippets"];
+    let gone = millrace(job).stdin("mills").ok().json_lines().remove(0);
+    assert_eq!((&gone["hits"][0]["name"], gone["hits"][0].get("snippet")), (&"a".into(), None));
+    let job = args!["query", "--index", index, "--snippets"];
+    millrace(job).stdin("mills").fails(2).says("--snippets goes with --format jsonl");
+}

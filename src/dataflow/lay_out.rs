@@ -71,7 +71,7 @@ impl Context {
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> Answered {
-        let Numbered { place, number, query, snapshot, .. } = numbered;
+        let Numbered { place, number, query, snapshot } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), Layout::Text(Form::Snippets)) => {

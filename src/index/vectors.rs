@@ -28,7 +28,7 @@ use crate::score::bounds::code_below;
 use crate::text::analysis::MAX_TERM_BYTES;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -56,8 +56,6 @@ struct Record {
     id: Id,
     #[serde(deserialize_with = "pairs")]
     vector: Vec<(String, f64)>,
-    #[serde(rename = "contents")]
-    _contents: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]

@@ -1,14 +1,15 @@
 //! How is a query answered for a person who waits at a terminal? One at a time, on one thread, as a list to read: rank, name, score, and
 //! what the document says, in lines that are not longer than the terminal is wide.
 
-use super::lines::Query;
+use super::lines::{Query, Refused};
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::snippet::{CHARACTERS, Snippets};
 use super::wanted::Wanted;
 use crate::index::error::IndexError;
 use crate::shown::{count, visible};
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -64,6 +65,50 @@ impl Talk {
         _ = writeln!(text, "{found} in {ms:.1} ms");
         Ok(text)
     }
+}
+
+impl Talk {
+    /// Answers all queries of a stream, and says what is wrong with a line that is none. Before each is read `prompt` is printed.
+    ///
+    /// # Errors
+    /// When the queries cannot be read, the index is damaged, or `out` takes no more.
+    pub fn answer_all(
+        &mut self,
+        queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
+        prompt: &str,
+        mut out: impl io::Write,
+    ) -> Result<(), TalkError> {
+        let mut queries = queries.into_iter();
+        loop {
+            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(TalkError::Write)?;
+            let Some(read) = queries.next() else { break };
+            let answer = match read.map_err(TalkError::Read)? {
+                Ok(query) => self.answer(&query)?,
+                Err(refused) => format!("{refused}\n"),
+            };
+            out.write_all(answer.as_bytes()).map_err(TalkError::Write)?;
+        }
+        if !prompt.is_empty() {
+            // What follows begins on a line of its own.
+            writeln!(out).map_err(TalkError::Write)?;
+        }
+        Ok(())
+    }
+}
+
+/// Why no more queries are answered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TalkError {
+    /// The stream of queries has failed.
+    #[error("reading the queries")]
+    Read(#[source] io::Error),
+    /// The index is damaged.
+    #[error(transparent)]
+    Index(#[from] IndexError),
+    /// Answers cannot be written.
+    #[error("writing the answers")]
+    Write(#[source] io::Error),
 }
 
 /// A text of at most so many characters.
@@ -126,5 +171,11 @@ mod tests {
         assert!(found.lines().last().unwrap().contains(" hit"), "{found}");
         assert!(says("zzzunheard").starts_with("no hits: no term of the query is in the index in "));
         assert!(says("...").starts_with("no hits: no term"));
+        let queries = [Ok(Ok(Query::new("1", "zzzunheard"))), Ok(Ok(Query::new("2", term)))];
+        let mut out = Vec::new();
+        talk.answer_all(queries, "> ", &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert!(out.starts_with("> no hits") && out.contains("\n>   1. doc-"), "{out}");
+        assert!(out.ends_with("\n> \n"), "{out}");
     }
 }
