@@ -213,9 +213,7 @@ impl Index {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
         let docid = self.docid(docid, name)?;
-        let scoring = self.snapshot.scoring();
-        let explained =
-            py.detach(|| explain(self.generation(), (&scoring.bm25, scoring.idf), query, docid, k));
+        let explained = py.detach(|| explain(&self.snapshot, query, docid, k));
         json(py, &explained.map_err(|error| of_index(&error))?)
     }
 
