@@ -17,7 +17,6 @@ use std::time::Instant;
 pub const COLUMNS: usize = 80;
 
 /// Answers queries one after the other.
-#[derive(Debug)]
 pub struct Talk {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
