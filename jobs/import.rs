@@ -68,8 +68,8 @@ impl Args {
             };
             let mut files = Vec::new();
             for file in &self.files {
-                let lines = Unpacked::open(file)
-                    .with_context(|| format!("reading {}", file.display()))?;
+                let lines =
+                    Unpacked::open(file).with_context(|| format!("reading {}", file.display()))?;
                 files.push(VectorFile { lines: Box::new(lines), entry: entry(file)? });
             }
             let first = files.first().map(|file| file.entry.clone()).unwrap_or_default();

@@ -378,7 +378,8 @@ fn vectors_are_ranked_by_impacts_exactly() {
             assert!(found.lines().eq(all.lines().take(most)), "{engine} {k}");
         }
     }
-    let vector: BTreeMap<&str, f64> = query.iter().map(|(term, weight)| (&**term, *weight)).collect();
+    let vector: BTreeMap<&str, f64> =
+        query.iter().map(|(term, weight)| (&**term, *weight)).collect();
     let object = serde_json::json!({"id": "1", "contents": "for people", "vector": vector});
     let by_object = ask(&index, &object.to_string(), &["impact"], "or", &["-k", "1000"]);
     assert_eq!(by_object, all);
@@ -386,7 +387,10 @@ fn vectors_are_ranked_by_impacts_exactly() {
     let whole = scratch.write("whole.jsonl", "{\"id\":\"x\",\"vector\":{\"a\":3,\"b\":0}}\n");
     import(&[], &whole).ok().says("1 terms").says("weights times 1,");
     for (text, says) in [
-        ("{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}", "byte 26: expected weights of 0"),
+        (
+            "{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}",
+            "byte 26: expected weights of 0",
+        ),
         ("{\"id\":1,\"vector\":{\"a\":1,\"a\":2}}", "`a` again"),
         ("{\"id\":1,\"contents\":\"no vector\"}", "missing field `vector`"),
         ("{\"id\":1,\"vector\":{\"a\":1e30}}", "a smaller factor is needed"),

@@ -207,7 +207,8 @@ fn write(
         let sum = impact(weight, factor).and_then(|tf| length.checked_add(tf));
         *length = sum.ok_or_else(|| {
             let name = &documents[docid as usize].0;
-            let why = format!("the impacts of {name} are not below 2^32: a smaller factor is needed");
+            let why =
+                format!("the impacts of {name} are not below 2^32: a smaller factor is needed");
             IndexError::refused(lock.index(), why)
         })?;
     }

@@ -105,10 +105,8 @@ impl Query {
         let (mode, algorithm) = (mode.transpose()?, algorithm.transpose()?);
         let text = match (object.query, object.vector) {
             (Some(text), None) => text,
-            (_, Some(vector)) => {
-                text_of(vector.iter().map(|(term, &weight)| (&**term, weight)))
-                    .ok_or(WrongObject::Vector)?
-            }
+            (_, Some(vector)) => text_of(vector.iter().map(|(term, &weight)| (&**term, weight)))
+                .ok_or(WrongObject::Vector)?,
             (None, None) => return Err(WrongObject::NoText),
         };
         Ok(Self { qid, text, k: object.k, mode, algorithm })

@@ -60,7 +60,8 @@ fn text_of(record: &str, name: &str) -> String {
     let mut text = String::with_capacity(record.len());
     let mut rest = record;
     while let Some(start) = rest.find('<') {
-        let is_tag = rest[start + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
+        let is_tag =
+            rest[start + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
         let Some(end) = rest[start..].find('>').filter(|_| is_tag) else {
             text += &rest[..=start];
             rest = &rest[start + 1..];
@@ -109,7 +110,8 @@ fn best_part(
         from + more.count().max(1)
     };
     // A part begins a few words before one of the query, or at the beginning.
-    let starts = (0..words.len()).filter(|&at| !found[at].is_empty()).map(|at| at.saturating_sub(3));
+    let starts =
+        (0..words.len()).filter(|&at| !found[at].is_empty()).map(|at| at.saturating_sub(3));
     let mut best = (0, 0, 0);
     for from in std::iter::once(0).chain(starts).filter(|&from| from < words.len()) {
         let end = end_of(from);
@@ -119,7 +121,8 @@ fn best_part(
         }
     }
     let (from, end, _) = best;
-    let (before, behind) = (if from > 0 { "... " } else { "" }, if end < words.len() { " ..." } else { "" });
+    let (before, behind) =
+        (if from > 0 { "... " } else { "" }, if end < words.len() { " ..." } else { "" });
     let part: String = words[from..end].join(" ").chars().take(characters).collect();
     format!("{before}{}{behind}", visible(&part))
 }
@@ -157,7 +160,10 @@ mod tests {
 
     #[test]
     fn markup_and_names_are_left_out() {
-        assert_eq!(text_of("{\"id\":\"d1\",\"title\":\"Mills\",\"n\":3,\"text\":\"of old\"}", "d1"), "Mills of old");
+        assert_eq!(
+            text_of("{\"id\":\"d1\",\"title\":\"Mills\",\"n\":3,\"text\":\"of old\"}", "d1"),
+            "Mills of old"
+        );
         assert_eq!(text_of("<DOC><b>2 < 3</b> mills</DOC>", "d1"), "  2 < 3  mills ");
         assert_eq!(text_of("d1\tmills", "d1"), "\tmills");
     }

@@ -9,7 +9,7 @@ use super::wanted::Wanted;
 use crate::index::error::IndexError;
 use crate::shown::{count, visible};
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,7 +41,8 @@ impl Talk {
         let (hits, took) = (hits.to_vec(), begun.elapsed());
         let mut text = String::new();
         let documents = self.snapshot.generation().documents();
-        let snippets = Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
+        let snippets =
+            Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
         // Writing to a string never fails.
         for (hit, rank) in hits.iter().zip(1..) {
             let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
@@ -168,7 +169,9 @@ mod tests {
         let found = says(term);
         assert!(found.starts_with("  1. doc-"), "{found}");
         assert!(found.lines().last().unwrap().contains(" hit"), "{found}");
-        assert!(says("zzzunheard").starts_with("no hits: no term of the query is in the index in "));
+        assert!(
+            says("zzzunheard").starts_with("no hits: no term of the query is in the index in ")
+        );
         assert!(says("...").starts_with("no hits: no term"));
         let queries = [Ok(Ok(Query::new("1", "zzzunheard"))), Ok(Ok(Query::new("2", term)))];
         let mut out = Vec::new();
