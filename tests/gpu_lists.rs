@@ -1,11 +1,11 @@
 //! Does a device make of a list of an index what the host makes of it? The kernel `query_unpack`, emulated, against
-//! `ListMaker`: the same bytes.
+//! `ListMaker`: the same bytes. And `query_decode`: the same postings.
 
 use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::gpu_queries::TUNING;
 use millrace::gpu::query::list::{ListMaker, Windows};
 use millrace::gpu::query::parcel::{Parcel, Tables};
-use millrace::gpu::query::unpack::{Outline, RunList};
+use millrace::gpu::query::unpack::{BlockLine, Outline, RunList};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use std::ops::Range;
 
@@ -57,12 +57,16 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
             _ => random.below(4000) as f32 / 1000.0,
         })
         .collect();
-    let (mut lists, mut first_docid) = (Vec::new(), 0);
+    let (mut lists, mut first_docid) = (Vec::new(), 0u32);
+    // All postings by their numbers, docids from the first of the share on.
+    let mut numbered: Vec<(u32, u32)> = Vec::new();
     let mut maker = ListMaker::default();
     maker.begin();
     for &documents in runs {
         let all = postings(documents, *gap, *great, random);
         if !all.is_empty() {
+            let moved = first_docid.wrapping_sub(share.start);
+            numbered.extend(all.iter().map(|&(docid, tf)| (docid.wrapping_add(moved), tf)));
             let inside = all.iter().filter(|(docid, _)| share.contains(&(first_docid + docid)));
             let inside = inside.map(|&(docid, tf)| (first_docid + docid - share.start, tf));
             let (docids, tfs): (Vec<u32>, Vec<u32>) = inside.unzip();
@@ -98,6 +102,7 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
         assert!(20 * portion.blocks() + portion.payload_bytes() <= *most || portion.blocks() == 1);
         if number == 1 {
             memory.send(&bytes, &parcel, windows);
+            memory.decode(&bytes, &parcel, form.block_len(), &numbered);
             parcel.clear();
             firsts = parcel.firsts(&mut bytes, &outline.firsts);
         }
@@ -106,6 +111,7 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
         assert!(parcel.seal(&mut bytes).bytes <= needed);
     }
     memory.send(&bytes, &parcel, windows);
+    memory.decode(&bytes, &parcel, form.block_len(), &numbered);
     assert_eq!(memory.fault.download().unwrap(), [0; 4]);
     let arena = memory.arena.download().unwrap();
     let (before, list) = arena.split_at(PLACE as usize);
@@ -143,6 +149,43 @@ impl<'a> Memory<'a> {
         self.launch(&bytes, &tables, windows);
     }
 
+    /// Decodes the blocks of a parcel to docids and term frequencies alone: those of the postings with their numbers.
+    fn decode(&self, bytes: &[u8], parcel: &Parcel, block_len: usize, numbered: &[(u32, u32)]) {
+        let mut bytes = bytes.to_vec();
+        let tables = parcel.seal(&mut bytes);
+        let lines = &bytes[tables.lines.0..][..16 * tables.lines.1 as usize];
+        let places = block_len * tables.lines.1 as usize;
+        let sent = self.emulator.upload(&bytes[..tables.bytes]).unwrap();
+        let docids = self.emulator.upload(&vec![POISON; 4 * places]).unwrap();
+        let tfs = self.emulator.upload(&vec![POISON; places]).unwrap();
+        let arguments = [
+            Arg::Resident(&sent, tables.lines.0 as u64),
+            Arg::U32(tables.lines.1),
+            Arg::U32(block_len as u32),
+            Arg::Resident(&sent, 0),
+            Arg::U32(tables.words),
+            Arg::Resident(&docids, 0),
+            Arg::Resident(&tfs, 0),
+            Arg::Resident(&self.fault, 0),
+        ];
+        let launch =
+            Launch { kernel: "query_decode", blocks: 3, threads: 64, shared_bytes: 0, seed: 5 };
+        self.emulator.launch(launch, &mut [], &arguments).unwrap();
+        let (docids, tfs) = (docids.download().unwrap(), tfs.download().unwrap());
+        let mut expected = (Vec::<u32>::new(), Vec::<u8>::new());
+        for line in lines.chunks(16) {
+            let BlockLine { widths, number, .. } = bytemuck::pod_read_unaligned(line);
+            let end = expected.0.len() + block_len;
+            let postings = &numbered[number as usize..][..(widths >> 16) as usize];
+            expected.0.extend(postings.iter().map(|&(docid, _)| docid));
+            expected.1.extend(postings.iter().map(|&(_, tf)| tf.min(255) as u8));
+            expected.0.resize(end, u32::MAX);
+            expected.1.resize(end, 0);
+        }
+        assert_eq!(docids, bytemuck::cast_slice::<_, u8>(&expected.0));
+        assert_eq!(tfs, expected.1);
+    }
+
     fn launch(&self, bytes: &[u8], tables: &Tables, windows: Windows) {
         let sent = self.emulator.upload(&bytes[..tables.bytes]).unwrap();
         let at = |place: usize| Arg::Resident(&sent, place as u64);
@@ -170,7 +213,7 @@ impl<'a> Memory<'a> {
 
 fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
-    Emulator::compile(source.text, &["query_put", "query_unpack"], &source.sizes)
+    Emulator::compile(source.text, &["query_put", "query_unpack", "query_decode"], &source.sizes)
 }
 
 #[test]

@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use collection::{OnDevice, Planned, expected};
 use millrace::gpu::ding09::{MERGE_LEVELS, Merging};
 use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::bring::Decoding;
 use millrace::gpu::query::device::{QueryDevice, Slot, accumulation};
 use millrace::index::generation::Generation;
 use millrace::query::lines::Query;
@@ -153,9 +154,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if args.wants("decode") {
-        let (postings, seconds) = on.decode(&device, &planned)?;
-        let rate = postings as f64 / seconds;
-        print(json!({ "row": "decode", "postings": postings, "postings_per_s": rate }))?;
+        let Decoding { postings, bytes, lists_s, docids_s, .. } = on.decode(&device, &planned)?;
+        let all = postings as f64;
+        print(json!({
+            "row": "decode", "postings": postings, "bytes": bytes,
+            "postings_per_s": all / lists_s, "docids_per_s": all / docids_s,
+            // Read as they lie on disk, written as five bytes.
+            "docids_bytes_per_s": (bytes as f64 + 5.0 * all) / docids_s,
+        }))?;
     }
     if args.wants("accumulate") {
         bench.accumulate()?;

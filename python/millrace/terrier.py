@@ -21,7 +21,7 @@ from . import Index
 try:
     from pyterrier import Transformer as _Transformer
 except ImportError:
-    _Transformer = object
+    _Transformer = object  # type: ignore[misc, assignment]
 
 __all__ = ["Retriever"]
 
@@ -89,8 +89,8 @@ class Retriever(_Transformer):
             queries = pandas.DataFrame({"qid": qids, "query": queries})
         return self.transform(queries)
 
-    def search(self, query: str, qid: str = "1") -> Any:
-        """Ranks documents for one query."""
+    def search(self, query: str, qid: str = "1", sort: bool = True) -> Any:
+        """Ranks documents for one query. They always come sorted; `sort` is PyTerrier's."""
         return self.transform(pandas.DataFrame({"qid": [qid], "query": [query]}))
 
     def __repr__(self) -> str:

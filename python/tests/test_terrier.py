@@ -43,6 +43,16 @@ def test_one_query(index):
     assert "k=3" in repr(retriever)
 
 
+def test_in_a_pipeline_of_pyterrier(index, queries):
+    pytest.importorskip("pyterrier")
+    frame = pandas.DataFrame({"qid": ["1", "2"], "query": queries[:2]})
+    retriever = Retriever(index, k=5)
+    found = (retriever % 2)(frame)
+    expected = retriever.transform(frame)
+    expected = expected[expected["rank"] < 2].reset_index(drop=True)
+    assert found[["qid", "docno", "score", "rank"]].equals(expected[["qid", "docno", "score", "rank"]])
+
+
 Document = namedtuple("Document", ["doc_id", "title", "text"])
 Document.default_text = lambda self: f"{self.title} {self.text}"
 Plain = namedtuple("Plain", ["doc_id", "text"])

@@ -113,6 +113,7 @@ impl Tuning {
             include_str!("../../kernels/query_select.cuh"),
             include_str!("../../kernels/query_ordered.cuh"),
             include_str!("../../kernels/query_unpack.cuh"),
+            include_str!("../../kernels/query_decode.cuh"),
             include_str!("../../kernels/query.cu"),
         );
         Source { name: "query", text, sizes: sizes.into() }

@@ -1,10 +1,10 @@
 //! The index on a device, and the queries as its engine takes them.
 
-use anyhow::{Context as _, bail};
+use anyhow::{bail, ensure};
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::modules::Toolchain;
-use millrace::gpu::query::bring::{Bringer, Brought, ListRequest};
+use millrace::gpu::query::bring::{Bringer, Brought, Decoding, ListRequest};
 use millrace::gpu::query::device::QueryDevice;
 use millrace::gpu::query::list::Placed;
 use millrace::gpu::query::plan::PlacedTerm;
@@ -212,19 +212,16 @@ impl OnDevice {
         Ok(Self { lists: places.len(), places, postings, bytes, seconds })
     }
 
-    /// Decodes lists of `bp128` again and again on the device, the longest first, as far as a parcel of 256 MiB has
-    /// room: their postings and the seconds of one time.
-    pub(super) fn decode(
-        &self,
-        opened: &Opened,
-        planned: &[Planned],
-    ) -> anyhow::Result<(u64, f64)> {
+    /// Decodes lists of `bp128` again and again on the device, as far as a parcel of 256 MiB has room.
+    pub(super) fn decode(&self, opened: &Opened, planned: &[Planned]) -> anyhow::Result<Decoding> {
         let documents = opened.query.windows().documents;
         let (query, snapshot) = (&opened.query, &opened.snapshot);
         let mut bringer = Bringer::<()>::with_parcels(query, snapshot, &(0..documents), 256 << 20)?;
         let lists = distinct(planned);
         let placed = lists.iter().map(|(key, term)| (&term.entries[..], self.places[key].0));
-        bringer.measure(placed, 10).context("decode lists again")
+        let decoding = bringer.measure(query.device(), placed, 10)?;
+        ensure!(decoding.equal, "the device decoded other docids or tfs than the CPU");
+        Ok(decoding)
     }
 
     /// Where the list of a term is.

@@ -3,17 +3,20 @@
 //! has the bytes of the index and not twice as many, and the host hardly touches them; all others are made on the host.
 //! As many lists travel together as fit a [`Parcel`].
 
+mod measure;
+
+pub use measure::Decoding;
+
 use super::device::QueryDevice;
 use super::list::{ListMaker, Placed, Windows};
 use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
 use super::slab::{Slab, Staging};
-use super::unpack::{Outline, Portion};
+use super::unpack::Outline;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
-use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,6 +60,7 @@ pub struct Bringer<I> {
     stream: Arc<CudaStream>,
     put: CudaFunction,
     unpack: CudaFunction,
+    decode: CudaFunction,
     windows: Windows,
     arena: Arc<Slab>,
     norms: Arc<Slab>,
@@ -104,6 +108,7 @@ impl<I: Copy> Bringer<I> {
             stream,
             put: query.function("query_put").clone(),
             unpack: query.function("query_unpack").clone(),
+            decode: query.function("query_decode").clone(),
             windows,
             arena: query.arena().clone(),
             norms: query.norms().clone(),
@@ -273,23 +278,26 @@ impl<I: Copy> Bringer<I> {
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
+    fn config(&self, blocks: u32) -> LaunchConfig {
+        LaunchConfig {
+            grid_dim: (blocks.clamp(1, self.most_blocks), 1, 1),
+            block_dim: (THREADS, 1, 1),
+            shared_mem_bytes: 0,
+        }
+    }
+
     fn launch(&self, tables: &Tables, whole: bool) -> Result<(), DriverError> {
         let parcel = self.memory.address();
         let at = |place: usize| parcel + place as u64;
         let (arena, norms, fault) =
             (self.arena.address(), self.norms.address(), self.staging.address());
-        let config = |blocks: u32| LaunchConfig {
-            grid_dim: (blocks.clamp(1, self.most_blocks), 1, 1),
-            block_dim: (THREADS, 1, 1),
-            shared_mem_bytes: 0,
-        };
         let (pieces, pieces_len) = (at(tables.pieces.0), tables.pieces.1);
         if whole && pieces_len > 0 {
             let mut arguments = self.stream.launch_builder(&self.put);
             arguments.arg(&pieces).arg(&pieces_len).arg(&parcel).arg(&arena);
             // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; pieces lie in
             // the parcel and go to lists that have room in the arena.
-            unsafe { arguments.launch(config(pieces_len)) }?;
+            unsafe { arguments.launch(self.config(pieces_len)) }?;
         }
         let (lines, lines_len) = (at(tables.lines.0), tables.lines.1);
         if lines_len > 0 {
@@ -301,60 +309,9 @@ impl<I: Copy> Bringer<I> {
             arguments.arg(&fault);
             // SAFETY: as above; all arrays live until the stream is waited for, and the kernel compares what the
             // lines say with their lengths.
-            unsafe { arguments.launch(config(lines_len.div_ceil(THREADS / 32))) }?;
+            unsafe { arguments.launch(self.config(lines_len.div_ceil(THREADS / 32))) }?;
         }
         Ok(())
-    }
-
-    /// Has the device decode again what of some lists fits one parcel; returns its postings and the seconds of one
-    /// time. Each list is in its place in the arena. For measurements.
-    ///
-    /// # Errors
-    /// The driver refuses.
-    ///
-    /// # Panics
-    /// If a list cannot be read.
-    pub fn measure<'a>(
-        &mut self,
-        lists: impl IntoIterator<Item = (&'a [Option<TermEntry>], u64)>,
-        times: u32,
-    ) -> Result<(u64, f64), DriverError> {
-        let (snapshot, room) = (self.snapshot.clone(), self.memory.bytes());
-        let mut postings = 0;
-        for (entries, at) in lists {
-            let lists = lists_to_unpack(snapshot.generation(), entries).expect("the list was read");
-            let Some(lists) = lists else { continue };
-            let outline =
-                Outline::new(&lists, self.windows, &self.share).expect("the list was read");
-            let firsts_bytes = size_of_val(&outline.firsts[..]);
-            let data = |portion: &Portion<'_>| firsts_bytes + 16 + portion.payload_bytes();
-            let (bytes, blocks) =
-                outline.portions(usize::MAX).fold((0, 0), |(bytes, blocks), portion| {
-                    (bytes + data(&portion), blocks + portion.blocks())
-                });
-            if self.parcel.bytes_with(bytes, blocks) as u64 > room {
-                continue;
-            }
-            // SAFETY: no copy is under way.
-            let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
-            let firsts = self.parcel.firsts(out, &outline.firsts);
-            for portion in outline.portions(usize::MAX) {
-                postings += portion.lines(0).map(|line| u64::from(line.widths >> 16)).sum::<u64>();
-                self.parcel.portion(out, &portion, (at, outline.placed().postings), firsts);
-            }
-        }
-        self.copy_and_launch()?;
-        // SAFETY: as above.
-        let tables = self.parcel.seal(unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] });
-        self.parcel.clear();
-        let flags = Some(CUevent_flags::CU_EVENT_DEFAULT);
-        let began = self.stream.record_event(flags)?;
-        for _ in 0..times {
-            self.launch(&tables, false)?;
-        }
-        let ended = self.stream.record_event(flags)?;
-        ended.synchronize()?;
-        Ok((postings, f64::from(began.elapsed_ms(&ended)?) / 1e3 / f64::from(times)))
     }
 }
 

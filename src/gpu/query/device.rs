@@ -27,9 +27,10 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 14] = [
+pub const KERNELS: [&str; 15] = [
     "query_put",
     "query_unpack",
+    "query_decode",
     "query_begin",
     "query_sample",
     "query_or",
