@@ -137,7 +137,8 @@ fn compare(index: &Path, queries: &[String], score: &[&str], ks: &[usize]) {
     };
     for (mode, engines) in [("or-", &ORS[..]), ("and-", &ANDS)] {
         let expected = of_mode("exhaustive", mode);
-        assert!(expected.len() > 10, "{score:?} {mode}");
+        // Few documents have all words of a question that somebody wrote.
+        assert!(expected.len() > 10 || mode == "and-", "{score:?} {mode}");
         for engine in &engines[1..] {
             assert!(of_mode(engine, mode) == expected, "{score:?} {mode} {engine}");
         }
