@@ -52,21 +52,6 @@ pub(crate) struct Common {
     pub(crate) report: Option<PathBuf>,
 }
 
-/// The form in which search engines exchange indexes.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct ExchangeFormat {
-    /// The form: ciff, the Common Index File Format.
-    #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
-    name: String,
-}
-
-impl ExchangeFormat {
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-}
-
 impl Workers {
     /// Where the processes of this job are; none if there is only this one.
     pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {

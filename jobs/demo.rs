@@ -2,17 +2,16 @@
 
 use crate::args::command;
 use crate::build::explain;
+use crate::query::{PROMPT, columns};
 use crate::signals;
 use anyhow::Context;
 use millrace::build::{BuildOptions, build};
-use millrace::query::lines::{Lines, Query};
-use millrace::query::searcher::Searcher;
+use millrace::query::lines::Lines;
 use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::talk::Talk;
 use millrace::query::wanted::Wanted;
-use std::fmt::Write as _;
-use std::io::{IsTerminal, Read, Write as _};
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The collection that comes with millrace, and queries for it.
@@ -66,51 +65,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         report.postings
     )?;
     let snapshot = Snapshot::open(&index, false, Scoring::default())?;
-    let demo = Demo { snapshot, wanted: Wanted { k: SHOWN, ..Wanted::default() } };
+    let wanted = Wanted { k: SHOWN, ..Wanted::default() };
+    let mut talk = Talk::new(snapshot, wanted, columns());
     if args.path.is_none() {
-        demo.answer_all(QUERIES.as_bytes())?;
+        for query in Lines::new(QUERIES.as_bytes()) {
+            let query = query.context("reading the queries")??;
+            write!(out, "\n{}\n{}", query.text, talk.answer(&query)?)?;
+        }
         writeln!(out, "\nNow with your own files: millrace demo PATH, or see README.md.")?;
         return Ok(());
     }
-    if std::io::stdin().is_terminal() {
+    let is_terminal = std::io::stdin().is_terminal();
+    if is_terminal {
         writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
     }
-    demo.answer_all(std::io::stdin())
-}
-
-/// What queries are answered from.
-struct Demo {
-    snapshot: Arc<Snapshot>,
-    wanted: Wanted,
-}
-
-impl Demo {
-    /// Answers the queries of a stream; says what is wrong with a line that is none.
-    fn answer_all(&self, queries: impl Read) -> anyhow::Result<()> {
-        let mut searcher = Searcher::new();
-        for query in Lines::new(queries) {
-            match query.context("reading the queries")? {
-                Ok(query) => self.answer(&mut searcher, &query)?,
-                Err(refused) => writeln!(std::io::stdout(), "\n{refused}")?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Prints the best hits, each with the begin of its record.
-    fn answer(&self, searcher: &mut Searcher, query: &Query) -> anyhow::Result<()> {
-        let wanted = query.wanted(&self.wanted);
-        let (hits, known) = searcher.search(&self.snapshot, &wanted, &query.text)?;
-        let mut text = format!("\n{}\n", query.text);
-        if !known {
-            text += "     no term of this query is in the index\n";
-        }
-        let documents = self.snapshot.generation().documents();
-        for (hit, rank) in hits.iter().zip(1..) {
-            let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
-            writeln!(text, "  {rank}. {name}  ({:.2})", hit.score)?;
-        }
-        std::io::stdout().write_all(text.as_bytes())?;
-        Ok(())
-    }
+    Ok(talk.answer_all(Lines::new(std::io::stdin()), if is_terminal { PROMPT } else { "" }, out)?)
 }

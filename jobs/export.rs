@@ -1,6 +1,6 @@
 //! `millrace export`.
 
-use crate::args::{Common, ExchangeFormat, show_count};
+use crate::args::{Common, show_count};
 use anyhow::Context;
 use millrace::index::ciff;
 use millrace::index::find::open_plain;
@@ -14,8 +14,9 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    #[command(flatten)]
-    _format: ExchangeFormat,
+    /// The form: ciff, the Common Index File Format.
+    #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
+    _format: String,
     #[command(flatten)]
     common: Common,
     /// Where to; - is standard output.

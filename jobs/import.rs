@@ -1,11 +1,18 @@
 //! `millrace import`.
 
-use crate::args::{Common, ExchangeFormat, show_count, size};
+use crate::Usage;
+use crate::args::{Common, show_count, size};
 use crate::index_args::IndexArgs;
 use anyhow::Context;
-use millrace::index::ciff::{Import, import};
-use millrace::index::manifest::Settings;
+use millrace::index::ciff::{self, Import};
+use millrace::index::format::VECTORS;
+use millrace::index::manifest::{Manifest, Settings};
+use millrace::index::vectors::{self, VectorFile};
 use millrace::input::hash::entry_of;
+use millrace::input::unpacked::Unpacked;
+use millrace::text::analysis::Analysis;
+use millrace::text::stemmer::Stemmer;
+use millrace::text::stop_words::StopWords;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,8 +22,12 @@ pub(crate) struct Args {
     /// Folder of the index; a new generation in it.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    #[command(flatten)]
-    format: ExchangeFormat,
+    /// ciff, the Common Index File Format; or vectors, Anserini's JsonVectorCollection, whose terms stay as they are.
+    #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
+    format: String,
+    /// Of vectors: weights times this, rounded, are their impacts (1 if all weights are whole numbers, or else 100).
+    #[arg(long, value_name = "F")]
+    factor: Option<f64>,
     #[command(flatten)]
     how: IndexArgs,
     /// Generations to keep that were live before.
@@ -27,26 +38,65 @@ pub(crate) struct Args {
     memory: u64,
     #[command(flatten)]
     common: Common,
-    /// The file.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The file; of vectors one or several, which may be compressed.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+}
+
+impl Args {
+    fn import(&self) -> anyhow::Result<Manifest> {
+        let (mut analysis, form) = (self.how.analysis()?, self.how.form()?);
+        let (memory_bytes, format, keep) = (self.memory, self.format.clone(), self.keep);
+        let settings = |analysis: &Analysis| Settings {
+            memory_bytes,
+            format: format.clone(),
+            ..Settings::of(analysis, form)
+        };
+        let entry = |file: &PathBuf| {
+            entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))
+        };
+        let command = crate::args::command();
+        let import = |settings, input| Import { command, settings, input, keep, memory_bytes };
+        if self.format == VECTORS {
+            if self.factor.is_some_and(|factor| !(1e-9..=1e9).contains(&factor)) {
+                return Err(Usage("--factor is from 1e-9 to 1e9".into()).into());
+            }
+            analysis = Analysis {
+                stemmer: Stemmer::NONE,
+                stop_words: StopWords::none(),
+                ..Analysis::default()
+            };
+            let mut files = Vec::new();
+            for file in &self.files {
+                let lines =
+                    Unpacked::open(file).with_context(|| format!("reading {}", file.display()))?;
+                files.push(VectorFile { lines: Box::new(lines), entry: entry(file)? });
+            }
+            let first = files.first().map(|file| file.entry.clone()).unwrap_or_default();
+            let what = import(settings(&analysis), first);
+            return Ok(vectors::import(files, &self.index, self.factor, what)?);
+        }
+        let [file] = &self.files[..] else {
+            return Err(Usage("--format ciff takes one file".into()).into());
+        };
+        if self.factor.is_some() {
+            return Err(Usage("--factor goes with --format vectors".into()).into());
+        }
+        let what = import(settings(&analysis), entry(file)?);
+        Ok(ciff::import(file, &self.index, what)?)
+    }
 }
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (analysis, form) = (args.how.analysis()?, args.how.form()?);
-    let (memory_bytes, format) = (args.memory, args.format.name().to_string());
-    let settings = Settings { memory_bytes, format, ..Settings::of(&analysis, form) };
-    let input = entry_of(&args.file, &settings.format)
-        .with_context(|| format!("reading {}", args.file.display()))?;
-    let (command, keep) = (crate::args::command(), args.keep);
-    let what = Import { command, settings, input, keep, memory_bytes };
-    let manifest = import(&args.file, &args.index, what)?;
+    let manifest = args.import()?;
     let (seconds, found) = (start.elapsed().as_secs_f64(), &manifest.statistics);
+    let factor = manifest.settings.impact_factor.as_ref();
+    let factor = factor.map_or(String::new(), |factor| format!(", weights times {factor}"));
     if !args.common.quiet {
         say!(
-            "{}: {} terms, {} postings and {} documents in {seconds:.2} s, generation {}",
+            "{}: {} terms, {} postings and {} documents in {seconds:.2} s{factor}, generation {}",
             args.index.display(),
             show_count(found.terms),
             show_count(found.postings),
@@ -57,6 +107,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = serde_json::json!({
         "job": "import", "generation": manifest.generation, "documents": found.documents,
         "terms": found.terms, "postings": found.postings, "tokens": found.tokens,
+        "impact_factor": manifest.settings.impact_factor,
     });
     crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

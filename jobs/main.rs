@@ -155,7 +155,11 @@ fn main() -> ExitCode {
     if is_closed_output(&error) {
         return ExitCode::SUCCESS;
     }
-    say!("millrace: {error:#}");
+    // A job that publishes a generation ends by a signal only before it does.
+    let publishes = matches!(matches.subcommand_name(), Some("build" | "merge"));
+    let kept =
+        if publishes && signals::of(&error).is_some() { "; the index is unchanged" } else { "" };
+    say!("millrace: {error:#}{kept}");
     if let Some((job, path)) = report_of(&matches) {
         report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
     }

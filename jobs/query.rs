@@ -21,10 +21,11 @@ use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::searcher::Cutting;
 use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::talk::{COLUMNS, Talk};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::named::Score;
 use serde_json::json;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -69,9 +70,13 @@ pub(crate) struct Args {
     place: Where,
     /// trec: qid Q0 name rank score tag; jsonl: an object a query; tsv: qid, rank, name, docid, score;
     /// binary: docids and scores alone (docs/query.md).
-    #[arg(long, default_value = "trec", value_name = "trec|jsonl|tsv|binary")]
+    /// From a terminal to a terminal answers are a list to read, unless this is given.
+    #[arg(long, value_name = "trec|jsonl|tsv|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
-    format: String,
+    format: Option<String>,
+    /// Part of each hit's text, with --format jsonl.
+    #[arg(long)]
+    snippets: bool,
     /// Queries that are taken together at most (64 if left out, with a GPU 1024).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
@@ -228,6 +233,9 @@ impl Ranking {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.is_talk() {
+        return args.talk();
+    }
     let workers = args.workers.count()?;
     let score = args.ranking.scoring()?.score;
     let hosts = args.workers.hosts()?;
@@ -243,6 +251,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if args.shed {
             return Err(Usage("--shed works in one process".into()).into());
         }
+    }
+    if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
+        return Err(Usage("--snippets goes with --format jsonl, in one process".into()).into());
     }
     let Ranking { k, algorithm, .. } = args.ranking;
     let devices = if args.leaves_devices(score) {
@@ -351,7 +362,33 @@ fn run_on(
     totals(args, &report, (by, measured))
 }
 
+/// What is printed before a query is typed.
+pub(crate) const PROMPT: &str = "query> ";
+
+/// The columns of the terminal that standard output is, if it is one that says so.
+pub(crate) fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|&n| n > 0).unwrap_or(COLUMNS)
+}
+
 impl Args {
+    /// Whether somebody types queries and reads the answers.
+    fn is_talk(&self) -> bool {
+        let plain = self.format.is_none() && self.qrels.is_none() && self.input.is_stdin();
+        plain && io::stdin().is_terminal() && io::stdout().is_terminal()
+    }
+
+    /// Answers queries as they are typed.
+    fn talk(&self) -> anyhow::Result<()> {
+        let snapshot = self.ranking.open()?;
+        if !self.workers.common.quiet {
+            self.ranking.scored.remark(&snapshot);
+            say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
+        }
+        let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
+        Ok(talk.answer_all(remark(self.open_queries()?), PROMPT, io::stdout())?)
+    }
+
     /// Whether devices are asked for that do not have the score; the algorithm wang brings its own.
     fn leaves_devices(&self, score: Score) -> bool {
         let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
@@ -364,7 +401,7 @@ impl Args {
 
     /// What measures the answers; those of process 0, which writes them.
     fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
-        if self.qrels.is_some() && self.format == "binary" {
+        if self.qrels.is_some() && self.format.as_deref() == Some("binary") {
             let why = "--qrels measures names, and --format binary has none";
             return Err(Usage(why.into()).into());
         }
@@ -374,10 +411,11 @@ impl Args {
 
     /// Where answers go.
     fn answers(&self, measured: Option<&Measured>) -> Sink {
-        let form = match &*self.format {
-            "jsonl" => Form::Jsonl,
-            "tsv" => Form::Tsv,
-            "binary" => Form::Binary,
+        let form = match self.format.as_deref() {
+            Some("jsonl") if self.snippets => Form::Snippets,
+            Some("jsonl") => Form::Jsonl,
+            Some("tsv") => Form::Tsv,
+            Some("binary") => Form::Binary,
             _ => Form::Trec(self.tag),
         };
         let out = io::BufWriter::with_capacity(1 << 16, io::stdout());

@@ -35,6 +35,11 @@ impl Input {
         self.queries.as_deref()
     }
 
+    /// Whether queries come from standard input.
+    pub(crate) fn is_stdin(&self) -> bool {
+        self.path().is_none_or(|path| path == Path::new(STDIN))
+    }
+
     /// Opens the queries.
     pub(crate) fn open(&self, quiet: bool) -> anyhow::Result<Queries> {
         Ok(open_queries(self.queries.as_deref(), quiet)?.with_fields(self.topic_fields.clone()))

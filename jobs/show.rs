@@ -3,7 +3,7 @@
 use crate::args::Common;
 use anyhow::{Context, bail};
 use millrace::index::find::{DocumentKey, DocumentRow, find_document, open_plain};
-use millrace::index::format::IMPORTED;
+use millrace::index::format::{IMPORTED, VECTORS};
 use millrace::input::record::fetch;
 use millrace::input::splits::{MEMORY, STDIN};
 use millrace::query::term_statistics::TermStatistics;
@@ -47,10 +47,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = find_document(&args.index, args.docid.map_or(name, DocumentKey::Docid))?;
     let row = DocumentRow::of(&found.generation, found.docid)?;
     let (docid, input) = (found.first_docid + row.docid, &*row.input);
+    let settings = &found.generation.manifest().settings;
     let mut out = std::io::stdout().lock();
     writeln!(out, "docid     {docid}\n{row}")?;
     match input {
-        _ if found.generation.manifest().settings.indexer == IMPORTED => {
+        _ if settings.indexer == IMPORTED && settings.format != VECTORS => {
             bail!("the index was imported, without the texts of its documents")
         }
         STDIN => bail!("the text came from standard input and is not kept"),

@@ -389,3 +389,26 @@ fn late_queries_say_so_in_every_format_and_input_can_be_held_back() {
         assert_eq!((held.text(), &report["batches"]), (done.text(), &2.into()));
     }
 }
+
+#[test]
+fn jsonl_has_snippets_and_is_measured_though_a_line_was_refused() {
+    let scratch = Scratch::new();
+    let docs = "{\"id\":\"a\",\"text\":\"the mill race runs past the mill\"}\n{\"id\":\"b\",\"text\":\"a river\"}\n";
+    let input = scratch.write("docs.jsonl", docs);
+    let index = scratch.path("index");
+    build(&index, args![input]);
+    let qrels = scratch.write("qrels", "1 0 a 1\n");
+    let job = args!["query", "--index", index, "--qrels", qrels, "--format", "jsonl", "--snippets"];
+    // The answers that there are stand on standard output all the same.
+    let outcome = millrace(job).stdin("1\tmills\n{\"broken\n").run().expect_status(1);
+    let lines = outcome.json_lines();
+    assert_eq!(lines[0]["hits"][0]["snippet"], "the mill race runs past the mill");
+    assert!(lines[1]["error"].is_string());
+    outcome.says("nDCG@10").says("a line was no query");
+    std::fs::remove_file(input).unwrap();
+    let job = args!["query", "--quiet", "--index", index, "--format", "jsonl", "--snippets"];
+    let gone = millrace(job).stdin("mills").ok().json_lines().remove(0);
+    assert_eq!((&gone["hits"][0]["name"], gone["hits"][0].get("snippet")), (&"a".into(), None));
+    let job = args!["query", "--index", index, "--snippets"];
+    millrace(job).stdin("mills").fails(2).says("--snippets goes with --format jsonl");
+}

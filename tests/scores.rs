@@ -322,3 +322,86 @@ fn explain_has_the_scores_of_every_formula() {
     assert_eq!(rows[rows.len() - 2], columns, "{text:?}");
     assert_eq!(rows[rows.len() - 1][..4], ["mill", "1", "2", "2"], "{text:?}");
 }
+
+#[test]
+fn vectors_are_ranked_by_impacts_exactly() {
+    let scratch = Scratch::new();
+    let mut random = Random::new(77);
+    let term = |number: usize| format!("{}t{number}", ["", "##", "É^"][number % 3]);
+    let mut weights: Vec<BTreeMap<String, f64>> = Vec::new();
+    for _ in 0..700 {
+        let count = random.below(60);
+        weights.push((0..count).map(|_| (term(random.below(200)), random.share() * 3.0)).collect());
+    }
+    let line = |(docid, vector): (usize, &BTreeMap<String, f64>)| {
+        serde_json::json!({"id": docid, "contents": "for people", "vector": vector}).to_string()
+    };
+    let lines: Vec<String> = weights.iter().enumerate().map(line).collect();
+    let first = scratch.write("a.jsonl", lines[..300].join("\n"));
+    let second = scratch.write("b.jsonl.gz", gzip(lines[300..].join("\n").as_bytes(), 2));
+    let index = scratch.path("index");
+    let import = |more: &[&str], file: &Path| {
+        millrace(args!["import", "--index", index, "--format", "vectors"]).args(more).arg(file)
+    };
+    import(&[], &first).arg(&second).ok().says("700 documents").says("weights times 100");
+    millrace(args!["check", "--quiet", "--index", index]).ok();
+    let shown = millrace(args!["show", "--index", index, "--docid", "5"]).ok();
+    assert!(shown.text().contains(&lines[5]), "{shown:?}");
+
+    let query: Vec<(String, f64)> = (0..8).map(|n| (term(3 * n + n % 3), 0.5 + n as f64)).collect();
+    let text: Vec<String> = query.iter().map(|(term, weight)| format!("{term}^{weight}")).collect();
+    let text = text.join(" ");
+    let mut expected: Vec<(f64, usize)> = Vec::new();
+    for (docid, vector) in weights.iter().enumerate() {
+        let impact = |weight: f64| (f64::from(weight as f32) * 100.0).round();
+        let found: Vec<f64> = query
+            .iter()
+            .filter_map(|(term, weight)| Some(weight * impact(*vector.get(term)?)))
+            .filter(|score| *score > 0.0)
+            .collect();
+        if !found.is_empty() {
+            expected.push((found.iter().sum(), docid));
+        }
+    }
+    expected.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    assert!(expected.len() > 100);
+    let all = ask(&index, &text, &["impact"], "or", &["-k", "1000", "--algorithm", "exhaustive"]);
+    let found: Vec<(f64, usize)> = all
+        .lines()
+        .map(|line| {
+            let fields: Vec<&str> = line.split('\t').collect();
+            (fields[4].parse().unwrap(), fields[2].parse().unwrap())
+        })
+        .collect();
+    // Halves of whole numbers are exact in single precision.
+    assert_eq!(found, expected);
+    for engine in ["maxscore", "wand", "bmw", "auto"] {
+        for k in ["1", "7", "1000"] {
+            let found = ask(&index, &text, &["impact"], "or", &["-k", k, "--algorithm", engine]);
+            let most = k.parse().unwrap();
+            assert!(found.lines().eq(all.lines().take(most)), "{engine} {k}");
+        }
+    }
+    let vector: BTreeMap<&str, f64> =
+        query.iter().map(|(term, weight)| (&**term, *weight)).collect();
+    let object = serde_json::json!({"id": "1", "contents": "for people", "vector": vector});
+    let by_object = ask(&index, &object.to_string(), &["impact"], "or", &["-k", "1000"]);
+    assert_eq!(by_object, all);
+
+    let whole = scratch.write("whole.jsonl", "{\"id\":\"x\",\"vector\":{\"a\":3,\"b\":0}}\n");
+    import(&[], &whole).ok().says("1 terms").says("weights times 1,");
+    for (text, says) in [
+        (
+            "{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}",
+            "byte 26: expected weights of 0",
+        ),
+        ("{\"id\":1,\"vector\":{\"a\":1,\"a\":2}}", "`a` again"),
+        ("{\"id\":1,\"contents\":\"no vector\"}", "missing field `vector`"),
+        ("{\"id\":1,\"vector\":{\"a\":1e30}}", "a smaller factor is needed"),
+    ] {
+        import(&[], &scratch.write("wrong.jsonl", text)).fails(1).says(says);
+    }
+    let asked = ask(&index, "a", &["impact"], "or", &[]);
+    assert_eq!(asked, "1\t1\tx\t0\t3\n", "what was live stays");
+    import(&["--factor", "0"], &whole).fails(2).says("--factor is from");
+}

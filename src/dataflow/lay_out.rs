@@ -7,6 +7,8 @@ use super::control::Cause;
 use super::desk::{Outcome, Request, Taken};
 use crate::query::engine::Answer;
 use crate::query::lines::{Query, Refused};
+use crate::query::output::{Form, write_json};
+use crate::query::snippet::{self, Snippets};
 use crate::query::top_k::{Hit, NamedHit};
 use std::borrow::Cow;
 use std::sync::atomic::Ordering;
@@ -74,9 +76,16 @@ impl Context {
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> Answered {
-        let Numbered { place, number, query, .. } = numbered;
+        let Numbered { place, number, query, snapshot, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
+            (Ok(query), Layout::Text(Form::Snippets)) => {
+                let mut text = Vec::new();
+                let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
+                let snippet = |at: usize| snippets.of(hits[at].docid);
+                write_json(&query, hits, took, (name, snippet), &mut text);
+                Out::Text(text)
+            }
             (Ok(query), Layout::Text(form)) => {
                 let mut text = Vec::new();
                 form.write(&query, hits, took, name, &mut text);

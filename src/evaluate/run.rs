@@ -81,9 +81,19 @@ impl Form {
 }
 
 #[derive(Deserialize)]
-struct JsonAnswer {
-    qid: String,
-    hits: Vec<JsonHit>,
+#[serde(untagged)]
+enum JsonAnswer {
+    Hits {
+        qid: String,
+        hits: Vec<JsonHit>,
+    },
+    /// A line of the queries that was none; it has no ranking.
+    Refused {
+        #[serde(rename = "qid")]
+        _qid: String,
+        #[serde(rename = "error")]
+        _error: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -141,9 +151,11 @@ impl Rankings {
     fn take(&mut self, line: &[u8], form: Form) -> Option<()> {
         if form == Form::Jsonl {
             let answer: JsonAnswer = serde_json::from_slice(line).ok()?;
-            self.query(&answer.qid);
-            for hit in answer.hits {
-                self.add(&answer.qid, hit.name.as_bytes(), hit.score);
+            if let JsonAnswer::Hits { qid, hits } = answer {
+                self.query(&qid);
+                for hit in hits {
+                    self.add(&qid, hit.name.as_bytes(), hit.score);
+                }
             }
             return Some(());
         }

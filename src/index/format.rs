@@ -49,6 +49,9 @@ pub const RUNS: &str = "runs";
 /// the sums of term frequencies.
 pub const IMPORTED: &str = "import";
 
+/// What the settings of an index of learned vectors have as its format: its terms stay as they are.
+pub const VECTORS: &str = "vectors";
+
 // The arrays of a file are used where they are mapped.
 const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");
 

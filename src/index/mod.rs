@@ -33,6 +33,7 @@ pub mod shards;
 pub mod storage;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod vectors;
 pub mod watch;
 mod window;
 

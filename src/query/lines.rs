@@ -6,6 +6,7 @@
 //! 17 TAB some words
 //! {"qid": "17", "query": "some words", "k": 100, "mode": "and", "algorithm": "galloping"}
 //! {"_id": "17", "text": "some words", "metadata": {}}
+//! {"id": "17", "contents": "for people", "vector": {"term": 1.5}}
 //! ```
 //!
 //! A line that begins with `{` is such an object or is refused, so that a mistake in an object is not
@@ -14,10 +15,11 @@
 
 use super::topics::{self, WrongTopics, topics};
 use super::wanted::{Algorithm, Mode, Wanted};
+use super::weighted::text_of;
 use crate::input::splits::STDIN;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -45,7 +47,11 @@ struct Object {
     #[serde(alias = "_id", alias = "id", alias = "query_id")]
     qid: Option<Qid>,
     #[serde(alias = "text", alias = "title")]
-    query: String,
+    query: Option<String>,
+    /// Of learned vectors: terms and weights, in place of a text.
+    vector: Option<BTreeMap<String, f64>>,
+    #[serde(rename = "contents")]
+    _contents: Option<IgnoredAny>,
     #[serde(rename = "metadata")]
     _metadata: Option<IgnoredAny>,
     #[serde(rename = "tags")]
@@ -100,7 +106,13 @@ impl Query {
             .algorithm
             .map(|name| Algorithm::named(&name).ok_or(WrongObject::Algorithm { name }));
         let (mode, algorithm) = (mode.transpose()?, algorithm.transpose()?);
-        Ok(Self { qid, text: object.query, k: object.k, mode, algorithm })
+        let text = match (object.query, object.vector) {
+            (Some(text), None) => text,
+            (_, Some(vector)) => text_of(vector.iter().map(|(term, &weight)| (&**term, weight)))
+                .ok_or(WrongObject::Vector)?,
+            (None, None) => return Err(WrongObject::NoText),
+        };
+        Ok(Self { qid, text, k: object.k, mode, algorithm })
     }
 
     /// What it asks for, where `usual` is what queries ask for that do not say it.
@@ -123,6 +135,12 @@ pub enum WrongObject {
          \"algorithm\": {0}"
     )]
     Json(#[from] serde_json::Error),
+    /// It has neither a text nor a vector.
+    #[error("has neither \"query\" nor \"vector\"")]
+    NoText,
+    /// A term is empty or has white space, or a weight is negative or too large.
+    #[error("\"vector\" has terms without white space and weights from 1e-9 to 1e9, or 0")]
+    Vector,
     /// There is no such mode.
     #[error("mode `{name}`: give {}", Mode::ALL.map(Mode::name).join(", "))]
     Mode {

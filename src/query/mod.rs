@@ -29,6 +29,8 @@ pub mod shard;
 pub mod share;
 pub mod small_adaptive;
 pub mod snapshot;
+pub mod snippet;
+pub mod talk;
 pub mod term_statistics;
 #[cfg(test)]
 mod tests;
@@ -37,4 +39,5 @@ pub mod topics;
 pub mod wand;
 pub mod wang;
 pub mod wanted;
+mod weighted;
 mod windows;

@@ -59,6 +59,8 @@ pub enum Form {
     Trec(Tag),
     /// An object a query.
     Jsonl,
+    /// The same, with a snippet of each hit.
+    Snippets,
     /// qid, rank, name, docid, score, a line a hit.
     Tsv,
     /// A record a query; see the [module](self).
@@ -99,6 +101,8 @@ struct JsonHit<'a> {
     name: Cow<'a, str>,
     docid: u32,
     score: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snippet: Option<String>,
 }
 
 /// White space, which separates the fields of a line, becomes `_`.
@@ -141,6 +145,31 @@ fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
+/// Appends the answer to `query` as an object; `name` and `snippet` give those of the hit at a place.
+pub fn write_json<'a>(
+    query: &Query,
+    hits: &[Hit],
+    took: Duration,
+    (name, snippet): (impl Fn(usize) -> Cow<'a, str>, impl Fn(usize) -> Option<String>),
+    out: &mut Vec<u8>,
+) {
+    let hits = hits.iter().enumerate().map(|(at, hit)| JsonHit {
+        rank: at + 1,
+        name: name(at),
+        docid: hit.docid,
+        score: hit.score,
+        snippet: snippet(at),
+    });
+    let answer = JsonAnswer {
+        qid: &query.qid,
+        query: &query.text,
+        hits: hits.collect(),
+        us: took.as_nanos() as f64 / 1e3,
+    };
+    serde_json::to_writer(&mut *out, &answer).expect("strings and numbers are JSON");
+    out.push(b'\n');
+}
+
 impl Form {
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
     /// `f32`. `name` gives the name of the hit at a place among the `hits`.
@@ -153,22 +182,7 @@ impl Form {
         out: &mut Vec<u8>,
     ) {
         match self {
-            Self::Jsonl => {
-                let hits = hits.iter().zip(1..).map(|(hit, rank)| JsonHit {
-                    rank,
-                    name: name(rank - 1),
-                    docid: hit.docid,
-                    score: hit.score,
-                });
-                let answer = JsonAnswer {
-                    qid: &query.qid,
-                    query: &query.text,
-                    hits: hits.collect(),
-                    us: took.as_nanos() as f64 / 1e3,
-                };
-                serde_json::to_writer(&mut *out, &answer).expect("strings and numbers are JSON");
-                out.push(b'\n');
-            }
+            Self::Jsonl | Self::Snippets => write_json(query, hits, took, (name, |_| None), out),
             Self::Trec(tag) => {
                 let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {
@@ -215,7 +229,7 @@ impl Form {
     pub fn write_late(self, query: &Query, out: &mut Vec<u8>) {
         let Query { qid, text, .. } = query;
         match self {
-            Self::Jsonl => {
+            Self::Jsonl | Self::Snippets => {
                 let answer = JsonLate { qid, query: text, hits: [], late: true };
                 serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
             }
@@ -235,7 +249,7 @@ impl Form {
     /// Appends what there is to say in the place of the answer to a line that was refused: an object
     /// with an `error`; nothing in the other forms.
     pub fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
-        if self == Self::Jsonl {
+        if matches!(self, Self::Jsonl | Self::Snippets) {
             let (qid, error) = (refused.number.to_string(), refused.to_string());
             let answer = JsonRefused { qid, error };
             serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");

@@ -4,6 +4,7 @@
 
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
+use super::weighted::for_each_term;
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::score::named::Score;
@@ -132,19 +133,23 @@ impl Plan {
         let Self { snapshot, strings, terms, .. } = self;
         strings.clear();
         terms.clear();
-        snapshot.analysis().terms(text.as_bytes(), |term| {
+        let mut add = |term: &str, times: f64| {
             let mut start = 0;
             for old in terms.iter_mut() {
                 if &strings[start..old.end] == term {
-                    old.times += 1.0;
+                    old.times += times;
                     return;
                 }
                 start = old.end;
             }
             strings.push_str(term);
             let weight = Weight::default();
-            terms.push(PlanTerm { times: 1.0, df: 0, cf: 0, weight, end: strings.len() });
-        });
+            terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
+        };
+        match snapshot.has_vectors() {
+            true => for_each_term(text, add),
+            false => snapshot.analysis().terms(text.as_bytes(), |term| add(term, 1.0)),
+        }
     }
 }
 

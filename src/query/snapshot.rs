@@ -9,6 +9,7 @@ use super::frequencies::Frequencies;
 use super::share::{DocumentShare, Source};
 use super::top_k::TopK;
 use crate::index::error::IndexError;
+use crate::index::format::VECTORS;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
@@ -249,6 +250,11 @@ impl Snapshot {
             sum += self.frequencies.of((number, run), entry, norms)?;
         }
         Ok(sum)
+    }
+
+    /// Whether terms are those of a model that has learned vectors, so that queries have them too.
+    pub fn has_vectors(&self) -> bool {
+        self.generation.manifest().settings.format == VECTORS
     }
 
     /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.

@@ -1,0 +1,261 @@
+//! How does a collection of learned sparse vectors become an index? Anserini's JsonVectorCollection has an object a line:
+//!
+//! ```text
+//! {"id": "d1", "contents": "as people read it", "vector": {"mill": 1.37, "##race": 0.52}}
+//! ```
+//!
+//! Models such as SPLADE, DeepImpact and uniCOIL have learned what each term is worth in each document. The terms are those of the
+//! model's own vocabulary and stay as they are. A weight times a factor, rounded to the nearest whole number, takes the
+//! place of the term frequency (its *impact*), and the sum of these that of the length; what rounds to 0 is left out. The factor is
+//! recorded. Scores by `impact` are the sums of the query's weights times these numbers.
+//!
+//! All postings are held in memory, 8 bytes each, until the last document is read: only then is it known whether the weights are
+//! whole numbers already.
+
+#![forbid(unsafe_code)]
+
+use super::ciff::Import;
+use super::documents::{DocumentsWriter, Location};
+use super::draft::{Description, Draft};
+use super::error::IndexError;
+use super::format::{IMPORTED, VECTORS};
+use super::list::ListEncoder;
+use super::manifest::{InputEntry, Manifest, Settings};
+use super::publish::IndexLock;
+use super::run::RunWriter;
+use super::storage::Durability;
+use crate::score::bounds::code_below;
+use crate::text::analysis::MAX_TERM_BYTES;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The factor where weights are no whole numbers and none is given, as in Anserini.
+pub const USUAL_FACTOR: f64 = 100.0;
+
+/// Payload of a list that is held before it is written.
+const HELD_BYTES: usize = 1 << 20;
+
+/// A file of vectors, uncompressed, and what is said of it as an input.
+pub struct VectorFile<'a> {
+    /// Its lines.
+    pub lines: Box<dyn Read + Send + 'a>,
+    /// Its path, length and hash.
+    pub entry: InputEntry,
+}
+
+/// A line. Other members are passed over.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(alias = "_id", alias = "docid")]
+    id: Id,
+    #[serde(deserialize_with = "pairs")]
+    vector: Vec<(String, f64)>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Text(String),
+    Number(u64),
+}
+
+/// The members of an object, so that none is lost that stands twice.
+fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
+    struct Pairs;
+    impl<'de> Visitor<'de> for Pairs {
+        type Value = Vec<(String, f64)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of terms and weights")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
+            while let Some(pair) = map.next_entry()? {
+                found.push(pair);
+            }
+            Ok(found)
+        }
+    }
+    from.deserialize_map(Pairs)
+}
+
+/// What was read.
+#[derive(Default)]
+struct Collected {
+    numbers: HashMap<Box<str>, u32>,
+    /// By number of the term: docid and weight.
+    lists: Vec<Vec<(u32, f32)>>,
+    /// Of each document: its name and its record.
+    documents: Vec<(Box<str>, Location)>,
+    /// Whether a weight is no whole number.
+    has_fractions: bool,
+}
+
+/// Makes the vectors of some files the next generation of the index in the folder `index`; `factor` is chosen by the weights if it
+/// is left out.
+///
+/// # Errors
+/// `Damaged`, with file and byte, if a line is no such object, a weight is negative or no number, a term stands twice in a
+/// document or has more bytes than a term may have, or an impact does not fit 32 bits; as
+/// [`ciff::import`](super::ciff::import) for the rest. The live generation then stays.
+pub fn import<'a>(
+    files: impl IntoIterator<Item = VectorFile<'a>>,
+    index: &Path,
+    factor: Option<f64>,
+    what: Import,
+) -> Result<Manifest, IndexError> {
+    let (mut collected, mut inputs) = (Collected::default(), Vec::new());
+    for file in files {
+        let number = inputs.len() as u32;
+        collected.read(file.lines, Path::new(&file.entry.path), number)?;
+        inputs.push(file.entry);
+    }
+    let usual = if collected.has_fractions { USUAL_FACTOR } else { 1.0 };
+    let factor = factor.unwrap_or(usual);
+    let lock = IndexLock::acquire(index)?.keeping(what.keep);
+    lock.remove_debris()?;
+    let made = write(collected, inputs, &lock, factor, what);
+    if made.is_err() {
+        _ = lock.remove_debris();
+    }
+    made
+}
+
+impl Collected {
+    /// Reads the documents of a file.
+    fn read(&mut self, lines: impl Read, path: &Path, input: u32) -> Result<(), IndexError> {
+        let mut lines = BufReader::with_capacity(1 << 18, lines);
+        let (mut line, mut at) = (Vec::new(), 0u64);
+        loop {
+            line.clear();
+            let offset = at;
+            let read = lines.read_until(b'\n', &mut line);
+            let bytes = read.map_err(IndexError::storage("read", path))?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            at += bytes as u64;
+            let text = line.trim_ascii();
+            if text.is_empty() {
+                continue;
+            }
+            let wrong = |expected: &str, found: String| {
+                Err(IndexError::damaged(path, offset, expected, found))
+            };
+            let record: Record = match serde_json::from_slice(text) {
+                Ok(record) => record,
+                Err(error) => {
+                    let expected = "an object with \"id\" and \"vector\", a line each";
+                    return wrong(expected, error.to_string());
+                }
+            };
+            let name = match record.id {
+                Id::Text(name) => name,
+                Id::Number(number) => number.to_string(),
+            };
+            let docid = self.documents.len() as u32;
+            if docid == u32::MAX {
+                return wrong("fewer than 2^32 - 1 documents", "another one".into());
+            }
+            for (term, weight) in record.vector {
+                if !(1..=MAX_TERM_BYTES).contains(&term.len()) {
+                    let expected = format!("terms of 1 to {MAX_TERM_BYTES} bytes");
+                    return wrong(&expected, format!("{} bytes", term.len()));
+                }
+                if !(0.0..=f64::from(f32::MAX)).contains(&weight) {
+                    return wrong("weights of 0 or more", format!("{weight} of `{term}`"));
+                }
+                self.has_fractions |= weight.fract() != 0.0;
+                let next = self.lists.len() as u32;
+                let number = *self.numbers.entry(term.as_str().into()).or_insert(next);
+                if number == next {
+                    self.lists.push(Vec::new());
+                }
+                let list = &mut self.lists[number as usize];
+                if list.last().is_some_and(|last| last.0 == docid) {
+                    return wrong("each term once in a document", format!("`{term}` again"));
+                }
+                list.push((docid, weight as f32));
+            }
+            let location = Location { offset, bytes: text.len() as u32, input };
+            self.documents.push((name.into(), location));
+        }
+    }
+}
+
+fn write(
+    collected: Collected,
+    inputs: Vec<InputEntry>,
+    lock: &IndexLock,
+    factor: f64,
+    what: Import,
+) -> Result<Manifest, IndexError> {
+    let form = what.settings.form().ok_or_else(|| {
+        IndexError::refused(lock.index(), "lists cannot be coded as the settings say")
+    })?;
+    let Collected { numbers, lists, documents, .. } = collected;
+    let mut lengths = vec![0u32; documents.len()];
+    for &(docid, weight) in lists.iter().flatten() {
+        let length = &mut lengths[docid as usize];
+        let sum = impact(weight, factor).and_then(|tf| length.checked_add(tf));
+        *length = sum.ok_or_else(|| {
+            let name = &documents[docid as usize].0;
+            let why =
+                format!("the impacts of {name} are not below 2^32: a smaller factor is needed");
+            IndexError::refused(lock.index(), why)
+        })?;
+    }
+    let mut draft = Draft::begin(lock)?;
+    let number = draft.next_run();
+    let mut table = DocumentsWriter::create(draft.folder(), number, Durability::Lasting, 0)?;
+    for ((name, location), &length) in documents.iter().zip(&lengths) {
+        table.push(name.as_bytes(), length, *location, xxh3_64(name.as_bytes()))?;
+    }
+    let mut terms: Vec<(u16, Box<str>, u32)> =
+        numbers.into_iter().map(|(term, list)| (trie_collection(&term), term, list)).collect();
+    terms.sort_unstable();
+    let mut run = RunWriter::create(draft.folder(), number)?.coded_as(form);
+    let mut encoder = ListEncoder::of_form(form);
+    for (collection, term, list) in &terms {
+        for &(docid, weight) in &lists[*list as usize] {
+            let Some(tf) = impact(weight, factor).filter(|&tf| tf > 0) else { continue };
+            encoder.push(docid, tf, code_below(lengths[docid as usize]));
+            if encoder.payload().len() > HELD_BYTES {
+                run.list_part(encoder.payload())?;
+                encoder.payload().clear();
+            }
+        }
+        if encoder.df() == 0 {
+            continue;
+        }
+        let (df, bytes) = encoder.finish();
+        let suffix = &term.as_bytes()[implied_prefix_len(*collection)..];
+        run.end_list(*collection, suffix, df, bytes, encoder.payload())?;
+        encoder.payload().clear();
+    }
+    let (mut entry, mut files) = run.finish(0, documents.len() as u32)?;
+    table.finish()?.complete(draft.folder(), &mut entry, &mut files)?;
+    draft.add_inputs(inputs);
+    draft.add(entry, files)?;
+    let settings = Settings {
+        indexer: IMPORTED.into(),
+        format: VECTORS.into(),
+        impact_factor: Some(factor.to_string()),
+        ..what.settings
+    };
+    let (command, workers, skipped) = (what.command, 1, Default::default());
+    draft.publish(Description { command, workers, settings, skipped }, what.memory_bytes)
+}
+
+/// A weight as a whole number; none if it does not fit.
+fn impact(weight: f32, factor: f64) -> Option<u32> {
+    let impact = (f64::from(weight) * factor).round();
+    (impact <= f64::from(u32::MAX)).then_some(impact as u32)
+}
