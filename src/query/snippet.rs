@@ -50,7 +50,10 @@ impl<'a> Snippets<'a> {
 /// What there is to read in a record: of an object of JSON its strings but the name, of others what is not markup.
 fn text_of(record: &str, name: &str) -> String {
     if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(record) {
-        let strings = members.into_iter().filter_map(|(_, value)| match value {
+        // Members come by their names; people read a title first.
+        let (titles, others): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|(member, _)| member == "title");
+        let strings = titles.into_iter().chain(others).filter_map(|(_, value)| match value {
             serde_json::Value::String(text) if text != name => Some(text),
             _ => None,
         });
