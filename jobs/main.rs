@@ -6,6 +6,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
+use millrace::query::misfit::Misfit;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -115,6 +116,12 @@ impl std::fmt::Display for Usage {
 }
 
 impl std::error::Error for Usage {}
+
+impl From<Misfit> for Usage {
+    fn from(misfit: Misfit) -> Self {
+        Self(misfit.on_command_line())
+    }
+}
 
 /// The whole command line.
 pub(crate) fn cli() -> clap::Command {

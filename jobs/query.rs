@@ -1,35 +1,34 @@
 //! `millrace query`.
 
-use crate::args::{Workers, show_count};
+use crate::args::Workers;
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::query_gpus::Where;
-use crate::query_input::{Input, Queries, Refusals, remark};
+use crate::query_input::{Input, Queries, end, remark};
 use crate::query_measured::Measured;
 use crate::query_score::Scored;
 use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
+use millrace::dataflow::answered_by::AnsweredBy;
 use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::gpu::query::choose::{Chosen, Devices};
-use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::given::without_devices;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::docids::Docids;
-use millrace::query::engine::hybrid::Shares;
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
-use millrace::query::searcher::Cutting;
+use millrace::query::refusals::Refusals;
 use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::query::spreading;
 use millrace::query::talk::{COLUMNS, Talk};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::named::Score;
-use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How queries are answered: options that several jobs have.
@@ -127,42 +126,11 @@ struct Spreading {
     barrier: bool,
 }
 
-/// What --delta is if it is left out.
-pub(crate) const DELTA: usize = 5;
-/// How long a worker of fgqp looks for work, by --spin-us.
-pub(crate) fn patience(spin_us: Option<u32>) -> Duration {
-    Duration::from_micros(spin_us.unwrap_or(200).into())
-}
-
 impl Spreading {
     fn model(&self) -> Result<Model, Usage> {
-        let barrier = self.barrier;
-        let model = match &*self.parallelism {
-            "docp-ui" => Model::DocpUi { barrier },
-            "docp-pi" => Model::DocpPi { barrier },
-            "fgqp" => {
-                let mut cutting = Cutting::default();
-                if let Some(us) = self.cut_us {
-                    cutting.least_ns = f64::from(us) * 1e3;
-                }
-                let patience = patience(self.spin_us);
-                Model::Fgqp { delta: self.delta.unwrap_or(DELTA), cutting, patience }
-            }
-            _ => Model::Inter,
-        };
-        let is_fgqp = matches!(model, Model::Fgqp { .. });
-        let is_docp = matches!(model, Model::DocpUi { .. } | Model::DocpPi { .. });
-        for (name, given, fits, goes_with) in [
-            ("delta", self.delta.is_some(), is_fgqp, "fgqp"),
-            ("cut-us", self.cut_us.is_some(), is_fgqp, "fgqp"),
-            ("spin-us", self.spin_us.is_some(), is_fgqp, "fgqp"),
-            ("barrier", self.barrier, is_docp, "docp-ui or docp-pi"),
-        ] {
-            if given && !fits {
-                return Err(Usage(format!("--{name} goes with --parallelism {goes_with}")));
-            }
-        }
-        Ok(model)
+        let Self { delta, cut_us, spin_us, barrier, .. } = *self;
+        let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
+        Ok(given.model(&self.parallelism)?)
     }
 }
 
@@ -185,7 +153,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
 impl Ranking {
     /// Opens the index for these settings, to be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        query_gpus::without_devices(self.algorithm)?;
+        without_devices(self.algorithm).map_err(Usage::from)?;
         self.open_for_any()
     }
 
@@ -257,7 +225,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let Ranking { k, algorithm, .. } = args.ranking;
     let devices = if args.leaves_devices(score) {
-        query_gpus::without_devices(algorithm)?;
+        without_devices(algorithm).map_err(Usage::from)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
         None
     } else {
@@ -277,7 +245,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
             run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;
-            return refused.end();
+            return end(&refused);
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
         follow::follow(&args.ranking, args.workers.common.quiet, &snapshot, service.mover())?;
@@ -286,8 +254,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(remark(queries))?;
         let report = service.with_control(control).run(args.answers(measured))?;
-        totals(args, &report, (By::default(), measured))?;
-        return refused.end();
+        totals(args, &report, (AnsweredBy::default(), measured))?;
+        return end(&refused);
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
     let early = || -> anyhow::Result<_> {
@@ -312,9 +280,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let service = service.with_control(control.clone());
         let report = service.run_with_others(args.answers(measured), (&hosts, sockets))?;
-        totals(args, &report, (By::default(), measured))
+        totals(args, &report, (AnsweredBy::default(), measured))
     })?;
-    refused.end()
+    end(&refused)
 }
 
 /// Runs the job on devices.
@@ -325,12 +293,12 @@ fn run_on(
     (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
-    let (mut by, mut failed) = (By::default(), None);
+    let (mut by, mut failed) = (AnsweredBy::default(), None);
     let quiet = args.workers.common.quiet;
     let scheduling = args.place.scheduling(devices, &args.ranking, (args.shed, quiet))?;
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
         let opened = query_gpus::open(devices, &snapshot, wakers, quiet).and_then(|engines| {
-            by.gpu = Some(engines.counts().clone());
+            by.devices = Some(engines.counts().clone());
             let Some(scheduling) = scheduling else { return Ok(Box::new(engines) as _) };
             let hybrid = devices.schedule(engines, scheduling, wakers)?;
             by.shares = Some(hybrid.shares().clone());
@@ -466,7 +434,10 @@ impl Args {
             shed: self.shed.then(|| self.place.deadline()),
             latencies: self.workers.common.report.is_some(),
             hooks: Hooks {
-                on_refused: Some(Box::new(move |line| refused.add(line))),
+                on_refused: Some(Box::new(move |line| {
+                    say!("millrace: {line}");
+                    refused.add(line);
+                })),
                 ..Hooks::default()
             },
             ..QueryOptions::default()
@@ -488,62 +459,22 @@ impl Args {
     }
 }
 
-/// Who has answered, beside the CPU.
-#[derive(Default)]
-struct By {
-    /// What devices did.
-    gpu: Option<Arc<Counts>>,
-    /// What a scheduler gave to whom.
-    shares: Option<Arc<Shares>>,
-}
-
 /// Prints and reports what the job came to.
 fn totals(
     args: &Args,
     report: &QueryReport,
-    (by, measured): (By, Option<&Measured>),
+    (by, measured): (AnsweredBy, Option<&Measured>),
 ) -> anyhow::Result<()> {
-    let seconds = report.took.as_secs_f64();
-    let QueryReport { queries, unknown, hits, .. } = *report;
+    let index = args.ranking.index.display().to_string();
     if !args.workers.common.quiet {
-        let mut line = format!("{}{report}", args.ranking.index.display());
-        if let Some(note) = by.gpu.as_deref().and_then(query_gpus::note) {
-            line += &format!("; {note}");
-        }
-        if let Some(shares) = &by.shares {
-            let [cpu, devices] = [&shares.cpu, &shares.devices]
-                .map(|share| show_count(share.load(Ordering::Relaxed)));
-            line += &format!("; {devices} went to GPUs, {cpu} to the CPU");
-        }
-        say!("{line}");
+        say!("{index}{report}{}", by.remark());
     }
-    let score = args.ranking.scoring()?.score;
-    let computed_by = match (by.gpu.is_some(), args.leaves_devices(score)) {
-        (true, _) => "devices and CPU",
-        (false, true) => "CPU alone: devices do not have this score",
-        (false, false) => "CPU",
-    };
     let measures = measured.map(|measured| measured.end(args.tag.name())).transpose()?;
-    let totals = json!({
-        "job": "query",
-        "index": args.ranking.index.display().to_string(),
-        "process": report.shard.process,
-        "processes": report.shard.processes,
-        "queries": queries,
-        "lines_refused": report.refused,
-        "queries_left_late": report.late,
-        "queries_without_indexed_term": unknown,
-        "hits": hits,
-        "batches": report.batches,
-        "queries_per_s": queries as f64 / seconds,
-        "answering_s": report.answering.as_secs_f64(),
-        "score": score.name(),
-        "computed_by": computed_by,
-        "latency_us": report.latency,
-        "gpu": by.gpu.as_deref(),
-        "shares": by.shares.as_deref(),
-        "measures": measures,
-    });
+    let score = args.ranking.scoring()?.score;
+    let by = AnsweredBy { score_is_of_cpu: args.leaves_devices(score), ..by };
+    let mut totals = by.totals(report, score);
+    totals["index"] = index.into();
+    totals["measures"] = measures.into();
     let path = args.workers.common.report.as_deref();
-    report::write(path, totals, seconds, report.workers, &report.operators)
+    report::write(path, totals, report.took.as_secs_f64(), report.workers, &report.operators)
 }

@@ -4,26 +4,21 @@ use crate::Usage;
 use crate::query::Ranking;
 use anyhow::{Context as _, bail};
 use millrace::build::chain;
-use millrace::gpu::ding09::{self, MOST_MERGE_LEVELS, Merging};
-use millrace::gpu::huang::device::Tuning;
-use millrace::gpu::huang::{self, Traversal};
-use millrace::gpu::query::choose::{Choice, ChoiceError, Chosen, Devices};
+use millrace::gpu::ding09::MOST_MERGE_LEVELS;
+use millrace::gpu::huang::Traversal;
+use millrace::gpu::query::choose::{ChoiceError, Chosen, Devices};
 use millrace::gpu::query::engine::{GpuEngines, Method, OnLost};
-use millrace::gpu::query::service::Counts;
+use millrace::gpu::query::given::{self, Given};
 use millrace::gpu::query::worth::CpuWork;
-use millrace::gpu::wang::{self, Cached};
+use millrace::gpu::wang::Cached;
 use millrace::query::engine::Wakers;
 use millrace::query::engine::hybrid::{OnSlow, Scheduling};
 use millrace::query::snapshot::Snapshot;
-use millrace::query::wanted::Algorithm;
 use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// That of the CPU which devices have, too.
-const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
 
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
@@ -58,14 +53,14 @@ pub(crate) struct Where {
     merge_levels: Option<u32>,
     /// Splitters of ding09 for each of the level before, a power of two (if left out, of m elements the root of m that
     /// divides them evenly among the levels).
-    #[arg(long, value_name = "N", value_parser = parse_splitters)]
+    #[arg(long, value_name = "N", value_parser = given::splitters)]
     splitters: Option<u32>,
     /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper); and that wang has
     /// on a GPU, which are as many documents of a round: 64, 128, 256, 512, 1024 (256).
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    #[arg(long, value_name = "N", value_parser = given::threads)]
     query_threads: Option<u32>,
     /// How huang's threads find documents with any term: exhaustive, wand, bmw (bmw if left out).
-    #[arg(long, value_name = "NAME", value_parser = parse_traversal)]
+    #[arg(long, value_name = "NAME", value_parser = given::traversal)]
     traversal: Option<Traversal>,
     /// What huang's threads pass over documents by: own, each by the best that it has found, as in the paper; shared, by
     /// the best of those of all threads of the query.
@@ -78,25 +73,6 @@ pub(crate) struct Where {
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
-}
-
-pub(crate) fn parse_splitters(text: &str) -> Result<u32, String> {
-    let splitters = text.parse().ok().filter(|n| Merging::is_number_of_splitters(*n));
-    splitters.ok_or_else(|| format!("give a power of two from 2 to {}", ding09::MOST_SPLITTERS))
-}
-
-pub(crate) fn parse_threads(text: &str) -> Result<u32, String> {
-    let mut known = [&huang::THREADS[..], &wang::ROUNDS].concat();
-    known.sort_unstable();
-    known.dedup();
-    let threads = text.parse().ok().filter(|threads| known.contains(threads));
-    let all = || known.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    threads.ok_or_else(|| format!("give {}", all()))
-}
-
-fn parse_traversal(text: &str) -> Result<Traversal, String> {
-    let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
-    Traversal::named(text).ok_or_else(|| format!("give {}", names()))
 }
 
 impl Where {
@@ -121,34 +97,8 @@ impl Where {
         inter: bool,
         algorithm: Chosen,
     ) -> anyhow::Result<Option<Devices>> {
-        for (name, given, with) in [
-            ("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
-            ("splitters", self.splitters.is_some(), Chosen::Ding09),
-            ("traversal", self.traversal.is_some(), Chosen::Huang),
-            ("threshold", self.threshold.is_some(), Chosen::Huang),
-        ] {
-            if given && algorithm != with {
-                let text = format!("--{name} goes with --algorithm {}", with.name());
-                return Err(Usage(text).into());
-            }
-        }
-        self.check_threads(algorithm)?;
-        if self.cached.is_some() && algorithm != WANG {
-            return Err(Usage("--cached goes with --algorithm wang".into()).into());
-        }
+        self.given().check(algorithm, self.is_gpu()).map_err(Usage::from)?;
         if !self.is_gpu() {
-            without_devices(algorithm)?;
-            for (name, given) in [
-                ("cached", self.cached.is_some()),
-                ("query-threads", self.query_threads.is_some()),
-                ("gpus", self.gpus.is_some()),
-                ("gpu-memory", self.gpu_memory.is_some()),
-                ("gpu-partition", self.gpu_partition),
-            ] {
-                if given {
-                    return Err(Usage(format!("--{name} goes with --device gpu")).into());
-                }
-            }
             return Ok(None);
         }
         if processes > 1 {
@@ -157,30 +107,7 @@ impl Where {
         if !inter {
             return Err(Usage("--device gpu goes with --parallelism inter".into()).into());
         }
-        if (algorithm.is_of_devices() || algorithm == WANG) && self.gpu_partition {
-            let text = format!("--algorithm {} goes without --gpu-partition", algorithm.name());
-            return Err(Usage(text).into());
-        }
         self.chosen(k, algorithm).map(Some)
-    }
-
-    /// Makes sure that the algorithm takes so many threads.
-    fn check_threads(&self, algorithm: Chosen) -> Result<(), Usage> {
-        let Some(threads) = self.query_threads else { return Ok(()) };
-        let known = match algorithm {
-            Chosen::Huang => &huang::THREADS[..],
-            WANG => &wang::ROUNDS,
-            _ => {
-                let text = "--query-threads goes with --algorithm huang, or wang on a GPU";
-                return Err(Usage(text.into()));
-            }
-        };
-        if known.contains(&threads) {
-            return Ok(());
-        }
-        let (name, known) = (algorithm.name(), known.iter().map(u32::to_string));
-        let known: Vec<String> = known.collect();
-        Err(Usage(format!("--query-threads: {name} takes {}", known.join(", "))))
     }
 
     /// The devices that are asked for.
@@ -188,41 +115,21 @@ impl Where {
     /// # Errors
     /// There is none.
     pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
-        let method = match algorithm {
-            WANG => {
-                let usual = wang::Tuning::default();
-                Method::Wang(wang::Tuning {
-                    round: self.query_threads.unwrap_or(usual.round),
-                    cached: match self.cached.as_deref() {
-                        Some("longest") => Cached::Longest,
-                        _ => usual.cached,
-                    },
-                })
-            }
-            Chosen::Cpu(_) => Method::Bounds,
-            Chosen::Ding09 => Method::Ding09(Merging {
-                levels: self.merge_levels.unwrap_or(Merging::default().levels),
-                splitters: self.splitters,
-            }),
-            Chosen::Huang => {
-                let usual = Tuning::default();
-                Method::Huang(Tuning {
-                    threads: self.query_threads.unwrap_or(usual.threads),
-                    traversal: self.traversal.unwrap_or(usual.traversal),
-                    shared_threshold: match self.threshold.as_deref() {
-                        Some(threshold) => threshold == "shared",
-                        None => usual.shared_threshold,
-                    },
-                })
-            }
-        };
-        Devices::of_machine(&self.choice(k, method)).map_err(explain)
+        let given = self.given();
+        Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
     }
 
-    fn choice(&self, k: usize, method: Method) -> Choice {
-        Choice {
-            method,
-            k,
+    fn given(&self) -> Given {
+        Given {
+            merge_levels: self.merge_levels,
+            splitters: self.splitters,
+            threads: self.query_threads,
+            traversal: self.traversal,
+            shared_threshold: self.threshold.as_ref().map(|threshold| threshold == "shared"),
+            cached: self.cached.as_deref().map(|cached| match cached {
+                "longest" => Cached::Longest,
+                _ => Cached::Planned,
+            }),
             devices: self.gpus,
             partition: self.gpu_partition,
             memory: self.gpu_memory,
@@ -291,7 +198,7 @@ impl Where {
     /// to this program. Devices that cannot be used are not.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
-        if worth { Devices::of_machine(&self.choice(k, Method::Bounds)).ok() } else { None }
+        if worth { Devices::of_machine(&self.given().choice(k, Method::Bounds)).ok() } else { None }
     }
 }
 
@@ -326,21 +233,4 @@ pub(crate) fn explain(error: ChoiceError) -> anyhow::Error {
         _ => "--device gpu",
     };
     anyhow::Error::from(error).context(remedy)
-}
-
-/// Makes sure that an algorithm is not for devices alone.
-///
-/// # Errors
-/// It is.
-pub(crate) fn without_devices(algorithm: Chosen) -> Result<(), Usage> {
-    if !algorithm.is_of_devices() {
-        return Ok(());
-    }
-    Err(Usage(format!("--algorithm {} goes with --device gpu", algorithm.name())))
-}
-
-/// What is said of queries that the CPU answered; nothing if there were none.
-pub(crate) fn note(counts: &Counts) -> Option<String> {
-    let back = counts.by_cpu();
-    (back > 0).then(|| format!("{} of the queries by the CPU", crate::args::show_count(back)))
 }

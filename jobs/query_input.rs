@@ -1,11 +1,11 @@
 //! Where do queries come from, and what is said of those that are not what they seem?
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use millrace::input::splits::STDIN;
-use millrace::query::lines::{Lines, Refused, operator};
-use std::io::{self, Read, Write};
+use millrace::query::lines::{Lines, operator};
+use millrace::query::refusals::Refusals;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 /// Which queries.
 #[derive(clap::Args, Clone, Debug)]
@@ -76,31 +76,7 @@ pub(crate) fn remark(queries: Queries) -> impl Iterator<Item = <Queries as Itera
     })
 }
 
-/// The lines that were no queries: how many, and what was said of the first.
-#[derive(Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
-
-impl Refusals {
-    /// Says what is wrong with a line; nothing if standard error takes it no more.
-    pub(crate) fn add(&self, refused: &Refused) {
-        let text = refused.to_string();
-        _ = writeln!(io::stderr(), "millrace: {text}");
-        let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        all.0 += 1;
-        all.1.get_or_insert(text);
-    }
-
-    /// The end of a job that has answered all else.
-    pub(crate) fn end(&self) -> anyhow::Result<()> {
-        let all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match &*all {
-            (_, None) => Ok(()),
-            (1, Some(first)) => {
-                anyhow::bail!("a line was no query, all others are answered: {first}")
-            }
-            (n, Some(first)) => {
-                anyhow::bail!("{n} lines were no queries, all others are answered: {first}")
-            }
-        }
-    }
+/// The end of a job that has answered all that were queries.
+pub(crate) fn end(refused: &Refusals) -> anyhow::Result<()> {
+    refused.summary().map_or(Ok(()), |summary| bail!(summary))
 }

@@ -75,7 +75,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = MERGE_LEVELS, value_name = "N", value_parser = clap::value_parser!(u32).range(..=4))]
     merge_levels: u32,
     /// Splitters of ding09 for each of the level before (see query --help).
-    #[arg(long, value_name = "N", value_parser = crate::query_gpus::parse_splitters)]
+    #[arg(long, value_name = "N", value_parser = millrace::gpu::query::given::splitters)]
     splitters: Option<u32>,
     /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
     #[arg(value_name = "QUERIES")]

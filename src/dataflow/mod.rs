@@ -2,6 +2,7 @@
 //! of another module.
 
 mod answer;
+pub mod answered_by;
 mod ask;
 mod batch;
 pub mod build;

@@ -8,6 +8,7 @@
 //! | [`bring`] | how lists come to the device while it works |
 //! | [`device`] | how a device takes batches and gives results |
 //! | [`engine`] | how workers have their queries answered by devices |
+//! | [`given`] | what a user says of the devices |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`load`] | how a list of an index becomes one of a device |
 //! | [`parcel`] | how several lists travel in one copy |
@@ -26,6 +27,7 @@ pub mod device;
 pub mod engine;
 pub(super) mod fetch;
 mod gather;
+pub mod given;
 pub mod list;
 pub mod load;
 pub mod parcel;

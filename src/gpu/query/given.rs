@@ -1,0 +1,196 @@
+//! What does a user say of devices that answer queries? Numbers and names, most of which go with one algorithm alone.
+
+use super::choose::{Choice, Chosen};
+use super::engine::Method;
+use crate::gpu::ding09::{self, Merging};
+use crate::gpu::huang::{self, Traversal};
+use crate::gpu::wang::{self, Cached};
+use crate::query::misfit::Misfit;
+use crate::query::wanted::Algorithm;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// That of the CPU which devices have, too.
+const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
+
+/// What is given; what is left out is as usual.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Levels of splitters of `ding09`.
+    pub merge_levels: Option<u32>,
+    /// Splitters of `ding09` for each of the level before.
+    pub splitters: Option<u32>,
+    /// Threads that `huang` or `wang` has for a query.
+    pub threads: Option<u32>,
+    /// How the threads of `huang` find documents.
+    pub traversal: Option<Traversal>,
+    /// Whether the threads of a query of `huang` have one threshold.
+    pub shared_threshold: Option<bool>,
+    /// Lists that `wang` has on a device for good.
+    pub cached: Option<Cached>,
+    /// As many devices.
+    pub devices: Option<NonZeroUsize>,
+    /// Whether each device has a part of the documents.
+    pub partition: bool,
+    /// Bytes of each device's memory for lists.
+    pub memory: Option<u64>,
+    /// The folder of compiled kernels.
+    pub cache: Option<PathBuf>,
+}
+
+impl Given {
+    /// Makes sure that this goes with an algorithm, and with queries that are answered by devices or by the CPU alone.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), Misfit> {
+        let row = |name, given, with: Chosen| {
+            (name, given, algorithm == with, format!("algorithm {}", with.name()))
+        };
+        Misfit::check([
+            row("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
+            row("splitters", self.splitters.is_some(), Chosen::Ding09),
+            row("traversal", self.traversal.is_some(), Chosen::Huang),
+            row("threshold", self.shared_threshold.is_some(), Chosen::Huang),
+        ])?;
+        self.check_threads(algorithm)?;
+        Misfit::check([row("cached", self.cached.is_some(), WANG)])?;
+        if !on_devices {
+            without_devices(algorithm)?;
+            let row = |name, given| (name, given, false, "device gpu".to_string());
+            return Misfit::check([
+                row("cached", self.cached.is_some()),
+                row("query-threads", self.threads.is_some()),
+                row("gpus", self.devices.is_some()),
+                row("gpu-memory", self.memory.is_some()),
+                row("gpu-partition", self.partition),
+            ]);
+        }
+        if (algorithm.is_of_devices() || algorithm == WANG) && self.partition {
+            let what = format!("algorithm {}", algorithm.name());
+            return Err(Misfit::Together { what, without: "gpu-partition".into() });
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the algorithm takes so many threads.
+    fn check_threads(&self, algorithm: Chosen) -> Result<(), Misfit> {
+        let what = "query-threads";
+        let Some(threads) = self.threads else { return Ok(()) };
+        let known = match algorithm {
+            Chosen::Huang => &huang::THREADS[..],
+            WANG => &wang::ROUNDS,
+            _ => return Err(Misfit::alone(what, "algorithm huang, or wang on a GPU")),
+        };
+        if known.contains(&threads) {
+            return Ok(());
+        }
+        let (of, takes) = (algorithm.name().into(), listed(known));
+        Err(Misfit::Value { what: what.into(), of, takes })
+    }
+
+    /// The way in which devices answer by an algorithm.
+    pub fn method(&self, algorithm: Chosen) -> Method {
+        match algorithm {
+            WANG => {
+                let usual = wang::Tuning::default();
+                Method::Wang(wang::Tuning {
+                    round: self.threads.unwrap_or(usual.round),
+                    cached: self.cached.unwrap_or(usual.cached),
+                })
+            }
+            Chosen::Cpu(_) => Method::Bounds,
+            Chosen::Ding09 => Method::Ding09(Merging {
+                levels: self.merge_levels.unwrap_or(Merging::default().levels),
+                splitters: self.splitters,
+            }),
+            Chosen::Huang => {
+                let usual = huang::device::Tuning::default();
+                Method::Huang(huang::device::Tuning {
+                    threads: self.threads.unwrap_or(usual.threads),
+                    traversal: self.traversal.unwrap_or(usual.traversal),
+                    shared_threshold: self.shared_threshold.unwrap_or(usual.shared_threshold),
+                })
+            }
+        }
+    }
+
+    /// Which devices are to answer queries for `k` hits, and in which way.
+    pub fn choice(&self, k: usize, method: Method) -> Choice {
+        Choice {
+            method,
+            k,
+            devices: self.devices,
+            partition: self.partition,
+            memory: self.memory,
+            cache: self.cache.clone(),
+        }
+    }
+}
+
+/// Makes sure that an algorithm is not for devices alone.
+///
+/// # Errors
+/// It is.
+pub fn without_devices(algorithm: Chosen) -> Result<(), Misfit> {
+    let what = format!("algorithm {}", algorithm.name());
+    if algorithm.is_of_devices() { Err(Misfit::alone(what, "device gpu")) } else { Ok(()) }
+}
+
+fn listed(numbers: &[u32]) -> String {
+    numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A number of splitters.
+///
+/// # Errors
+/// It is none, and this says what one is.
+pub fn splitters(text: &str) -> Result<u32, String> {
+    let splitters = text.parse().ok().filter(|n| Merging::is_number_of_splitters(*n));
+    splitters.ok_or_else(|| format!("give a power of two from 2 to {}", ding09::MOST_SPLITTERS))
+}
+
+/// A number of threads that some algorithm has for a query.
+///
+/// # Errors
+/// It is none, and this says which there are.
+pub fn threads(text: &str) -> Result<u32, String> {
+    let mut known = [&huang::THREADS[..], &wang::ROUNDS].concat();
+    known.sort_unstable();
+    known.dedup();
+    let threads = text.parse().ok().filter(|threads| known.contains(threads));
+    threads.ok_or_else(|| format!("give {}", listed(&known)))
+}
+
+/// The traversal of a name.
+///
+/// # Errors
+/// It has none, and this says which there are.
+pub fn traversal(text: &str) -> Result<Traversal, String> {
+    let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
+    Traversal::named(text).ok_or_else(|| format!("give {}", names()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_go_together_is_named_in_words_of_a_command_line() {
+        let given = Given { threads: Some(320), partition: true, ..Given::default() };
+        let says = |given: &Given, algorithm, on_devices| {
+            given.check(algorithm, on_devices).unwrap_err().on_command_line()
+        };
+        assert_eq!(says(&given, WANG, true), "--query-threads: wang takes 64, 128, 256, 512, 1024");
+        let huang = "--algorithm huang goes without --gpu-partition";
+        assert_eq!(says(&given, Chosen::Huang, true), huang);
+        assert_eq!(
+            says(&given, Chosen::Ding09, true),
+            "--query-threads goes with --algorithm huang, or wang on a GPU"
+        );
+        let given = Given { partition: true, ..Given::default() };
+        let auto = Chosen::Cpu(Algorithm::Auto);
+        assert_eq!(says(&given, auto, false), "--gpu-partition goes with --device gpu");
+        assert_eq!(given.check(auto, true), Ok(()));
+    }
+}
