@@ -481,7 +481,9 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
         assert!(report["shares"]["cpu"].as_u64().unwrap() > 0, "{fault}: {report}");
     }
 
-    let asked = ["bench", "scheduling", "-w", "2", "--queries", "200", "--page"];
+    // Streams are ten deadlines long, and queries of so small a collection take microseconds.
+    let asked =
+        ["bench", "scheduling", "-w", "2", "--queries", "200", "--deadline-ms", "2", "--page"];
     std::fs::write(&costs, lines.repeat(4)).unwrap();
     let page = fixture.scratch.path("page.html");
     let rows = crate::util::millrace(asked).arg(&page).arg(&costs).ok().json_lines();
