@@ -6,12 +6,12 @@
 //! | [`Saturation`](Formula::Saturation) | `(factor * tf) / (tf + norm)` | `bm25`, `bm25-lucene`, `tfidf`, `wang` |
 //! | [`Lifted`](Formula::Lifted) | the same, `+ more` | `bm25plus`, `bm25l` |
 //! | [`Dirichlet`](Formula::Dirichlet) | `factor * (ln(1 + tf * more) + norm)` | `ql` |
-//! | [`Dph`](Formula::Dph) | see [`dph`] | `dph` |
+//! | [`Dph`](Formula::Dph) | see `dph` | `dph` |
 //! | [`Linear`](Formula::Linear) | `factor * tf` | `impact` |
 //!
 //! `named` says what `factor`, `more` and the norms are. The loops over postings are made for saturation; what others
-//! are worth is computed a block at a time, beside them ([`score_all`](Weight::score_all)). As everywhere each operation is rounded on its
-//! own, so that all engines and levels of vector instructions give the same bits; logarithms are [`ln`], not those of
+//! are worth is computed a block at a time, beside them (`Weight::score_all`). As everywhere each operation is rounded on its
+//! own, so that all engines and levels of vector instructions give the same bits; logarithms are `ln`, not those of
 //! a library.
 //!
 //! A posting that is there is worth more than nothing: what would be less than [`LEAST`] counts as that. A norm of infinity is that of a
@@ -20,7 +20,7 @@
 //! **Bounds.** The pairs of a bound dominate the postings of their block: no posting has a greater tf and a shorter document than
 //! some pair. Saturation, lifted, Dirichlet and linear formulas rise with tf and fall with length, so that the best pair bounds
 //! the block, with slack for rounding. DPH does neither: it falls again where a document has little else than the
-//! term. What bounds it instead is said at [`dph_most`].
+//! term. What bounds it instead is said at `dph_most`.
 
 use super::bm25;
 use super::bounds::ROUNDING;
@@ -41,7 +41,7 @@ pub enum Formula {
     Lifted,
     /// `factor * (ln(1 + tf * more) + norm)`; norms are 0 or less.
     Dirichlet,
-    /// See [`dph`]; norms are lengths.
+    /// See `dph`; norms are lengths.
     Dph,
     /// `factor * tf`; norms are 0.
     Linear,

@@ -47,7 +47,7 @@ pub enum Method {
     /// That of `huang`; see [`huang`](crate::gpu::huang).
     Huang(Tuning),
     /// That of `wang`, for queries of AND with its score and documents in the order of it; see
-    /// [`wang`](crate::gpu::wang).
+    /// [`crate::gpu::wang`].
     Wang(wang::Tuning),
 }
 
