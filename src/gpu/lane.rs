@@ -157,7 +157,15 @@ impl Lane {
     /// # Errors
     /// The driver refuses.
     pub(in crate::gpu) fn took_ms(&self) -> Result<f32, GpuError> {
-        self.began.elapsed_ms(&self.done).map_err(|e| self.failed(e))
+        self.took_ms_to(&self.done)
+    }
+
+    /// As [`took_ms`](Self::took_ms), up to an event that was [recorded](Self::record) in the batch.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(in crate::gpu) fn took_ms_to(&self, event: &CudaEvent) -> Result<f32, GpuError> {
+        self.began.elapsed_ms(event).map_err(|e| self.failed(e))
     }
 
     /// The error of a batch that failed.

@@ -6,18 +6,17 @@ use super::cache::{Cache, Wanted};
 use super::kept::Kept;
 use super::{KERNEL, source};
 use crate::gpu::device::Device;
-use crate::gpu::error::{Cuda, GpuError, Work};
-use crate::gpu::events::is_done;
+use crate::gpu::error::GpuError;
+use crate::gpu::lane::{Lane, event};
 use crate::gpu::modules::Toolchain;
-use crate::gpu::query::device::launch;
 use crate::gpu::query::plan::MOST_HITS;
-use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::query::slab::Slab;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
-use cudarc::driver::sys::{CUdevice_attribute, CUevent_flags, CUfunction_attribute};
-use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError};
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
+use cudarc::driver::{CudaEvent, CudaFunction};
 use std::sync::Arc;
 
 /// The most bytes of lists that travel with a batch, unless others are asked for.
@@ -32,7 +31,7 @@ const USUAL_SHARED_BYTES: u32 = 48 << 10;
 /// A device that answers queries about one collection.
 #[derive(Debug)]
 pub struct WangDevice {
-    device: Device,
+    lane: Lane,
     snapshot: Arc<Snapshot>,
     function: CudaFunction,
     norms: Slab,
@@ -42,14 +41,7 @@ pub struct WangDevice {
     cache: Cache,
     kept: Kept,
     room: Room,
-    input: Staging,
-    input_on: Slab,
-    output: Staging,
-    output_on: Slab,
-    stream: Arc<CudaStream>,
-    began: CudaEvent,
     copied: CudaEvent,
-    done: CudaEvent,
     /// Bytes of lists that travelled.
     travelled: u64,
 }
@@ -100,12 +92,6 @@ impl WangDevice {
         let norms = of_documents("norms", snapshot.norms())?;
         let statics = of_documents("static scores", snapshot.statics())?;
         let globals = of_documents("global scores", snapshot.globals())?;
-        let stream = context.new_stream().map_err(|e| device.call("make a stream", e))?;
-        let event = || {
-            let flags = CUevent_flags::CU_EVENT_DEFAULT;
-            context.new_event(Some(flags)).map_err(|e| device.call("make an event", e))
-        };
-        let (began, copied, done) = (event()?, event()?, event()?);
         // More than all lists take on a device cannot travel.
         let runs = snapshot.generation().runs().iter();
         let list_bytes: u64 =
@@ -116,15 +102,11 @@ impl WangDevice {
             list_bytes: list_bytes.min(memory.batch.unwrap_or(MOST_TRAVELLING)) as usize,
             shared_bytes: shared,
         };
-        let (input, output) = (room.input_bytes(), room.output_bytes());
-        let (input, input_on) = (
-            Staging::new(&device, "queries", input)?,
-            Slab::new(&device, "queries", input as u64)?,
-        );
-        let (output, output_on) =
-            (Staging::new(&device, "hits", output)?, Slab::new(&device, "hits", output as u64)?);
+        let copied = event(&device)?;
+        let lane = Lane::new(device, room.input_bytes(), room.output_bytes())?;
+        let device = lane.device();
         let left = device.free_bytes()?.min(device.memory().left());
-        let arena = Slab::new(&device, "postings lists", memory.of_lists(left))?;
+        let arena = Slab::new(device, "postings lists", memory.of_lists(left))?;
         Ok(Self {
             snapshot: snapshot.clone(),
             function,
@@ -135,16 +117,9 @@ impl WangDevice {
             cache: Cache::default(),
             kept: Kept::new(MOST_KEPT),
             room,
-            input,
-            input_on,
-            output,
-            output_on,
-            stream,
-            began,
+            lane,
             copied,
-            done,
             travelled: 0,
-            device,
         })
     }
 
@@ -155,7 +130,7 @@ impl WangDevice {
     /// The device takes no copy.
     pub fn fill(&mut self, wanted: &[Wanted], bytes: u64, threads: usize) -> Result<(), GpuError> {
         self.cache = Cache::default();
-        let room = (&self.device, &self.arena, bytes);
+        let room = (self.lane.device(), &self.arena, bytes);
         self.cache = Cache::fill(self.snapshot.generation(), wanted, room, threads)?;
         Ok(())
     }
@@ -182,7 +157,7 @@ impl WangDevice {
 
     /// The device.
     pub fn device(&self) -> &Device {
-        &self.device
+        self.lane.device()
     }
 
     /// The lists that stay.
@@ -259,37 +234,24 @@ impl WangDevice {
     /// # Panics
     /// If it has no room.
     pub fn launch(&mut self, batch: &Batch) -> Result<(), GpuError> {
-        let (len, output) = (batch.input().bytes, batch.output_bytes());
-        let fits = len as u64 <= self.input_on.bytes() && output as u64 <= self.output_on.bytes();
-        assert!(fits, "a batch fits its room");
-        // SAFETY: no copy is under way: every batch is waited for before the next.
-        batch.write(unsafe { self.input.bytes_mut() });
-        let call = |e| self.device.call("copy queries to the device", e);
-        self.device.context().bind_to_thread().map_err(call)?;
-        self.began.record(&self.stream).map_err(call)?;
-        // SAFETY: both have so many bytes, and live until the batch is done.
-        unsafe { self.input.copy_up(0..len, self.input_on.address(), &self.stream) }
-            .map_err(call)?;
-        self.copied.record(&self.stream).map_err(call)?;
+        let output = batch.output_bytes();
+        self.lane.begin((batch.input().bytes, output), |to| batch.write(to))?;
+        self.lane.record(&self.copied)?;
         let address = |array| match array {
             Array::Cached => self.arena.address(),
-            Array::Input => self.input_on.address(),
+            Array::Input => self.lane.input_on(),
             Array::Norms => self.norms.address(),
             Array::Statics => self.statics.address(),
             Array::Globals => self.globals.address(),
-            Array::Output => self.output_on.address(),
+            Array::Output => self.lane.output_on(),
         };
         for step in batch.steps() {
             // SAFETY: `Batch::steps` has the arguments that the kernel declares, which the tests pass to it too; a
             // batch that fits keeps it within this device's memory, and lists lie where their terms say.
-            unsafe { launch(&self.device, &self.stream, &self.function, &step, address) }?;
+            unsafe { self.lane.step(&self.function, &step, address) }?;
         }
-        let call = |e| self.device.call("copy hits from the device", e);
-        // SAFETY: both have so many bytes, and nobody looks at them until the batch is done.
-        unsafe { self.output.copy_down(self.output_on.address(), 0, output, &self.stream) }
-            .map_err(call)?;
         self.travelled += batch.list_bytes() as u64;
-        self.done.record(&self.stream).map_err(call)
+        self.lane.end(output)
     }
 
     /// Waits until the batch is done: it takes from tens of microseconds to some hundred milliseconds.
@@ -297,11 +259,7 @@ impl WangDevice {
     /// # Errors
     /// It failed, and the device cannot be used any more.
     pub fn wait(&self) -> Result<(), GpuError> {
-        while !is_done(&self.done).map_err(|e| self.failed(e))? {
-            std::hint::spin_loop();
-            std::thread::yield_now();
-        }
-        Ok(())
+        self.lane.wait()
     }
 
     /// Milliseconds on the device of the last batch, which is done: to copy its queries and lists, and all.
@@ -309,22 +267,12 @@ impl WangDevice {
     /// # Errors
     /// The driver refuses.
     pub fn took_ms(&self) -> Result<(f32, f32), GpuError> {
-        let since = |event| self.began.elapsed_ms(event).map_err(|e| self.failed(e));
-        Ok((since(&self.copied)?, since(&self.done)?))
-    }
-
-    fn failed(&self, source: DriverError) -> GpuError {
-        GpuError::Work {
-            device: self.device.info().to_string(),
-            work: Work::Download(self.output_on.bytes()),
-            source: Cuda(source),
-        }
+        Ok((self.lane.took_ms_to(&self.copied)?, self.lane.took_ms()?))
     }
 
     /// What the kernel said of a batch that is done: for [`Batch::answers`].
     pub fn output(&self) -> &[u8] {
-        // SAFETY: the batch is done, and with it all copies.
-        unsafe { self.output.bytes() }
+        self.lane.output()
     }
 
     /// Answers a batch that is finished, and waits.
