@@ -8,7 +8,6 @@ use millrace::gpu::ding09::list::{Laid, ListLayer};
 use millrace::gpu::ding09::steps::{self, Array, Decoded, Step, TILE};
 use millrace::gpu::ding09::twin::{Term, best, blocks_of_forward_seeks, merge_find};
 use millrace::gpu::ding09::{KERNELS, Merging, source};
-use millrace::gpu::query::steps::Argument;
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
 use millrace::query::top_k::Hit;
 use std::collections::HashMap;
@@ -144,24 +143,7 @@ impl<'a> Device<'a> {
     }
 
     fn run(&self, steps: &[Step], seed: u64) {
-        for step in steps {
-            let arguments: Vec<Arg> = step
-                .arguments
-                .iter()
-                .map(|argument| match *argument {
-                    Argument::Number(number) => Arg::U32(number),
-                    Argument::Array(array, at) => Arg::Resident(&self.arrays[&array], at),
-                })
-                .collect();
-            let launch = Launch {
-                kernel: step.kernel,
-                blocks: step.geometry.blocks,
-                threads: step.geometry.threads,
-                shared_bytes: step.geometry.shared_bytes,
-                seed,
-            };
-            self.emulator.launch(launch, &mut [], &arguments).unwrap();
-        }
+        self.emulator.run(steps, seed, |array, at| Arg::Resident(&self.arrays[&array], at));
     }
 
     fn words(&self) -> Vec<u32> {

@@ -268,11 +268,5 @@ fn work_that_fails_on_the_device_is_an_error_of_its_ticket() {
         return;
     }
     let test = "gpu::work_that_fails_on_the_device_is_an_error_of_its_ticket";
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && text.contains("1 passed"), "{text}");
+    again_in_a_process_of_its_own(test, CHILD);
 }

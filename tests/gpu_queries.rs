@@ -2,7 +2,7 @@
 //! documents in the same order with the same scores, to the bit.
 
 use crate::emulation::driver::pretended;
-use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::gpu::found;
 use crate::queries::Fixture;
 use millrace::gpu::query::Tuning;
@@ -10,7 +10,7 @@ use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, Placed, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Argument, Array, Machine, Step, Zeroed};
+use millrace::gpu::query::steps::{Array, Machine, Step, Zeroed};
 use millrace::gpu::query::twin::{Memory, hit_of};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -145,27 +145,10 @@ impl<'a> Device<'a> {
     }
 
     fn run(&mut self, steps: &[Step]) {
-        for step in steps {
-            let arguments: Vec<Arg> = step
-                .arguments
-                .iter()
-                .map(|argument| match *argument {
-                    Argument::Number(number) => Arg::U32(number),
-                    Argument::Array(array, at) => match self.zeroed.place(array) {
-                        Some(place) => Arg::Resident(&self.memory, place as u64 + at),
-                        None => Arg::Resident(&self.arrays[&array], at),
-                    },
-                })
-                .collect();
-            let launch = Launch {
-                kernel: step.kernel,
-                blocks: step.geometry.blocks,
-                threads: step.geometry.threads,
-                shared_bytes: step.geometry.shared_bytes,
-                seed: self.seed,
-            };
-            self.emulator.launch(launch, &mut [], &arguments).unwrap();
-        }
+        self.emulator.run(steps, self.seed, |array, at| match self.zeroed.place(array) {
+            Some(place) => Arg::Resident(&self.memory, place as u64 + at),
+            None => Arg::Resident(&self.arrays[&array], at),
+        });
     }
 
     fn answers(&self) -> Vec<QueryState> {

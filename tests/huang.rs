@@ -2,13 +2,12 @@
 
 use crate::ding09::{Postings, choose, postings};
 use crate::emulation::driver::pretended;
-use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
 use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, How, Room, Stages};
 use millrace::gpu::huang::list::{BLOCK, Laid, ListLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{KERNELS, THREADS, source};
-use millrace::gpu::query::steps::Argument;
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
@@ -182,24 +181,7 @@ fn run(
     ]
     .into();
     let how = How { timed: seed % 2 == 1, shared_threshold: seed % 3 > 0 };
-    for step in batch.steps(kernel, how) {
-        let arguments: Vec<Arg> = step
-            .arguments
-            .iter()
-            .map(|argument| match *argument {
-                Argument::Number(number) => Arg::U32(number),
-                Argument::Array(array, at) => Arg::Resident(&arrays[&array], at),
-            })
-            .collect();
-        let launch = Launch {
-            kernel: step.kernel,
-            blocks: step.geometry.blocks,
-            threads: step.geometry.threads,
-            shared_bytes: step.geometry.shared_bytes,
-            seed,
-        };
-        emulator.launch(launch, &mut [], &arguments).unwrap();
-    }
+    emulator.run(&batch.steps(kernel, how), seed, |array, at| Arg::Resident(&arrays[&array], at));
     let output = arrays[&Array::Output].download().unwrap();
     (batch.answers(&output), batch.stages(&output))
 }

@@ -32,13 +32,7 @@ fn a_launch_that_traps_amid_a_stream_loses_no_query() {
         return;
     }
     let test = "hybrid::a_launch_that_traps_amid_a_stream_loses_no_query";
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test])
-        .env(CHILD, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&child.stdout);
-    assert!(child.status.success() && text.contains("1 passed"), "{text}");
+    crate::util::again_in_a_process_of_its_own(test, CHILD);
 }
 
 /// Asks queries, traps, and asks more; compares all answers, in their order, with those of the CPU.

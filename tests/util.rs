@@ -511,3 +511,14 @@ pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
     }
     cut
 }
+
+/// Runs one of these tests again in a process of its own, in which a variable of the environment is set; it has to pass.
+pub(crate) fn again_in_a_process_of_its_own(test: &str, variable: &str) {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(variable, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && text.contains("1 passed"), "{text}");
+}

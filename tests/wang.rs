@@ -2,10 +2,9 @@
 
 use crate::ding09::choose;
 use crate::emulation::driver::pretended;
-use crate::emulation::{Arg, Buffer, Emulator, Launch, Random};
+use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
 use crate::util::{Job, millrace};
-use millrace::gpu::query::steps::Argument;
 use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Bytes, Room, shared_bytes};
 use millrace::gpu::wang::list::{Laid, ListLayer};
 use millrace::gpu::wang::twin::{Found, Term, Worth, by_rounds};
@@ -224,24 +223,7 @@ fn run(
         (Array::Output, emulator.alloc(output).unwrap()),
     ]
     .into();
-    for step in batch.steps() {
-        let arguments: Vec<Arg> = step
-            .arguments
-            .iter()
-            .map(|argument| match *argument {
-                Argument::Number(number) => Arg::U32(number),
-                Argument::Array(array, at) => Arg::Resident(&arrays[&array], at),
-            })
-            .collect();
-        let launch = Launch {
-            kernel: step.kernel,
-            blocks: step.geometry.blocks,
-            threads: step.geometry.threads,
-            shared_bytes: step.geometry.shared_bytes,
-            seed,
-        };
-        emulator.launch(launch, &mut [], &arguments).unwrap();
-    }
+    emulator.run(&batch.steps(), seed, |array, at| Arg::Resident(&arrays[&array], at));
     batch.answers(&arrays[&Array::Output].download().unwrap())
 }
 

@@ -225,8 +225,8 @@ impl Bench {
     }
 }
 
-/// Answers all queries and returns the seconds that it took.
-fn in_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
+/// Has so many threads answer all queries, each the next one, and returns the seconds that it took.
+pub(in crate::bench) fn in_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
     let next = AtomicUsize::new(0);
     let start = Instant::now();
     let work = || -> anyhow::Result<()> {

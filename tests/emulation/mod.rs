@@ -14,6 +14,7 @@ mod resident;
 mod server;
 
 use self::server::Server;
+use millrace::gpu::query::steps::{Argument, Step};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -155,6 +156,30 @@ impl Emulator {
             **to = buffer.download()?;
         }
         Ok(())
+    }
+
+    /// Runs launches one after the other; `place` says where an array and a place in it lie.
+    pub(crate) fn run<'a, A: Copy>(
+        &self,
+        steps: &[Step<A>],
+        seed: u64,
+        place: impl Fn(A, u64) -> Arg<'a>,
+    ) {
+        for step in steps {
+            let argument = |argument: &Argument<A>| match *argument {
+                Argument::Number(number) => Arg::U32(number),
+                Argument::Array(array, at) => place(array, at),
+            };
+            let arguments: Vec<Arg<'_>> = step.arguments.iter().map(argument).collect();
+            let launch = Launch {
+                kernel: step.kernel,
+                blocks: step.geometry.blocks,
+                threads: step.geometry.threads,
+                shared_bytes: step.geometry.shared_bytes,
+                seed,
+            };
+            self.launch(launch, &mut [], &arguments).unwrap();
+        }
     }
 
     /// Makes a buffer that stays, full of rubbish.

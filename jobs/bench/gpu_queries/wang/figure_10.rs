@@ -7,6 +7,7 @@ use super::figures::MEMORY;
 use super::model::{Fitted, Model};
 use super::pass::{How, Post};
 use super::{Bench, for_best};
+use crate::bench::wang::in_threads;
 use millrace::gpu::wang::DEFAULT_ROUND;
 use millrace::index::cache_plan::{CachedLists, Policy};
 use millrace::query::plan::Plan;
@@ -29,7 +30,7 @@ impl Bench<'_> {
             let mut one = 0.0;
             let mut of_eight = 0.0;
             for count in [1, 2, 4, 8, threads()] {
-                let rate = by_threads(&plans, count)?;
+                let rate = plans.len() as f64 / in_threads(&plans, count)?;
                 if count == 1 {
                     one = rate;
                 }
@@ -135,23 +136,4 @@ impl Bench<'_> {
         let count = all as f64;
         Ok((count / start.elapsed().as_secs_f64(), by_device as f64 / count))
     }
-}
-
-/// Queries a second of so many threads, each of which takes the next query.
-fn by_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
-    let next = AtomicUsize::new(0);
-    let start = Instant::now();
-    let work = || -> anyhow::Result<()> {
-        let mut searcher = Searcher::new();
-        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-            std::hint::black_box(searcher.answer(plan)?);
-        }
-        Ok(())
-    };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let ended = workers.into_iter().map(|worker| worker.join().expect("no search panics"));
-        ended.collect::<anyhow::Result<Vec<()>>>()
-    })?;
-    Ok(plans.len() as f64 / start.elapsed().as_secs_f64())
 }
