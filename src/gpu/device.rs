@@ -130,6 +130,11 @@ impl Device {
         &self.memory
     }
 
+    /// The most dynamic shared memory that a block may have, in bytes.
+    pub(super) fn most_shared_bytes(&self) -> u32 {
+        self.most_shared_bytes
+    }
+
     /// The context.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.context
@@ -392,6 +397,20 @@ impl Kernel {
     /// The function, to be asked for its registers and how many blocks of it fit.
     pub fn function(&self) -> &CudaFunction {
         &self.function
+    }
+
+    /// The function, whose blocks may have so much dynamic shared memory.
+    ///
+    /// # Errors
+    /// The driver refuses.
+    pub(super) fn function_sharing(
+        &self,
+        device: &Device,
+        bytes: u32,
+    ) -> Result<CudaFunction, GpuError> {
+        self.allow_shared(&device.compute, bytes)
+            .map_err(|e| device.call("take shared memory for a kernel", e))?;
+        Ok(self.function.clone())
     }
 
     /// The most dynamic shared memory that a block of it may have on its device, in bytes.

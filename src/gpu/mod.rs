@@ -39,6 +39,7 @@ pub mod huang;
 pub mod indexer;
 pub mod inventory;
 mod lane;
+pub mod list_cache;
 mod lost;
 pub mod memory;
 pub mod modules;

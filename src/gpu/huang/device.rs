@@ -2,7 +2,7 @@
 //! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
 use super::batch::{Array, AskedTerm, Batch, How, MOST_TERMS, Room};
-use super::cache::{Cache, write_key};
+use super::cache::{self, Cache, write_key};
 use super::list::{ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
 use crate::gpu::device::Device;
@@ -18,7 +18,6 @@ use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use cudarc::driver::CudaFunction;
-use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,9 +42,6 @@ impl Default for Tuning {
 
 /// The most bytes of lists that travel with a batch.
 const MOST_TRAVELLING: u64 = 256 << 20;
-
-/// The most shared memory of a block that takes no asking.
-const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
 /// A device that answers queries about one collection.
 #[derive(Debug)]
@@ -92,20 +88,11 @@ impl HuangDevice {
         memory: Memory,
         threads: usize,
     ) -> Result<Self, GpuError> {
-        let context = device.context().clone();
-        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let shared = context.attribute(shared);
-        let shared = shared.map_err(|e| device.call("ask for its attributes", e))?.unsigned_abs();
+        let shared = device.most_shared_bytes();
         let module = toolchain.load(&device, &source())?;
         let mut functions = HashMap::new();
         for name in KERNELS {
-            let function = module.kernel(&device, name)?.function().clone();
-            if shared > USUAL_SHARED_BYTES {
-                let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                function
-                    .set_attribute(most, shared as i32)
-                    .map_err(|e| device.call("take shared memory for a kernel", e))?;
-            }
+            let function = module.kernel(&device, name)?.function_sharing(&device, shared)?;
             functions.insert(name, function);
         }
         let norms = Slab::new(&device, "norms", 4 * snapshot.norms().len() as u64)?;
@@ -130,7 +117,7 @@ impl HuangDevice {
         let left = device.free_bytes()?.min(device.memory().left());
         let arena = Slab::new(device, "postings lists", memory.of_lists(left))?;
         let generation = snapshot.generation();
-        let cache = Cache::fill(generation, worth(snapshot), (device, &arena), threads)?;
+        let cache = cache::fill(generation, worth(snapshot), (device, &arena), threads)?;
         Ok(Self {
             snapshot: snapshot.clone(),
             lane,
@@ -188,7 +175,11 @@ impl HuangDevice {
         let asked: Vec<AskedTerm<'_>> = terms
             .iter()
             .zip(&keys)
-            .map(|(term, key)| AskedTerm { key, cached: cache.place(key), weight: term.weight })
+            .map(|(term, key)| AskedTerm {
+                key,
+                cached: cache.place(&key[..]),
+                weight: term.weight,
+            })
             .collect();
         batch.add(&asked, best, room, |t, out| {
             let entries: Vec<Option<TermEntry>> =

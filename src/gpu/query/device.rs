@@ -15,10 +15,7 @@ use crate::gpu::error::{Cuda, GpuError, Launched, Work};
 use crate::gpu::events::is_done;
 use crate::gpu::modules::Toolchain;
 use crate::query::wanted::Mode;
-use cudarc::driver::sys::{
-    CUdevice_attribute, CUevent_flags, CUfunction_attribute, CUgraphInstantiate_flags,
-    CUstreamCaptureMode,
-};
+use cudarc::driver::sys::{CUevent_flags, CUgraphInstantiate_flags, CUstreamCaptureMode};
 use cudarc::driver::{
     CudaEvent, CudaFunction, CudaGraph, CudaStream, DriverError, LaunchConfig, PushKernelArg,
 };
@@ -71,16 +68,10 @@ impl QueryDevice {
         norms: &[f32],
         arena_bytes: Option<u64>,
     ) -> Result<Self, GpuError> {
-        let context = device.context().clone();
-        let attribute =
-            |which| context.attribute(which).map_err(|e| device.call("ask for its attributes", e));
-        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let shared = u32::try_from(attribute(shared)?).unwrap_or(0);
-        let tuning = Tuning::of_device(shared);
+        let tuning = Tuning::of_device(device.most_shared_bytes());
         let module = toolchain.load(&device, &tuning.source())?;
         let mut functions = HashMap::new();
         for name in KERNELS {
-            let function = module.kernel(&device, name)?.function().clone();
             let bytes = match name {
                 "query_sample" | "query_or" => tuning.or_shared_bytes(8),
                 "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
@@ -89,13 +80,7 @@ impl QueryDevice {
                 "ordered_scores" => tuning.ordered_shared_bytes(),
                 _ => 0,
             };
-            // Kernels may have 48 KiB without asking.
-            if bytes > 48 << 10 {
-                let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                function
-                    .set_attribute(most, bytes as i32)
-                    .map_err(|e| device.call("take shared memory for a kernel", e))?;
-            }
+            let function = module.kernel(&device, name)?.function_sharing(&device, bytes)?;
             functions.insert(name, function);
         }
         let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };

@@ -2,7 +2,7 @@
 //! memory that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
 use super::batch::{Array, AskedTerm, Batch, Found, MOST_TERMS, Room};
-use super::cache::{Cache, Wanted};
+use super::cache::{self, Cache, Wanted};
 use super::kept::Kept;
 use super::{KERNEL, source};
 use crate::gpu::device::Device;
@@ -15,7 +15,6 @@ use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
-use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{CudaEvent, CudaFunction};
 use std::sync::Arc;
 
@@ -24,9 +23,6 @@ const MOST_TRAVELLING: u64 = 256 << 20;
 
 /// Bytes of lists that the host keeps laid out to travel, unless others are asked for.
 const MOST_KEPT: u64 = 1 << 30;
-
-/// The most shared memory of a block that takes no asking.
-const USUAL_SHARED_BYTES: u32 = 48 << 10;
 
 /// A device that answers queries about one collection.
 #[derive(Debug)]
@@ -71,18 +67,9 @@ impl WangDevice {
         memory: Memory,
     ) -> Result<Self, GpuError> {
         assert!(snapshot.check_global().is_ok(), "documents are in global order");
-        let context = device.context().clone();
-        let shared = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let shared = context.attribute(shared);
-        let shared = shared.map_err(|e| device.call("ask for its attributes", e))?.unsigned_abs();
+        let shared = device.most_shared_bytes();
         let module = toolchain.load(&device, &source())?;
-        let function = module.kernel(&device, KERNEL)?.function().clone();
-        if shared > USUAL_SHARED_BYTES {
-            let most = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            function
-                .set_attribute(most, shared as i32)
-                .map_err(|e| device.call("take shared memory for a kernel", e))?;
-        }
+        let function = module.kernel(&device, KERNEL)?.function_sharing(&device, shared)?;
         let of_documents = |what, values: &[f32]| {
             let slab = Slab::new(&device, what, 4 * values.len() as u64)?;
             slab.write(0, bytemuck::cast_slice(values))
@@ -131,7 +118,7 @@ impl WangDevice {
     pub fn fill(&mut self, wanted: &[Wanted], bytes: u64, threads: usize) -> Result<(), GpuError> {
         self.cache = Cache::default();
         let room = (self.lane.device(), &self.arena, bytes);
-        self.cache = Cache::fill(self.snapshot.generation(), wanted, room, threads)?;
+        self.cache = cache::fill(self.snapshot.generation(), wanted, room, threads)?;
         Ok(())
     }
 
@@ -205,7 +192,7 @@ impl WangDevice {
             .iter()
             .map(|&QueryTerm { entry, weight }| {
                 let key = entry.offset;
-                AskedTerm { key, cached: cache.place(key), weight }
+                AskedTerm { key, cached: cache.place(&key), weight }
             })
             .collect();
         batch.add(&asked, k, room, |t| kept.list(snapshot.generation(), terms[t].entry))
