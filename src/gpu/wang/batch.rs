@@ -72,7 +72,7 @@ struct AnswerRecord {
 pub enum Array {
     /// The lists that stay, in bytes.
     Cached,
-    /// What the host says of the batch, and the lists that travel with it: [`Batch::write`].
+    /// What the host says of the batch, and the lists that travel with it: [`Batch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
@@ -115,7 +115,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Bytes that a batch writes for its kernel, at most.
+    /// Bytes that a batch has for its kernel, at most.
     pub fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
     }
@@ -302,18 +302,13 @@ impl Batch {
         Input { terms, lists, bytes: lists + self.list_bytes }
     }
 
-    /// Writes what the kernel reads, from the first byte of `to` on.
-    ///
-    /// # Panics
-    /// If there is no room for it.
-    pub fn write(&self, to: &mut [u8]) {
+    /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do not overlap.
+    pub fn parts(&self) -> Vec<(usize, &[u8])> {
         let Input { terms, lists, .. } = self.input();
-        let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, bytemuck::cast_slice(&self.records));
-        put(terms, bytemuck::cast_slice(&self.terms));
-        for (at, bytes) in &self.lists {
-            put(lists + *at as usize, bytes);
-        }
+        let head =
+            [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
+        let lists = self.lists.iter().map(|(at, bytes)| (lists + *at as usize, &bytes[..]));
+        head.into_iter().chain(lists).collect()
     }
 
     fn answers_bytes(&self) -> usize {
