@@ -1,10 +1,13 @@
 //! What does a query cost an engine? Measured one query at a time, and all together: what a device does for one query alone
-//! it can do for several side by side.
+//! it can do for several side by side, and threads that share caches and memory take longer.
 
 use super::whole::Whole;
 use super::{Answer, EngineError, QueryEngine};
 use crate::query::plan::Plan;
 use crate::schedule::features::{Cost, Features};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 /// Times that each query is asked for; the least time counts.
@@ -42,7 +45,24 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Engin
     Ok(least)
 }
 
-/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds: of the device, its part of
+/// Seconds of all queries, added up, where as many threads as there are cores take one after the other.
+fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
+    let next = AtomicUsize::new(0);
+    let thread = || {
+        let (mut engine, mut seconds) = (Whole::default(), 0.0);
+        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            seconds += answer(&mut engine, std::slice::from_ref(plan))?;
+        }
+        Ok(seconds)
+    };
+    std::thread::scope(|scope| {
+        let threads = 0..available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads: Vec<_> = threads.map(|_| scope.spawn(thread)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread that measures")).sum()
+    })
+}
+
+/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds: beside others, its part of
 /// the time that all take together, by what each takes alone. Queries that find nothing by their terms are left out.
 ///
 /// # Errors
@@ -52,12 +72,15 @@ pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, 
     let on_cpu = alone(&mut Whole::default(), &plans)?;
     let on_device = alone(device, &plans)?;
     let together = answer(device, &plans)?;
-    let share = together / on_device.iter().sum::<f64>();
+    let beside = [
+        on_all_threads(&plans)? / on_cpu.iter().sum::<f64>(),
+        together / on_device.iter().sum::<f64>(),
+    ];
     let took = plans.iter().zip(on_cpu.into_iter().zip(on_device));
-    let cost = |(plan, (cpu, alone)): (&Plan, (f64, f64))| Cost {
+    let cost = |(plan, (cpu, device)): (&Plan, (f64, f64))| Cost {
         features: Features::of(plan.terms().iter().map(|term| term.df)),
-        seconds: [cpu, alone * share],
-        alone,
+        seconds: [cpu * beside[0].max(1.0), device * beside[1]],
+        alone: [cpu, device],
     };
     Ok(took.map(cost).collect())
 }
