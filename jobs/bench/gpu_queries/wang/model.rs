@@ -236,7 +236,7 @@ impl Bench<'_> {
             let bytes = took.list_bytes.max(1) as f64;
             // By what batches of that size had, which may be less than there is room for.
             let of_batch = (took.list_bytes / took.batches as u64) as f64;
-            points.push((of_batch, (took.host_copy_s + took.copy_s) / bytes));
+            points.push((of_batch, took.copy_s / bytes));
             buffer /= 2;
         }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -41,9 +41,7 @@ pub(super) struct Took {
     pub(super) seconds: f64,
     /// To make batches, on the host.
     pub(super) prepare_s: f64,
-    /// To copy queries and lists to memory that the device copies from.
-    pub(super) host_copy_s: f64,
-    /// To copy them to the device.
+    /// To write queries and lists to memory that the device copies from, and to copy them, both at once.
     pub(super) copy_s: f64,
     /// The device's work, without that copy.
     pub(super) kernel_s: f64,
@@ -155,9 +153,7 @@ impl Bench<'_> {
             anyhow::ensure!(!batch.is_empty(), "a query has no room in a batch: more --buffer");
             batch.finish();
             took.prepare_s += since.elapsed().as_secs_f64();
-            let launched = Instant::now();
             self.device.launch(&batch)?;
-            took.host_copy_s += launched.elapsed().as_secs_f64();
             self.device.wait()?;
             let found = batch.answers(self.device.output());
             let (copy_ms, all_ms) = self.device.took_ms()?;
