@@ -137,7 +137,7 @@ mod tests {
             (Format::Text, "", "a b\n", "a b"),
         ] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
-            write!(file, "{before}{record}\n").unwrap();
+            writeln!(file, "{before}{record}").unwrap();
             let bytes = record.len() as u32;
             let text = texts.of((file.path(), format), before.len() as u64, bytes).unwrap();
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
