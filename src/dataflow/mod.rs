@@ -39,6 +39,7 @@ mod query;
 pub mod read;
 pub mod scan;
 pub mod service;
+mod sole_time;
 mod tell;
 pub mod together;
 mod weigh;
