@@ -66,11 +66,11 @@ fn pieces(
     (0..pieces).map(|_| piece(random)).collect()
 }
 
-/// The lists of a run, by trie collection and suffix.
-fn read(
-    inverted: &millrace::dictionary::forms::Terms,
-    batches: &[Lists],
-) -> BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>> {
+/// Postings by trie collection and suffix.
+type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
+
+/// The lists of a run.
+fn read(inverted: &millrace::dictionary::forms::Terms, batches: &[Lists]) -> Keyed {
     let mut lists = BTreeMap::new();
     for (number, collection, suffix) in inverted.iter() {
         let mut bytes = Vec::new();
@@ -92,7 +92,7 @@ fn read(
     lists
 }
 
-fn keyed(run: &Run) -> BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>> {
+fn keyed(run: &Run) -> Keyed {
     let keyed = run.iter().map(|(term, list)| {
         let collection = trie_collection(term);
         ((collection, term.as_bytes()[implied_prefix_len(collection)..].to_vec()), list.clone())
