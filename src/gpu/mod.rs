@@ -22,6 +22,7 @@
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
 //! | [`query`] | how a device answers ranked queries |
 //! | `lane` | how a batch comes to a device, and how its results come back |
+//! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
 //! | [`turns`] | who drives a device that answers one batch after the other |
 //! | [`wang`] | how it answers them as `wang` has it |
 //!
@@ -46,6 +47,7 @@ pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
+pub mod travelling;
 pub mod turns;
 pub mod version;
 pub mod wake;
