@@ -24,68 +24,57 @@ __device__ __forceinline__ void four_values(u64 all, const u32* words, u32 bits,
     }
 }
 
-// A block of the line to places `place` and following. LEN is block_len where that is known to the compiler, so that no
-// loop is left, or 0.
-template <u32 LEN>
-__device__ __forceinline__ void decode_block(BlockLine line, u32 block_len, const u32* __restrict__ parcel, u32 words,
-                                             u64 place, uint4* docids, u32* tfs, u32* fault) {
-    if (LEN) block_len = LEN;
-    u32 lane = lane_of(), each = block_len / 32;
-    u32 count = line.widths >> 16, gap_bits = line.widths & 255, tf_bits = line.widths >> 8 & 255;
-    u64 end = (u64)line.place + each * gap_bits + each * tf_bits;
-    if (gap_bits > 32 || tf_bits > 32 || end > words) {
-        if (lane == 0) *fault = 1;
-        return;
-    }
-    const u32 *gaps = parcel + line.place, *counts = gaps + each * gap_bits;
-    u32 before = line.previous;
-    for (u32 from = 0; from < block_len; from += 128) {
-        u32 value = from + 4 * lane, docid[4] = {0, 0, 0, 0}, tf[4];
-        bool is_inside = value < block_len;
-        // All loads are on their way before anything waits for one.
-        u64 all_gaps = is_inside && gap_bits <= 16 ? bits_of_four(gaps, gap_bits, value) : 0;
-        u64 all_tfs = is_inside && tf_bits <= 16 ? bits_of_four(counts, tf_bits, value) : 0;
-        if (is_inside) four_values(all_gaps, gaps, gap_bits, value, docid);
-        docid[0] += 1;
-        for (u32 j = 1; j < 4; j++) docid[j] += docid[j - 1] + 1;
-        u32 sum = docid[3];
-        for (u32 step = 1; step < 32; step *= 2) {
-            u32 other = __shfl_up_sync(ALL, sum, step);
-            if (lane >= step) sum += other;
-        }
-        u32 base = before + sum - docid[3];
-        if (from + 128 < block_len) before = __shfl_sync(ALL, before + sum, 31);
-        if (!is_inside) continue;
-        four_values(all_tfs, counts, tf_bits, value, tf);
-        u32 bytes = 0;
-        if (count == block_len && tf_bits < 8) {
-            for (u32 j = 0; j < 4; j++) {
-                docid[j] += base;
-                bytes |= (tf[j] + 1) << (8 * j);
-            }
-        } else {
-            for (u32 j = 0; j < 4; j++) {
-                bool is_there = value + j < count;
-                docid[j] = is_there ? docid[j] + base : NONE;
-                bytes |= (!is_there ? 0 : tf[j] < 254 ? tf[j] + 1 : 255) << (8 * j);
-            }
-        }
-        docids[(place + value) / 4] = make_uint4(docid[0], docid[1], docid[2], docid[3]);
-        tfs[(place + value) / 4] = bytes;
-    }
-}
-
 // Block n of the parcel goes to places n * block_len and following; places behind the last posting of a list get NONE
 // and 0. A term frequency of 255 stands for that and more. A line that does not fit the parcel sets `fault`.
 extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len,
                                         const u32* __restrict__ parcel, u32 words, uint4* docids, u32* tfs,
                                         u32* fault) {
+    u32 lane = lane_of(), each = block_len / 32;
     u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
-    for (u32 n = warp; n < lines_len; n += warps) {
-        u64 place = (u64)n * block_len;
-        if (block_len == 128)
-            decode_block<128>(lines[n], block_len, parcel, words, place, docids, tfs, fault);
-        else
-            decode_block<0>(lines[n], block_len, parcel, words, place, docids, tfs, fault);
+    for (u32 at_line = warp; at_line < lines_len; at_line += warps) {
+        BlockLine line = lines[at_line];
+        u32 count = line.widths >> 16, gap_bits = line.widths & 255, tf_bits = line.widths >> 8 & 255;
+        u64 end = (u64)line.place + each * gap_bits + each * tf_bits;
+        if (gap_bits > 32 || tf_bits > 32 || end > words) {
+            if (lane == 0) *fault = 1;
+            continue;
+        }
+        const u32 *gaps = parcel + line.place, *counts = gaps + each * gap_bits;
+        u32 before = line.previous;
+        for (u32 from = 0; from < block_len; from += 128) {
+            u32 value = from + 4 * lane, docid[4] = {0, 0, 0, 0}, tf[4];
+            bool is_inside = value < block_len;
+            // All loads are on their way before anything waits for one.
+            u64 all_gaps = is_inside && gap_bits <= 16 ? bits_of_four(gaps, gap_bits, value) : 0;
+            u64 all_tfs = is_inside && tf_bits <= 16 ? bits_of_four(counts, tf_bits, value) : 0;
+            if (is_inside) four_values(all_gaps, gaps, gap_bits, value, docid);
+            docid[0] += 1;
+            for (u32 j = 1; j < 4; j++) docid[j] += docid[j - 1] + 1;
+            u32 sum = docid[3];
+            for (u32 step = 1; step < 32; step *= 2) {
+                u32 other = __shfl_up_sync(ALL, sum, step);
+                if (lane >= step) sum += other;
+            }
+            u32 base = before + sum - docid[3];
+            if (from + 128 < block_len) before = __shfl_sync(ALL, before + sum, 31);
+            if (!is_inside) continue;
+            four_values(all_tfs, counts, tf_bits, value, tf);
+            u32 bytes = 0;
+            if (count == block_len && tf_bits < 8) {
+                for (u32 j = 0; j < 4; j++) {
+                    docid[j] += base;
+                    bytes |= (tf[j] + 1) << (8 * j);
+                }
+            } else {
+                for (u32 j = 0; j < 4; j++) {
+                    bool is_there = value + j < count;
+                    docid[j] = is_there ? docid[j] + base : NONE;
+                    bytes |= (!is_there ? 0 : tf[j] < 254 ? tf[j] + 1 : 255) << (8 * j);
+                }
+            }
+            u64 place = ((u64)at_line * block_len + value) / 4;
+            docids[place] = make_uint4(docid[0], docid[1], docid[2], docid[3]);
+            tfs[place] = bytes;
+        }
     }
 }

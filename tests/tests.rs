@@ -37,6 +37,7 @@ mod rebuild_changes;
 mod rebuild_kills;
 mod rebuild_links;
 mod records;
+mod rm3;
 mod scores;
 mod streaming;
 mod swap;

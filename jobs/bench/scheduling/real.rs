@@ -180,18 +180,26 @@ impl<'a> Real<'a> {
         }
         self.light(&mut rig, name, rows)?;
         let deadline = args.place.deadline().as_secs_f64();
+        let (mut good, mut bad) = (0.0_f64, f64::INFINITY);
         for &rate in rates {
             let latencies = self.run(&mut rig, rate, args.seconds, 0)?.sorted();
             rows.print(self.bench.load(("real", name), rate, &latencies))?;
+            match self.bench.missed(&latencies) {
+                0 if rate < bad => good = good.max(rate),
+                0 => {}
+                _ => bad = bad.min(rate),
+            }
             if super::super::mean(&latencies) > 2.0 * deadline {
                 break;
             }
         }
         // A queue that grows has to be seen: some deadlines at least.
         let seconds = args.seconds.max(4.0 * deadline);
-        let (mut good, mut bad) = (0.0, 1.2 * at_once.rate);
-        for probe in 0..PROBES {
-            let rate = if probe == 0 { 0.8 * at_once.rate } else { (good + bad) / 2.0 };
+        for _ in 0..PROBES {
+            let rate = match bad {
+                f64::INFINITY => at_once.rate.max(1.2 * good),
+                bad => (good + bad) / 2.0,
+            };
             let latencies = self.run(&mut rig, rate, seconds, 0)?.sorted();
             match self.bench.missed(&latencies) {
                 0 => good = rate,
