@@ -23,6 +23,7 @@
 //! | [`invert`] | how a device turns texts into postings lists |
 //! | [`query`] | how a device answers ranked queries |
 //! | `lane` | how a batch comes to a device, and how its results come back |
+//! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
 //! | [`turns`] | who drives a device that answers one batch after the other |
 //! | [`wang`] | how it answers them as `wang` has it |
 //!
@@ -48,6 +49,7 @@ pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
+pub mod travelling;
 pub mod turns;
 pub mod version;
 pub mod wake;
