@@ -39,15 +39,20 @@ pub(crate) fn follow(
     signals::on_hangup(move || follower.look())
 }
 
-/// Says of every generation that becomes the live one that this job does not move over to it, because its
-/// queries are answered on devices.
-pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+/// Says of every generation that becomes the live one that this job does not move over to it, because of
+/// `which` queries it answers.
+pub(crate) fn stay(
+    ranking: &Ranking,
+    quiet: bool,
+    snapshot: &Snapshot,
+    which: &'static str,
+) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let (name, number) = (ranking.index.display().to_string(), manifest.generation);
     let tell = move || {
         if !quiet {
             say!(
-                "millrace: {name}: another generation is live; queries on devices stay with {number} until the job is started anew"
+                "millrace: {name}: another generation is live; {which} stay with {number} until the job is started anew"
             );
         }
     };
