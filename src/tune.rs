@@ -101,9 +101,12 @@ pub struct Tried {
     pub score_delta: Option<Vec<f64>>,
 }
 
+/// A parameter, what was given of it, and what is tried otherwise.
+type Values<'a> = (&'static str, Option<&'a Vec<f64>>, &'static [f64]);
+
 impl Tried {
-    /// What was given of each parameter, and what is tried otherwise.
-    fn of(&self) -> [(&'static str, Option<&Vec<f64>>, &'static [f64]); 5] {
+    /// All parameters, in the order of a grid.
+    fn of(&self) -> [Values<'_>; 5] {
         [
             ("alpha", self.alpha.as_ref(), &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
             (
