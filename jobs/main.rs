@@ -33,7 +33,6 @@ mod help;
 mod import;
 mod index_args;
 mod info;
-mod log;
 mod merge;
 mod order_args;
 mod progress;
@@ -135,30 +134,31 @@ fn main() -> ExitCode {
     millrace::dataflow::workers::keep_panic_messages();
     let (start, matches) = (Instant::now(), cli().get_matches());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let result = log::start().map_err(anyhow::Error::from).and_then(|()| match cli.job {
-        Job::Build(args) => build::run(&args),
-        Job::Query(args) => query::run(&args),
-        Job::Demo(args) => demo::run(&args),
-        Job::Evaluate(args) => evaluate::run(&args),
-        Job::Tune(args) => tune::run(&args),
-        Job::Fuse(args) => fuse::run(&args),
-        Job::Rebuild(args) => rebuild::run(&args),
-        Job::Merge(args) => merge::run(&args),
-        Job::Check(args) => check::run(&args),
-        Job::Rollback(args) => rollback::run(&args),
-        Job::Info(args) => info::run(&args),
-        Job::Show(args) => show::run(&args),
-        Job::Explain(args) => explain::run(&args),
-        Job::Export(args) => export::run(&args),
-        Job::Import(args) => import::run(&args),
-        Job::Dump(args) => dump::run(&args),
-        Job::Cache(args) => cache::run(&args),
-        Job::Calibrate(args) => calibrate::run(&args),
-        Job::Devices(args) => devices::run(&args),
-        Job::Bench(args) => bench::run(&args),
-        Job::Completions(args) => shell::completions(&args),
-        Job::Man(args) => shell::man(&args),
-    });
+    let result =
+        millrace::log::start().map_err(|why| Usage(why).into()).and_then(|()| match cli.job {
+            Job::Build(args) => build::run(&args),
+            Job::Query(args) => query::run(&args),
+            Job::Demo(args) => demo::run(&args),
+            Job::Evaluate(args) => evaluate::run(&args),
+            Job::Tune(args) => tune::run(&args),
+            Job::Fuse(args) => fuse::run(&args),
+            Job::Rebuild(args) => rebuild::run(&args),
+            Job::Merge(args) => merge::run(&args),
+            Job::Check(args) => check::run(&args),
+            Job::Rollback(args) => rollback::run(&args),
+            Job::Info(args) => info::run(&args),
+            Job::Show(args) => show::run(&args),
+            Job::Explain(args) => explain::run(&args),
+            Job::Export(args) => export::run(&args),
+            Job::Import(args) => import::run(&args),
+            Job::Dump(args) => dump::run(&args),
+            Job::Cache(args) => cache::run(&args),
+            Job::Calibrate(args) => calibrate::run(&args),
+            Job::Devices(args) => devices::run(&args),
+            Job::Bench(args) => bench::run(&args),
+            Job::Completions(args) => shell::completions(&args),
+            Job::Man(args) => shell::man(&args),
+        });
     millrace::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };
     if is_closed_output(&error) {

@@ -2,7 +2,7 @@
 
 use crate::args::Workers;
 use crate::cluster::{Cluster, Setting, refuse, together};
-use crate::query_expanded::{Expansion, expanded};
+use crate::query_expanded::Expansion;
 use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, end, remark};
 use crate::query_measured::Measured;
@@ -21,6 +21,7 @@ use millrace::query::docids::Docids;
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::refusals::Refusals;
+use millrace::query::rm3::expanded;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::spreading;
 use millrace::query::talk::{COLUMNS, Talk};

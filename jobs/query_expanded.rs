@@ -4,10 +4,8 @@ use crate::Usage;
 use crate::query::Ranking;
 use anyhow::Context;
 use millrace::index::generation::Generation;
-use millrace::query::lines::{Query, Refused};
 use millrace::query::rm3::{Expander, Rm3};
 use millrace::query::snapshot::Snapshot;
-use std::io;
 use std::sync::Arc;
 
 /// What is added to queries.
@@ -18,9 +16,6 @@ pub(crate) struct Expansion {
     #[arg(long, value_name = "DOCS,TERMS,WEIGHT")]
     rm3: Option<Rm3>,
 }
-
-/// What a stream of queries gives.
-type Read = io::Result<Result<Query, Refused>>;
 
 impl Expansion {
     /// Whether queries are expanded.
@@ -50,17 +45,4 @@ impl Expansion {
             .with_context(|| format!("--rm3: {}", ranking.index.display()))?;
         Ok((answering.with_given_terms(), Some(expander)))
     }
-}
-
-/// The queries of a stream, expanded if anything does so; what cannot be expanded ends the stream.
-pub(crate) fn expanded(
-    queries: impl Iterator<Item = Read>,
-    mut expander: Option<Expander>,
-) -> impl Iterator<Item = Read> {
-    queries.map(move |read| match (&mut expander, read) {
-        (Some(expander), Ok(Ok(query))) => expander.expand(&query).map(Ok).map_err(|why| {
-            io::Error::other(format!("query {}: {}", query.qid, millrace::build::chain(&why)))
-        }),
-        (_, read) => read,
-    })
 }

@@ -68,6 +68,7 @@ pub mod follow;
 pub mod gpu;
 pub mod index;
 pub mod input;
+pub mod log;
 pub mod order;
 mod pages;
 pub mod query;

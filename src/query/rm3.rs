@@ -12,13 +12,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::lines::Query;
+use super::lines::{Query, Refused};
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::texts::{NoText, Reread};
 use super::wanted::{Mode, Wanted};
 use super::weighted::{LEAST_WEIGHT, text_of};
+use crate::shown::chain;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -128,6 +130,23 @@ impl Expander {
         self.kept.insert(docid, terms.clone());
         Ok(terms)
     }
+}
+
+/// What a stream of queries gives.
+type Read = io::Result<Result<Query, Refused>>;
+
+/// The queries of a stream, expanded if anything does so; one that cannot be expanded ends the stream.
+pub fn expanded(
+    queries: impl Iterator<Item = Read>,
+    mut expander: Option<Expander>,
+) -> impl Iterator<Item = Read> {
+    queries.map(move |read| match (&mut expander, read) {
+        (Some(expander), Ok(Ok(query))) => expander
+            .expand(&query)
+            .map(Ok)
+            .map_err(|why| io::Error::other(format!("query {}: {}", query.qid, chain(&why)))),
+        (_, read) => read,
+    })
 }
 
 /// Mixes the query's own terms, with how often it has each, and the best terms of the model.

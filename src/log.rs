@@ -1,6 +1,5 @@
 //! What does a job do inside? Told on standard error to whoever asks for it by `MILLRACE_LOG`.
 
-use crate::Usage;
 use std::io::{self, Write};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::layer;
@@ -23,16 +22,19 @@ impl Write for Unfailing {
     }
 }
 
-/// Lets events be told if the variable is set.
-pub(crate) fn start() -> Result<(), Usage> {
+/// Lets events be told if the variable is set. Once in a process.
+///
+/// # Errors
+/// What it is set to is no level, and names no level of modules: says what to give.
+pub fn start() -> Result<(), String> {
     let Some(given) = std::env::var_os(VARIABLE).filter(|given| !given.is_empty()) else {
         return Ok(());
     };
     let given = given.to_string_lossy();
     let wrong = |error: &dyn std::fmt::Display| {
-        Usage(format!(
+        format!(
             "{VARIABLE}={given}: give off, error, warn, info, debug or trace, or levels of modules, as info,millrace::index=debug: {error}"
-        ))
+        )
     };
     let targets: Targets = given.parse().map_err(|error| wrong(&error))?;
     // A word that is no level would be taken for the name of a module.
