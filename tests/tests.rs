@@ -36,6 +36,7 @@ mod rebuild;
 mod rebuild_changes;
 mod rebuild_kills;
 mod rebuild_links;
+mod rebuild_logs;
 mod records;
 mod scores;
 mod streaming;

@@ -29,6 +29,7 @@ mod harness;
 pub mod index;
 pub mod index_tokens;
 mod lay_out;
+pub mod links;
 pub mod local;
 mod look;
 pub mod messages;

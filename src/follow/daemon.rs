@@ -78,16 +78,26 @@ impl fmt::Display for Event<'_> {
                 let (live, inputs, seconds) =
                     (record.documents.live, record.inputs, record.seconds);
                 if record.outcome == Outcome::Unchanged {
-                    return write!(
+                    write!(
                         f,
-                        "{index}: the sources have not changed; generation {generation}, {live} documents, in {seconds:.2} s"
-                    );
+                        "{index}: the sources have not changed; generation {generation}, {live} documents"
+                    )?;
+                } else {
+                    write!(
+                        f,
+                        "{index}: generation {generation}, {live} documents; files: {} new, {} changed, {} gone, {} as they were",
+                        inputs.added, inputs.changed, inputs.removed, inputs.unchanged
+                    )?;
                 }
-                write!(
-                    f,
-                    "{index}: generation {generation}, {live} documents; files: {} new, {} changed, {} gone, {} as they were; in {seconds:.2} s",
-                    inputs.added, inputs.changed, inputs.removed, inputs.unchanged
-                )
+                if let Some(logs) = &record.logs {
+                    let [first, last] = &logs.days;
+                    write!(
+                        f,
+                        "; a cache of {} lists is planned by {} queries of {first} to {last}",
+                        logs.lists, logs.queries
+                    )?;
+                }
+                write!(f, "; in {seconds:.2} s")
             }
             Self::Failed(error) => f.write_str(&error.chain()),
             Self::Again { attempt, wait } => {

@@ -108,6 +108,8 @@ pub struct Scheduling {
     pub predict: Predict,
     /// Who is told of a device that is too slow, once.
     pub on_slow: Option<OnSlow>,
+    /// Where it is counted who has answered how many.
+    pub shares: Arc<Shares>,
 }
 
 struct State {
@@ -144,7 +146,6 @@ struct Shared {
     slow: AtomicBool,
     wakers: Arc<Wakers>,
     began: Instant,
-    shares: Arc<Shares>,
 }
 
 impl Shared {
@@ -187,7 +188,7 @@ pub struct Hybrid {
 
 impl fmt::Debug for Hybrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hybrid").field("shares", &self.shared.shares).finish_non_exhaustive()
+        f.debug_struct("Hybrid").field("shares", self.shares()).finish_non_exhaustive()
     }
 }
 
@@ -215,7 +216,6 @@ impl Hybrid {
             slow: AtomicBool::new(false),
             wakers: wakers.clone(),
             began: Instant::now(),
-            shares: Arc::default(),
         });
         let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
         let weak = Arc::downgrade(&shared);
@@ -227,7 +227,7 @@ impl Hybrid {
 
     /// Who has answered how many.
     pub fn shares(&self) -> &Arc<Shares> {
-        &self.shared.shares
+        &self.shared.scheduling.shares
     }
 }
 
@@ -277,7 +277,7 @@ impl HybridEngine {
     /// Moves the answers of one engine to those of this.
     fn collect(&mut self, kind: Processor) {
         let before = self.answers.len();
-        let shares = &self.shared.shares;
+        let shares = &self.shared.scheduling.shares;
         let count = match kind {
             Processor::Cpu => {
                 self.cpu.take(&mut self.answers);
