@@ -11,7 +11,8 @@ use millrace::query::engine::{Engines, Wakers};
 use millrace::query::plan::Planner;
 use millrace::rebuild::status::replace;
 use millrace::schedule::features::{Cost, CostModel};
-use millrace::schedule::simulate::{Machine, choose};
+use millrace::schedule::machine::Machine;
+use millrace::schedule::simulate::choose;
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -88,7 +89,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "job": "calibrate", "mode": ranking.mode.name(), "queries": measured.len(), "machine": models.machine,
         "mean_s": {"cpu": mean(0), "device": mean(1)},
         "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
-        "alone_over_together": alone, "best": choice.best, "lbd": choice.by_blocks,
+        "alone_over_together": {"cpu": alone[0], "device": alone[1]}, "best": choice.best, "lbd": choice.by_blocks,
         "kept": path.display().to_string(),
     });
     writeln!(std::io::stdout(), "{report}")?;

@@ -63,3 +63,24 @@ pub(crate) fn follow_with(
     let follower = Follower::start(&index, manifest, mover, Box::new(open), tell)?;
     signals::on_hangup(move || follower.look())
 }
+
+/// Says of every generation that becomes the live one that this job does not move over to it, because of
+/// `which` queries it answers.
+pub(crate) fn stay(
+    ranking: &Ranking,
+    quiet: bool,
+    snapshot: &Snapshot,
+    which: &'static str,
+) -> anyhow::Result<()> {
+    let manifest = snapshot.generation().manifest();
+    let (name, number) = (ranking.index.display().to_string(), manifest.generation);
+    let tell = move || {
+        if !quiet {
+            say!(
+                "millrace: {name}: another generation is live; {which} stay with {number} until the job is started anew"
+            );
+        }
+    };
+    let follower = Follower::only_tell(&ranking.index, manifest, tell)?;
+    signals::on_hangup(move || follower.look())
+}

@@ -37,6 +37,7 @@ mod merge;
 mod order_args;
 mod progress;
 mod query;
+mod query_expanded;
 mod query_gpus;
 mod query_input;
 mod query_measured;

@@ -3,6 +3,7 @@
 use crate::args::Workers;
 use crate::cluster::{Cluster, Setting, refuse, together};
 use crate::follow::Renew;
+use crate::query_expanded::{Expansion, expanded};
 use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, end, remark};
 use crate::query_measured::Measured;
@@ -104,6 +105,8 @@ pub(crate) struct Args {
     qrels: Option<PathBuf>,
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    expansion: Expansion,
 }
 
 /// How queries are spread over workers.
@@ -220,6 +223,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let is_inter = model == Model::Inter;
     if processes > 1 {
         args.ranking.scored.in_shards()?;
+        args.expansion.in_shards()?;
         if args.shed {
             return Err(Usage("--shed works in one process".into()).into());
         }
@@ -241,6 +245,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if !args.workers.common.quiet {
             args.ranking.scored.remark(&snapshot);
         }
+        let (snapshot, expander) = args.expansion.prepare(&args.ranking, snapshot)?;
+        let queries = expanded(remark(queries), expander);
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
             Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
@@ -252,11 +258,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return end(&refused);
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
-        follow::follow(&args.ranking, args.workers.common.quiet, &snapshot, service.mover())?;
+        let quiet = args.workers.common.quiet;
+        match args.expansion.is_asked() {
+            true => follow::stay(&args.ranking, quiet, &snapshot, "expanded queries")?,
+            false => follow::follow(&args.ranking, quiet, &snapshot, service.mover())?,
+        }
         drop(snapshot);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
-        asker.ask_in_background(remark(queries))?;
+        asker.ask_in_background(queries)?;
         let report = service.with_control(control).run(args.answers(measured))?;
         totals(args, &report, (AnsweredBy::default(), measured))?;
         return end(&refused);
@@ -293,7 +303,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn run_on(
     args: &Args,
     (devices, snapshot): (Devices, Arc<Snapshot>),
-    queries: Queries,
+    queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
     (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
@@ -330,10 +340,15 @@ fn run_on(
         Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
         None => Box::new(|_| {}),
     };
-    follow::follow_with(&args.ranking, quiet, &snapshot, service.mover(), renew)?;
+    match args.expansion.is_asked() {
+        true => follow::stay(&args.ranking, quiet, &snapshot, "expanded queries")?,
+        false => {
+            follow::follow_with(&args.ranking, quiet, &snapshot, service.mover(), renew)?;
+        }
+    }
     drop(snapshot);
     signals::watch(control, Some(Duration::from_secs(1)))?;
-    asker.ask_in_background(remark(queries))?;
+    asker.ask_in_background(queries)?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     totals(args, &report, (by, measured))
 }
@@ -406,8 +421,10 @@ impl Args {
             self.ranking.scored.remark(&snapshot);
             say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
         }
+        let (snapshot, expander) = self.expansion.prepare(&self.ranking, snapshot)?;
         let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
-        Ok(talk.answer_all(remark(self.open_queries()?), PROMPT, io::stdout())?)
+        let queries = expanded(remark(self.open_queries()?), expander);
+        Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
     }
 
     /// Whether devices are asked for that do not have the score; the algorithm wang brings its own.

@@ -1,16 +1,14 @@
 //! `millrace show`.
 
 use crate::args::Common;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use millrace::index::find::{DocumentKey, DocumentRow, find_document, open_plain};
-use millrace::index::format::{IMPORTED, VECTORS};
-use millrace::input::record::fetch;
-use millrace::input::splits::{MEMORY, STDIN};
 use millrace::query::term_statistics::TermStatistics;
+use millrace::query::texts::record_of;
 use millrace::score::bm25::Bm25;
 use serde_json::json;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
@@ -46,20 +44,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let name = DocumentKey::Name(args.name.as_deref().unwrap_or_default());
     let found = find_document(&args.index, args.docid.map_or(name, DocumentKey::Docid))?;
     let row = DocumentRow::of(&found.generation, found.docid)?;
-    let (docid, input) = (found.first_docid + row.docid, &*row.input);
-    let settings = &found.generation.manifest().settings;
+    let docid = found.first_docid + row.docid;
     let mut out = std::io::stdout().lock();
     writeln!(out, "docid     {docid}\n{row}")?;
-    match input {
-        _ if settings.indexer == IMPORTED && settings.format != VECTORS => {
-            bail!("the index was imported, without the texts of its documents")
-        }
-        STDIN => bail!("the text came from standard input and is not kept"),
-        MEMORY => bail!("the text came from the memory of a program and is not kept"),
-        _ => {}
-    }
-    let record = fetch(Path::new(input), row.offset, row.bytes)
-        .with_context(|| format!("fetching the text from {input}"))?;
+    let record = record_of(&found.generation, &row)?;
     out.write_all(&record)?;
     if !record.ends_with(b"\n") {
         writeln!(out)?;

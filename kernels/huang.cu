@@ -10,7 +10,7 @@
 // Arrays, sizes in brackets: cached [bytes], the lists that stay; travelling [bytes], those that came with the batch;
 // terms and records; norms [documents]; words, the memory of the batch; answers [queries]: how many hits; stages
 // [queries * 3]: cycles of the steps; hits. A launch is for blockDim.x = P threads and gridDim.x queries from `first`
-// on. Shared memory: a cursor for each thread and term, and a word. What is found does not depend on the order in which
+// on. Shared memory: a cursor for each thread and term, a word for each thread, and one more. What is found does not depend on the order in which
 // threads run.
 
 // A query.
@@ -34,31 +34,42 @@ struct Run {
     const Term* terms;
     const float* norms;
     u32* room;
-    u32* bar;          // the greatest threshold of all threads, or NULL if each has its own alone
+    u32* bar;          // a threshold of all threads, and behind it the best score of each; NULL if each has its own alone
+    u32 k;
     u32 count;         // of terms
     u32 end;           // behind its documents
 };
 
 __device__ __forceinline__ List list_of(const Run& run, u32 t) { return list_at(run.cached, run.travelling, run.terms[t]); }
 
-// Brings list `t`, which stands before `docid`, to its first posting from there on.
-__device__ __forceinline__ u32 seek(const Run& run, u32 t, u32 docid) {
-    Cursor cursor = load_cursor(run.room, t);
-    go_to(list_of(run, t), cursor, docid, run.end);
-    store_cursor(run.room, t, cursor);
+// Brings a list, which stands before `docid`, to its first posting from there on. A call, as the next one: with a dozen
+// copies of both, a kernel has more instructions (115 KB) than a multiprocessor keeps.
+__device__ __noinline__ u32 go_on(const u8* cached, const u8* travelling, const Term* term, u32* words, u32 docid, u32 end) {
+    Cursor cursor = load_cursor(words);
+    go_to(list_at(cached, travelling, *term), cursor, docid, end);
+    store_cursor(words, cursor);
     return cursor.docid;
+}
+
+// The term frequency of the posting at which a list stands.
+__device__ __noinline__ u32 tf_here(const u8* cached, const u8* travelling, const Term* term, const u32* words) {
+    return tf_of(list_at(cached, travelling, *term), load_cursor(words));
+}
+
+// Brings list `t` to its first posting from `docid` on.
+__device__ __forceinline__ u32 seek(const Run& run, u32 t, u32 docid) {
+    return go_on(run.cached, run.travelling, run.terms + t, words_of(run.room, t), docid, run.end);
 }
 
 // Scores a document by the lists that stand at it, and brings these to their next postings.
 __device__ __forceinline__ void take(const Run& run, u32 docid, Heap& heap) {
     float norm = run.norms[docid], sum = 0.0f;
+#pragma unroll 1
     for (u32 t = 0; t < run.count; t++) {
         if (docid_of(run.room, t) != docid) continue;
-        Cursor cursor = load_cursor(run.room, t);
-        List list = list_of(run, t);
-        sum = __fadd_rn(sum, score_of(run.terms[t].weight, tf_of(list, cursor), norm));
-        go_to(list, cursor, docid + 1, run.end);
-        store_cursor(run.room, t, cursor);
+        u32 tf = tf_here(run.cached, run.travelling, run.terms + t, words_of(run.room, t));
+        sum = __fadd_rn(sum, score_of(run.terms[t].weight, tf, norm));
+        seek(run, t, docid + 1);
     }
     // A deleted document is worth nothing.
     if (sum > 0.0f) offer(heap, key_of(docid, sum));
@@ -137,11 +148,44 @@ __device__ __forceinline__ float bound_at(const Run& run, u32 t, u32 docid, u32&
     return __fmul_rn(run.terms[t].per_bound, __uint_as_float(list.records[block].w));
 }
 
-// What the score of a document has to exceed to be among the best: that of the k-th of this thread, or of any one of
-// the block. A document with just that score may have a smaller docid than those of another thread; `slack` lets it pass.
+// The k-th of the best scores of all threads, which as many documents have at least; 0 if there are fewer.
+__device__ __forceinline__ u32 least_of_best(const volatile u32* best, u32 k) {
+    u32 value = ALL, at = 0;
+    for (u32 n = 0; n < k; n++) {
+        // The greatest one behind (value, at), of equal ones the first.
+        u32 next = 0, next_at = NONE;
+        for (u32 i = 0; i < blockDim.x; i++) {
+            u32 here = best[i];
+            bool is_behind = here < value || (here == value && i > at);
+            if (is_behind && (next_at == NONE || here > next)) {
+                next = here;
+                next_at = i;
+            }
+        }
+        value = next;
+        at = next_at;
+    }
+    return value;
+}
+
+// More hits than these are not looked for among the best of the threads.
+#define MOST_SHARED 32u
+
+// What the score of a document has to exceed to be among the best: that of the k-th of this thread; if threads share,
+// of any one of the block, or the k-th of the best of each, which comes near that of all documents so far. A
+// document with just that score may have a smaller docid than those of another thread; `slack` lets it pass.
 __device__ __forceinline__ float threshold(const Run& run, const Heap& heap) {
     u32 own = (u32)(heap.least >> 32);
     if (run.bar != nullptr) {
+        u32 top = (u32)(heap.best >> 32);
+        volatile u32* best = run.bar + 1;
+        if (top > best[threadIdx.x]) {
+            best[threadIdx.x] = top;
+            if (run.k <= blockDim.x && run.k <= MOST_SHARED) {
+                u32 joint = least_of_best(best, run.k);
+                own = joint > own ? joint : own;
+            }
+        }
         u32 all = *(volatile u32*)run.bar;
         if (own > all) atomicMax(run.bar, own);
         else own = all;
@@ -199,18 +243,19 @@ __device__ __forceinline__ void answer(const u8* cached, const u8* travelling, c
     u32 to = record.to < documents ? record.to : documents;
     u32 start = begins > record.from ? (u32)begins : record.from;
     u32* bar = shares ? room + record.terms * CURSOR_WORDS * threads : nullptr;
-    Run run = {cached, travelling, terms + record.first_term, norms, room, bar, record.terms, ends < to ? (u32)ends : to};
+    Run run = {cached, travelling,   terms + record.first_term, norms, room, bar,
+               record.k, record.terms, ends < to ? (u32)ends : to};
     if (shares && threadIdx.x == 0) *bar = 0;
+    if (shares) bar[1 + threadIdx.x] = 0;
     for (u32 t = 0; t < run.count; t++) {
-        Cursor cursor = {};
-        if (start < run.end) begin_at(list_of(run, t), cursor, start, run.end);
-        else cursor.docid = NONE;
-        store_cursor(room, t, cursor);
-        words_of(room, t)[SHALLOW * threads] = cursor.block;
+        u32* of_list = words_of(room, t);
+        store_cursor(of_list, before_all());
+        if (start < run.end) seek(run, t, start);
+        of_list[SHALLOW * threads] = of_list[threads];
     }
     if (timed || shares) __syncthreads();
     times[1] = clock64();
-    Heap heap = {(u64*)(words + record.heaps) + threadIdx.x, 0, record.capacity, 0};
+    Heap heap = {(u64*)(words + record.heaps) + threadIdx.x, 0, record.capacity, 0, 0};
     if (WAY == ALL_TERMS) find_all(run, record.by_length, heap);
     if (WAY == ANY_TERM) find_any(run, heap);
     if (WAY == BY_LISTS) find_best<false>(run, record.slack, heap);

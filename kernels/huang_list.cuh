@@ -64,6 +64,7 @@ __device__ __forceinline__ Exceptions exceptions_at(const u8* block, u32 at) {
     u64 places = (u64)word_at(block, at + 4) << 32 | word_at(block, at);
     if (count < BLOCK / 8) {
         found.map = 0;
+#pragma unroll 1
         for (u32 n = 0; n < count; n++) found.map |= 1ull << (places >> 8 * n & 63);
         at += count;
     } else {
@@ -91,6 +92,7 @@ __device__ __forceinline__ u32 above_slot(const u8* block, u32 quotient, u32 low
 // Seven bits a byte, low bits first; `at` goes on.
 __device__ __forceinline__ u64 vbyte_at(const u8* bytes, u32& at) {
     u64 value = 0;
+#pragma unroll 1
     for (u32 shift = 0; shift < 64; shift += 7) {
         u32 byte = bytes[at++];
         value |= (u64)(byte & 127) << shift;
@@ -118,13 +120,12 @@ struct Cursor {
 #define CURSOR_WORDS 8
 #define SHALLOW 7
 
-// The words of list `t` of this thread.
+// The words of a cursor lie blockDim.x apart: those of list `t` of this thread.
 __device__ __forceinline__ u32* words_of(u32* room, u32 t) { return room + t * CURSOR_WORDS * blockDim.x + threadIdx.x; }
 
 __device__ __forceinline__ u32 docid_of(u32* room, u32 t) { return *words_of(room, t); }
 
-__device__ __forceinline__ Cursor load_cursor(u32* room, u32 t) {
-    const u32* words = words_of(room, t);
+__device__ __forceinline__ Cursor load_cursor(const u32* words) {
     u32 by = blockDim.x, step = words[3 * by], over = words[6 * by];
     Cursor cursor;
     cursor.docid = words[0];
@@ -141,8 +142,7 @@ __device__ __forceinline__ Cursor load_cursor(u32* room, u32 t) {
     return cursor;
 }
 
-__device__ __forceinline__ void store_cursor(u32* room, u32 t, const Cursor& cursor) {
-    u32* words = words_of(room, t);
+__device__ __forceinline__ void store_cursor(u32* words, const Cursor& cursor) {
     u32 by = blockDim.x;
     words[0] = cursor.docid;
     words[by] = cursor.block;
@@ -221,6 +221,7 @@ __device__ __forceinline__ u32 tf_of(const List& list, const Cursor& cursor) {
 // Near ones are found soon.
 __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid) {
     u32 step = 1;
+#pragma unroll 1
     while (block + step <= list.blocks && list.last[block + step - 1] < docid) {
         block += step;
         step *= 2;
@@ -232,32 +233,30 @@ __device__ __forceinline__ u32 find_block(const List& list, u32 block, u32 docid
 // Goes on to the first posting from `docid` on, which is not before where the cursor stands; NONE if that is not
 // below `end`.
 __device__ __forceinline__ void go_to(const List& list, Cursor& cursor, u32 docid, u32 end) {
-    if (cursor.read < cursor.count) read_next(list, cursor);
-    if (cursor.docid < docid) {
-        if (list.last[cursor.block] < docid) {
+    bool is_here = false, ends = cursor.read == cursor.count;
+    for (;;) {
+        if (ends) {
             u32 block = find_block(list, cursor.block + 1, docid);
             if (block == list.blocks) {
                 cursor.docid = NONE;
+                cursor.block = block;
                 return;
             }
             open_block(list, cursor, block);
-            read_next(list, cursor);
+            is_here = true;
         }
-        while (cursor.docid < docid) read_next(list, cursor);
+        read_next(list, cursor);
+        if (cursor.docid >= docid) break;
+        // Whether its block has no such posting; asked once.
+        ends = !is_here && list.last[cursor.block] < docid;
+        is_here = true;
     }
     if (cursor.docid >= end) cursor.docid = NONE;
 }
 
-// Stands at the first posting from `docid` on.
-__device__ __forceinline__ void begin_at(const List& list, Cursor& cursor, u32 docid, u32 end) {
-    u32 block = find(list.last, 0, list.blocks, docid);
-    if (block == list.blocks) {
-        cursor.docid = NONE;
-        cursor.block = block;
-        return;
-    }
-    open_block(list, cursor, block);
-    do read_next(list, cursor);
-    while (cursor.docid < docid);
-    if (cursor.docid >= end) cursor.docid = NONE;
+// Stands before the first block, or where there is nothing to read: at NONE.
+__device__ __forceinline__ Cursor before_all() {
+    Cursor cursor = {};
+    cursor.docid = cursor.block = NONE;
+    return cursor;
 }

@@ -236,7 +236,7 @@ fn a_batch_takes_what_it_has_room_for() {
         Room { words: used + 2 * 10 * 64 - 1, ..ROOM },
         Room { hits: 39, ..ROOM },
         Room { terms: 7, ..ROOM },
-        Room { shared_bytes: 32 * 64 * 2 + 15, ..ROOM },
+        Room { shared_bytes: 32 * 64 * 2 + 4 * 64 + 15, ..ROOM },
     ];
     for room in rooms {
         assert!(!query.add(&collection, &mut batch, &room), "{room:?}");

@@ -24,14 +24,14 @@ const SCORES: [&[&str]; 13] = [
 ];
 
 /// What the formulas need to know of a collection.
-struct Facts {
-    lengths: Vec<f64>,
+pub(crate) struct Facts {
+    pub(crate) lengths: Vec<f64>,
     tokens: f64,
-    postings: HashMap<String, BTreeMap<usize, f64>>,
+    pub(crate) postings: HashMap<String, BTreeMap<usize, f64>>,
 }
 
 impl Facts {
-    fn of(index: &Path) -> Self {
+    pub(crate) fn of(index: &Path) -> Self {
         let dump = |what: &str| millrace(args!["dump", "--index", index, what]).ok().json_lines();
         let lengths: Vec<f64> =
             dump("documents").iter().map(|document| document["tokens"].as_f64().unwrap()).collect();
@@ -46,7 +46,7 @@ impl Facts {
     }
 
     /// The scores of all documents that have a term of the query.
-    fn scores(&self, options: &[&str], query: &str) -> BTreeMap<usize, f64> {
+    pub(crate) fn scores(&self, options: &[&str], query: &str) -> BTreeMap<usize, f64> {
         let mut scores = BTreeMap::new();
         for term in query.split_whitespace() {
             for (&docid, &tf) in self.postings.get(term).into_iter().flatten() {
@@ -57,7 +57,7 @@ impl Facts {
         scores
     }
 
-    fn posting(&self, options: &[&str], term: &str, (tf, length): (f64, f64)) -> f64 {
+    pub(crate) fn posting(&self, options: &[&str], term: &str, (tf, length): (f64, f64)) -> f64 {
         let given = |name: &str, usual: f64| {
             let at = options.iter().position(|option| *option == name);
             at.map_or(usual, |at| options[at + 1].parse().unwrap())

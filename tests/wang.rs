@@ -210,7 +210,9 @@ fn run(
     }
     batch.finish();
     let mut input = vec![0; batch.input().bytes];
-    batch.write(&mut input);
+    for (at, part) in batch.parts() {
+        input[at..at + part.len()].copy_from_slice(part);
+    }
     let output = batch.output_bytes();
     assert!(input.len() <= ROOM.input_bytes() && output <= ROOM.output_bytes());
     let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();

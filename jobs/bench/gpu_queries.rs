@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Queries of a batch (256 if left out, of huang and wang 4096).
+    /// Queries of a batch (256 if left out, of huang 16384, of wang 4096).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Batches in flight.

@@ -37,7 +37,7 @@ pub(super) struct Rig {
 #[derive(Clone, Debug)]
 pub(super) struct Timings {
     pub(super) queries_per_s: f64,
-    /// Of each query, from arrival to answer, in microseconds.
+    /// Of each query, from arrival to answer, in microseconds, in the order of the queries.
     pub(super) latencies: Vec<f64>,
     /// Of each query, from when a worker took it to its answer, in microseconds: without the time
     /// that it waited.
@@ -145,7 +145,8 @@ impl Rig {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        let answers = std::mem::take(&mut *lock(&self.answers));
+        let mut answers = std::mem::take(&mut *lock(&self.answers));
+        answers.sort_unstable_by_key(|&(number, ..)| number);
         let last = answers.iter().map(|&(_, at, _)| at).max().context("no query was sent")?;
         let latency = |&(number, at, _): &Stamp| {
             at.duration_since(arrived[(number - first) as usize]).as_secs_f64() * 1e6

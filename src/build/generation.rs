@@ -240,6 +240,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
+        text_fields: options.fields.texts.clone(),
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }

@@ -20,6 +20,7 @@ use super::control::{Cause, Guard};
 use super::cores;
 use super::desk::{Desk, Outcome, Request, Taken};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use crate::query::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Planner;
 use std::collections::BTreeMap;

@@ -10,6 +10,7 @@ use super::context::{Context, Layout};
 use super::control::{Cause, Guard, JobError, lock};
 use super::lay_out::{Answered, Out, QueryAnswer};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use crate::query::lines::Refused;
 use crate::query::output::Form;
 use std::collections::BTreeMap;

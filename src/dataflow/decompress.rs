@@ -15,6 +15,7 @@ use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
 use super::read::ReadAhead;
+use super::sole_time::SoleTime;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::DecodeError;
 use crate::input::piece::Piece;

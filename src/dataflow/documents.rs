@@ -10,6 +10,7 @@
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use crate::input::documents::{DocumentsTable, NAMES_SHARE, PieceDocuments};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use super::build_context::{Build, Encoded};
 use super::control::Guard;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use crate::dictionary::closed::Wake;
 use crate::index::run::{EncodedChunk, PartEncoder};
 use std::cell::Cell;

@@ -15,6 +15,7 @@
 use super::build_context::Build;
 use super::control::{Cause, Guard};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use crate::dictionary::closed::{ClosedTerms, Wake};
 use crate::dictionary::parsed::PieceGroup;
 use crate::index::run::RunPart;

@@ -67,6 +67,24 @@ impl Follower {
         })
     }
 
+    /// For what cannot move over: `tell` is called once for each generation that is live and another than
+    /// that of the `manifest`.
+    ///
+    /// # Errors
+    /// If the thread cannot be started.
+    pub fn only_tell(
+        index: &Path,
+        manifest: &Manifest,
+        mut tell: impl FnMut() + Send + 'static,
+    ) -> io::Result<Self> {
+        let manifest = manifest.clone();
+        Self::look_out(index, move |watch, again| {
+            if watch.is_other(&manifest, again).is_ok_and(|other| other) {
+                tell();
+            }
+        })
+    }
+
     fn look_out(
         index: &Path,
         mut look: impl FnMut(&mut Watch, bool) + Send + 'static,

@@ -12,6 +12,7 @@ use super::crossing::Crossing;
 use super::lay_out::Answered;
 use super::local::Local;
 use super::messages::ShardHits;
+use super::sole_time::SoleTime;
 use crate::query::top_k::{Combined, Hit, NamedHit};
 use crate::query::wanted::{Stage, Wanted};
 use std::borrow::Cow;

@@ -4,6 +4,7 @@
 use super::build_context::{Build, BuildWiring};
 use super::control::{Control, JobError};
 use super::flow::Flow;
+use super::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::index::list::Form;

@@ -11,6 +11,7 @@ use super::context::Context;
 use super::control::{Guard, lock};
 use super::crossing::Crossing;
 use super::messages::{Counted, Question};
+use super::sole_time::SoleTime;
 use crate::query::plan::{Plan, Planner};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -40,6 +40,7 @@ mod query;
 pub mod read;
 pub mod scan;
 pub mod service;
+mod sole_time;
 mod tell;
 pub mod together;
 mod weigh;

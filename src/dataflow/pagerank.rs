@@ -18,6 +18,7 @@
 
 use super::control::{Control, Guard, JobError, lock};
 use super::local::Local;
+use super::sole_time::SoleTime;
 use super::workers;
 use crate::score::pagerank::{Graph, Push, RankSettings, Slice, Sums, normalise};
 use std::collections::BTreeMap;

@@ -12,6 +12,7 @@ use super::control::Guard;
 use super::decompress::Assigned;
 use super::local::Local;
 use super::read::ReadAhead;
+use super::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::input::parser::PieceParser;

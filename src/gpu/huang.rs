@@ -32,8 +32,9 @@ pub const THREADS: [u32; 6] = [32, 64, 128, 256, 320, 512];
 /// Threads of a block unless another number is asked for: the paper's best.
 pub const DEFAULT_THREADS: u32 = 64;
 
-/// Queries of a batch: a block of threads has few, and a device room for many blocks.
-pub const BATCH: usize = 4096;
+/// Queries of a batch: a block of threads has one, a device room for some thousand blocks, and what it takes to answer the
+/// longest queries is to be hidden by the others.
+pub const BATCH: usize = 16_384;
 
 /// How threads go through lists to find documents with any term; all find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -79,6 +79,9 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
+    /// Fields of JSON and columns of CSV that were asked for as text; none if the usual ones were read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_fields: Vec<String>,
     /// What the weights of learned vectors were multiplied with, as a decimal; nothing of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impact_factor: Option<String>,

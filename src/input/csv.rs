@@ -32,6 +32,11 @@ pub struct CsvParser {
     name: String,
 }
 
+/// The first record of what is in a file, with its line end: the head.
+pub(super) fn first_record(file: &[u8]) -> &[u8] {
+    &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
+}
+
 /// What the head says.
 struct Columns {
     delimiter: u8,

@@ -8,7 +8,7 @@
 use super::Format;
 use super::borders::{Borders, Found};
 use super::buffers::Buffers;
-use super::machine::{Csv, Machine};
+use super::csv::first_record;
 use super::piece::{Piece, Skipped};
 use crate::order::PIECE_BYTES;
 use std::sync::Arc;
@@ -238,8 +238,7 @@ impl Cutter {
 
 /// The first record of the input that the piece begins; nothing if it was dropped.
 fn csv_head(piece: &Piece) -> Arc<[u8]> {
-    let end = Csv::default().next(&piece.bytes, 0).unwrap_or(piece.bytes.len());
-    if piece.offset == 0 { piece.bytes[..end].into() } else { Arc::default() }
+    if piece.offset == 0 { first_record(&piece.bytes).into() } else { Arc::default() }
 }
 
 fn empty(format: Format, input: u32, offset: u64, bytes: Vec<u8>) -> Piece {

@@ -31,6 +31,7 @@ mod machine;
 pub mod mediawiki;
 pub mod memory;
 pub mod parser;
+mod parsers;
 pub mod piece;
 mod pipe;
 pub mod plain;

@@ -1,22 +1,15 @@
 //! What does a piece hold? Its documents, with the terms that a [`Regroup`] makes of their texts, in any
 //! format.
 
-use super::csv::CsvParser;
 use super::document::{self, Document, Name, Sink, Skip};
 use super::documents::PieceDocuments;
 use super::fields::Fields;
-use super::html::HtmlParser;
-use super::jsonl::JsonlParser;
-use super::mediawiki::MediawikiParser;
+use super::parsers::Parsers;
 use super::piece::{Piece, Skipped};
-use super::plaintext::PlaintextParser;
 use super::splits::Plan;
-use super::trec::TrecParser;
-use super::tsv::TsvParser;
 use super::turns::{Turn, Turns};
 use super::wanted::WantedDocuments;
-use super::warc::WarcParser;
-use super::{Format, json_values, plain};
+use super::{Format, json_values};
 use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
@@ -31,14 +24,7 @@ pub struct PieceParser<R> {
     regroup: R,
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
-    jsonl: JsonlParser,
-    tsv: TsvParser,
-    html: HtmlParser,
-    warc: WarcParser,
-    trec: TrecParser,
-    csv: CsvParser,
-    plaintext: PlaintextParser,
-    mediawiki: MediawikiParser,
+    parsers: Parsers,
 }
 
 impl<R: Regroup> PieceParser<R> {
@@ -55,14 +41,7 @@ impl<R: Regroup> PieceParser<R> {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup: R::new(analysis, owners, memo_bytes),
-            jsonl: JsonlParser::with_fields(fields.clone()),
-            tsv: TsvParser::new(),
-            html: HtmlParser::new(),
-            warc: WarcParser::taking_turns(max_document, Turn::new(turns)),
-            trec: TrecParser::new(),
-            csv: CsvParser::new(fields.clone()),
-            plaintext: PlaintextParser::new(),
-            mediawiki: MediawikiParser::new(),
+            parsers: Parsers::new((max_document, fields), Turn::new(turns)),
         }
     }
 
@@ -88,44 +67,24 @@ impl<R: Regroup> PieceParser<R> {
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
         }
-        let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
-        let lines = || memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
-        match piece.format {
-            Format::Jsonl | Format::Json => {
-                self.jsonl.parse(records, &mut sink);
-                batch.lines = lines();
+        if piece.format.file_is_document() {
+            sink.offset = 0;
+            let mut start = 0;
+            for &(input, end) in &piece.files {
+                sink.batch.input = input;
+                let name = &*plan.inputs.name(input as usize);
+                self.parsers.file(piece.format, name, &piece.bytes[start..end], &mut sink);
+                start = end;
             }
-            Format::Tsv => {
-                self.tsv.parse(records, &mut sink);
-                batch.lines = lines();
-            }
-            Format::Plaintext => {
-                self.plaintext.parse(records, &mut sink);
-                batch.lines = lines();
-            }
-            Format::Csv => batch.lines = self.csv.parse(&piece.head, records, &mut sink),
-            Format::Mediawiki => batch.lines = self.mediawiki.parse(records, &mut sink),
-            // Records take the place of lines.
-            Format::Warc => batch.lines = self.warc.parse(records, piece.ends_input, &mut sink),
-            Format::Trec => self.trec.parse(records, &mut sink),
-            Format::Text | Format::Html => {
-                sink.offset = 0;
-                let mut start = 0;
-                for &(input, end) in &piece.files {
-                    sink.batch.input = input;
-                    let name = &*plan.inputs.name(input as usize);
-                    let file = &piece.bytes[start..end];
-                    match piece.format {
-                        Format::Html => self.html.parse(name, file, &mut sink),
-                        _ => plain::parse(name, file, &mut sink),
-                    }
-                    start = end;
-                }
-            }
+        } else {
+            let records = document::Piece { bytes: &piece.bytes, offset: piece.offset, line: 1 };
+            let place = (&*piece.head, piece.ends_input);
+            let lines = self.parsers.records(piece.format, records, place, &mut sink);
+            batch.lines = lines;
         }
         let groups = self.regroup.finish();
         self.turn.give_back();
-        self.warc.give_back();
+        self.parsers.give_back();
         batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
         (groups, batch)
     }

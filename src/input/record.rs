@@ -1,12 +1,18 @@
-//! How is the record of a document read again, from where the index says that it lies?
+//! How is the record of a document read again, from where the index says that it lies, and what is its text?
 
 #![forbid(unsafe_code)]
 
-use super::Compression;
+use super::csv::first_record;
+use super::document::{Document, Piece, Sink, Skip};
+use super::fields::Fields;
+use super::parsers::Parsers;
+use super::turns::Turn;
 use super::unpacked::Unpacked;
+use super::{Compression, Format, json_values};
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Reads the `bytes` at `offset` of a file, both counted in what is in it uncompressed. Of a compressed file all
 /// before them is inflated too.
@@ -37,10 +43,110 @@ pub fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
     Ok(record)
 }
 
+/// Bytes of a file in which the head of its columns ends.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// Reads texts of documents again, as they were indexed.
+pub struct Texts {
+    parsers: Parsers,
+    /// The first record of files where it names the columns.
+    heads: HashMap<PathBuf, Vec<u8>>,
+}
+
+impl Texts {
+    /// For an index of documents of at most so many bytes, and of these fields.
+    pub fn new(max_document: u64, fields: &Fields) -> Self {
+        let parsers = Parsers::new((max_document, fields), Turn::alone());
+        Self { parsers, heads: HashMap::new() }
+    }
+
+    /// The text in the record of `bytes` at `offset` of a file of this format, as [`fetch`] counts them. What is no UTF-8 is left as
+    /// it is, as it is for the tokenizer.
+    ///
+    /// # Errors
+    /// As [`fetch`]; `InvalidData` if there is no document any more.
+    pub fn of(
+        &mut self,
+        (path, format): (&Path, Format),
+        offset: u64,
+        bytes: u32,
+    ) -> io::Result<Vec<u8>> {
+        let mut record = fetch(path, offset, bytes)?;
+        if format == Format::Csv && !self.heads.contains_key(path) {
+            let mut start = Vec::new();
+            Unpacked::open(path)?.take(HEAD_BYTES).read_to_end(&mut start)?;
+            self.heads.insert(path.to_path_buf(), first_record(&start).to_vec());
+        }
+        if format == Format::Json {
+            json_values::to_lines(&mut record);
+        }
+        let mut found = Found::default();
+        if format.file_is_document() {
+            let name = path.to_string_lossy();
+            self.parsers.file(format, &name, &record, &mut found);
+        } else {
+            let piece = Piece { bytes: &record, offset, line: 1 };
+            let head = self.heads.get(path).map_or(&[][..], Vec::as_slice);
+            self.parsers.records(format, piece, (head, true), &mut found);
+        }
+        found.text.ok_or_else(|| {
+            let why = found.why.map_or("no document".to_string(), |skip| skip.to_string());
+            let why = format!("byte {offset}: {why}: the file has changed since");
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        })
+    }
+}
+
+/// The first document of a record.
+#[derive(Default)]
+struct Found {
+    text: Option<Vec<u8>>,
+    why: Option<Skip>,
+}
+
+impl Sink for Found {
+    fn document(&mut self, document: Document<'_>) {
+        self.text.get_or_insert_with(|| document.text.to_vec());
+    }
+
+    fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {
+        self.why.get_or_insert(reason);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Write;
+
+    #[test]
+    fn texts_are_those_of_their_format() {
+        let mut texts = Texts::new(1 << 20, &Fields::default());
+        let page = "<page><title>Mills</title><revision><text>of old</text></revision></page>";
+        let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nmills\r\n\r\n";
+        for (format, before, record, expected) in [
+            (Format::Jsonl, "", "{\"id\":\"1\",\"text\":\"a \\u0062\"}", "a b"),
+            (Format::Json, "[\n", "{\"id\":\n\"1\",\"text\":\"a\"}", "a"),
+            (Format::Tsv, "0\tx\n", "1\ta b", "a b"),
+            (Format::Plaintext, "0 x\n", "1 a b", "a b"),
+            (Format::Csv, "id,n,text\n", "1,2,\"a, b\"", "a, b"),
+            (Format::Mediawiki, "<mediawiki>", page, "Mills\n\nof old"),
+            (Format::Trec, "\n", "<DOC><DOCNO>1</DOCNO><TEXT>a b</TEXT></DOC>", "a b"),
+            (Format::Warc, "", warc, "mills"),
+            (Format::Html, "", "<p>a <b>b</b>", "a b"),
+            (Format::Text, "", "a b\n", "a b"),
+        ] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            writeln!(file, "{before}{record}").unwrap();
+            let bytes = record.len() as u32;
+            let text = texts.of((file.path(), format), before.len() as u64, bytes).unwrap();
+            assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
+        }
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        write!(file, "no object").unwrap();
+        let error = texts.of((file.path(), Format::Jsonl), 0, 9).unwrap_err().to_string();
+        assert!(error.starts_with("byte 0: ") && error.ends_with(" has changed since"), "{error}");
+    }
 
     #[test]
     fn records_are_read_from_files_compressed_or_not() {

@@ -25,6 +25,7 @@ pub mod plan;
 pub mod pool;
 mod ranges;
 pub mod refusals;
+pub mod rm3;
 mod scored;
 pub mod searcher;
 pub mod shard;
@@ -37,6 +38,7 @@ pub mod talk;
 pub mod term_statistics;
 #[cfg(test)]
 mod tests;
+pub mod texts;
 pub mod top_k;
 pub mod topics;
 pub mod wand;

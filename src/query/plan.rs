@@ -146,7 +146,7 @@ impl Plan {
             let weight = Weight::default();
             terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
         };
-        match snapshot.has_vectors() {
+        match snapshot.has_given_terms() {
             true => for_each_term(text, add),
             false => snapshot.analysis().terms(text.as_bytes(), |term| add(term, 1.0)),
         }

@@ -63,6 +63,8 @@ pub struct Snapshot {
     globals: Vec<f32>,
     /// How often terms occur, of scores that ask for that.
     frequencies: Frequencies,
+    /// Whether queries are terms with weights, and no texts.
+    given_terms: bool,
     /// Whether the runs have PageRanks; not known if the score does not ask for them.
     has_ranks: bool,
 }
@@ -125,6 +127,7 @@ impl Snapshot {
             }
             _ => (Vec::new(), false),
         };
+        let given_terms = generation.manifest().settings.format == VECTORS;
         let share = if docids == ALL { DocumentShare::Whole } else { DocumentShare::Range(docids) };
         let globals = Vec::new();
         let snapshot = Self {
@@ -138,6 +141,7 @@ impl Snapshot {
             statics,
             globals,
             frequencies: Frequencies::default(),
+            given_terms,
             has_ranks,
         };
         Ok(Arc::new(snapshot.with_globals()?))
@@ -252,9 +256,19 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// Whether terms are those of a model that has learned vectors, so that queries have them too.
-    pub fn has_vectors(&self) -> bool {
-        self.generation.manifest().settings.format == VECTORS
+    /// The same for queries that are [terms with weights](super::weighted) and not texts.
+    ///
+    /// # Panics
+    /// If it is in use.
+    #[must_use]
+    pub fn with_given_terms(mut self: Arc<Self>) -> Arc<Self> {
+        Arc::get_mut(&mut self).expect("nobody else has it yet").given_terms = true;
+        self
+    }
+
+    /// Whether queries are terms with weights: those of a model that has learned vectors, or of an [expansion](super::rm3).
+    pub fn has_given_terms(&self) -> bool {
+        self.given_terms
     }
 
     /// Whether the score has PageRanks to go by; it takes those of all documents for equal if not.

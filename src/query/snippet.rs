@@ -2,14 +2,12 @@
 //! was made of, which is read again from its file.
 
 use super::snapshot::Snapshot;
+use super::texts::record_of;
+use super::weighted::for_each_term;
 use crate::index::find::DocumentRow;
-use crate::index::format::{IMPORTED, VECTORS};
-use crate::input::record::fetch;
-use crate::input::splits::{MEMORY, STDIN};
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
 use std::collections::HashSet;
-use std::path::Path;
 
 /// Characters of a snippet, unless another number is asked for.
 pub const CHARACTERS: usize = 160;
@@ -26,22 +24,19 @@ impl<'a> Snippets<'a> {
     /// For a query; a snippet has at most so many characters.
     pub fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
-        snapshot.analysis().terms(text.as_bytes(), |term| _ = terms.insert(term.to_string()));
+        let mut add = |term: &str| _ = terms.insert(term.to_string());
+        match snapshot.has_given_terms() {
+            true => for_each_term(text, |term, _| add(term)),
+            false => snapshot.analysis().terms(text.as_bytes(), add),
+        }
         Self { snapshot, terms, characters }
     }
 
     /// The snippet of a document; none if its text was not kept, has changed since, or cannot be read.
     pub fn of(&self, docid: u32) -> Option<String> {
         let generation = self.snapshot.generation();
-        let settings = &generation.manifest().settings;
-        if settings.indexer == IMPORTED && settings.format != VECTORS {
-            return None;
-        }
         let row = DocumentRow::of(generation, docid).ok()?;
-        if [STDIN, MEMORY].contains(&&*row.input) {
-            return None;
-        }
-        let record = fetch(Path::new(&row.input), row.offset, row.bytes).ok()?;
+        let record = record_of(generation, &row).ok()?;
         let text = text_of(&String::from_utf8_lossy(&record), &row.name);
         Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
     }

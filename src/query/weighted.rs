@@ -17,9 +17,12 @@ pub(super) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
     }
 }
 
+/// The least weight of a term.
+pub(super) const LEAST_WEIGHT: f64 = 1e-9;
+
 /// Whether a number can be the weight of a term.
 pub(super) fn is_weight(weight: f64) -> bool {
-    (1e-9..=1e9).contains(&weight)
+    (LEAST_WEIGHT..=1e9).contains(&weight)
 }
 
 /// The text of a query with these terms and weights; none if a term is empty or has white space, or a number is not 0 and no weight. Terms of

@@ -55,11 +55,10 @@ impl Features {
 pub struct Cost {
     /// What is known of it before.
     pub features: Features,
-    /// Seconds of a thread of the CPU, and of a device that has many queries at a time.
+    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has many at a time.
     pub seconds: [f64; 2],
-    /// Seconds of a device that has nothing else to do; where nobody has measured it, 0.
-    #[serde(default)]
-    pub alone: f64,
+    /// Seconds of a thread and of a device while nothing else is done.
+    pub alone: [f64; 2],
 }
 
 impl Cost {
@@ -71,17 +70,20 @@ impl Cost {
     /// As a scheduler knows costs.
     pub fn known(&self) -> Costs {
         let Self { features, seconds, alone } = *self;
-        Costs { alone: alone.max(seconds[1]), ..Costs::new(seconds, features.blocks) }
+        let alone = [alone[0].min(seconds[0]), alone[1].max(seconds[1])];
+        Costs { alone, ..Costs::new(seconds, features.blocks) }
     }
 }
 
 /// What a query costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
-    /// Seconds of a thread of the CPU, and of a device that has many queries at a time.
+    /// Seconds of a thread of the CPU while all others have queries too, and of a device that has many at a time.
     pub seconds: [f64; 2],
-    /// Seconds of a device that has nothing else to do.
-    pub alone: f64,
+    /// Seconds of a thread and of a device while nothing else is done.
+    pub alone: [f64; 2],
+    /// Of a hundred queries 99 take at most so many times what was predicted.
+    pub tails: [f64; 2],
     /// Blocks of its lists.
     pub blocks: u64,
     /// Whether all of its lists are on a device.
@@ -89,21 +91,31 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of a query that costs a device as much alone as beside others, and has all lists there.
+    /// Of a query that costs as much alone as beside others, takes what was predicted, and has all lists on a device.
     pub fn new(seconds: [f64; 2], blocks: u64) -> Self {
-        Self { seconds, alone: seconds[1], blocks, cached: true }
+        Self { seconds, alone: seconds, tails: [1.0; 2], blocks, cached: true }
+    }
+
+    /// Seconds of a thread while such a share of all threads is busy, from 0 to 1: they share caches and memory.
+    pub fn on_thread_beside(&self, busy: f64) -> f64 {
+        self.alone[0] + (self.seconds[0] - self.alone[0]).max(0.0) * busy.min(1.0)
     }
 
     /// Seconds of a device that has so many other queries: what a query takes alone and not beside others, it shares with
     /// them.
     pub fn on_device_beside(&self, others: usize) -> f64 {
-        let [_, together] = self.seconds;
-        together + (self.alone - together).max(0.0) / (1 + others) as f64
+        let ([_, together], [_, alone]) = (self.seconds, self.alone);
+        together + (alone - together).max(0.0) / (1 + others) as f64
     }
 
     /// Seconds of a processor.
     pub fn on(&self, kind: Processor) -> f64 {
         self.seconds[kind as usize]
+    }
+
+    /// Seconds of a processor that 99 of a hundred such queries do not exceed.
+    pub fn most(&self, kind: Processor) -> f64 {
+        self.on(kind) * self.tails[kind as usize]
     }
 
     /// The kind that takes less time.
@@ -120,18 +132,13 @@ pub struct CostModel {
     pub cpu: ModelTree,
     /// Of a device, in seconds.
     pub device: ModelTree,
-    /// How many times as long a query takes a device alone as beside others, in the mean.
-    #[serde(default = "one")]
-    pub alone: f64,
+    /// How many times as long a query takes a thread and a device alone as beside others, in the mean.
+    pub alone: [f64; 2],
     /// How far the predictions of queries were that nothing was learned from, as above.
     pub errors: [Errors; 2],
     /// Which policies suit such queries, if anybody has looked.
     #[serde(default)]
     pub choice: Option<Choice>,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 impl CostModel {
@@ -149,7 +156,10 @@ impl CostModel {
         let (cpu, device) = (cpu?, device?);
         let errors = [cpu.errors(&examples(0, true)), device.errors(&examples(1, true))];
         let sum = |of: fn(&Cost) -> f64| queries.iter().map(of).sum::<f64>();
-        let alone = sum(|cost| cost.known().alone) / sum(|cost| cost.seconds[1]);
+        let alone = [
+            sum(|cost| cost.known().alone[0]) / sum(|cost| cost.seconds[0]),
+            sum(|cost| cost.known().alone[1]) / sum(|cost| cost.seconds[1]),
+        ];
         Some(Self { cpu, device, alone, errors, choice: None })
     }
 
@@ -157,7 +167,9 @@ impl CostModel {
     pub fn costs(&self, features: &Features) -> Costs {
         let numbers = features.numbers();
         let seconds = [self.cpu.predict(&numbers), self.device.predict(&numbers)];
-        Costs { alone: self.alone * seconds[1], ..Costs::new(seconds, features.blocks) }
+        let alone = [self.alone[0] * seconds[0], self.alone[1] * seconds[1]];
+        let tails = self.errors.map(|errors| errors.tail);
+        Costs { alone, tails, ..Costs::new(seconds, features.blocks) }
     }
 }
 
@@ -182,18 +194,20 @@ mod tests {
             let features = Features::of([i * 37 % 1000 + 1, i * 911 % 100_000 + 1, i * 7 % 50 + 1]);
             let sum = features.sum as f64;
             let seconds = [1e-6 + 2e-9 * sum, 5e-5 + 1e-11 * sum];
-            Cost { features, seconds, alone: 3.0 * seconds[1] }
+            Cost { features, seconds, alone: [0.5 * seconds[0], 3.0 * seconds[1]] }
         };
         let queries: Vec<Cost> = (1..400u32).map(cost).collect();
         let model = CostModel::learn(&queries).unwrap();
         assert!(model.errors.iter().all(|errors| errors.mean_relative < 0.2), "{:?}", model.errors);
         assert_eq!(model.costs(&Features::of([3, 9, 20])).better(), Processor::Cpu);
         assert_eq!(model.costs(&Features::of([40, 90_000, 900])).better(), Processor::Device);
-        assert!((model.alone - 3.0).abs() < 1e-9);
-        // What shares a device with many others takes less of it.
+        assert!((model.alone[0] - 0.5).abs() < 1e-9 && (model.alone[1] - 3.0).abs() < 1e-9);
+        // What shares a device with many others takes less of it; what shares a processor with other threads takes longer.
         let costs = queries[9].known();
-        assert_eq!(costs.on_device_beside(0), costs.alone);
+        assert_eq!(costs.on_device_beside(0), costs.alone[1]);
         assert!(costs.on_device_beside(99) < 1.03 * costs.on(Processor::Device));
+        assert_eq!(costs.on_thread_beside(0.0), costs.alone[0]);
+        assert_eq!(costs.on_thread_beside(1.0), costs.on(Processor::Cpu));
         assert!(CostModel::learn(&queries[..7]).is_none());
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod claims;
 pub mod features;
+pub mod machine;
 pub mod model_tree;
 pub mod placement;
 pub mod policy;

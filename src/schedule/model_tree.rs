@@ -189,7 +189,12 @@ pub struct Errors {
     pub mean_relative: f64,
     /// The sum of |prediction - true| over that of |mean of all - true|.
     pub relative_absolute: f64,
+    /// The greatest of true / prediction but for one in a hundred; 1 at least.
+    pub tail: f64,
 }
+
+/// Examples that [`Errors::tail`] covers.
+const TAIL: f64 = 0.99;
 
 impl ModelTree {
     /// Learns from examples; `None` without any, or with one that took no time or has a feature that is no number.
@@ -226,13 +231,19 @@ impl ModelTree {
         let n = examples.len().max(1) as f64;
         let mean = examples.iter().map(|example| example.took).sum::<f64>() / n;
         let (mut relative, mut absolute, mut spread) = (0.0, 0.0, 0.0);
+        let mut ratios = Vec::with_capacity(examples.len());
         for example in examples {
-            let off = (self.predict(&example.features) - example.took).abs();
+            let predicted = self.predict(&example.features);
+            ratios.push(example.took / predicted);
+            let off = (predicted - example.took).abs();
             relative += off / example.took;
             absolute += off;
             spread += (mean - example.took).abs();
         }
-        Errors { mean_relative: relative / n, relative_absolute: absolute / spread }
+        ratios.sort_unstable_by(f64::total_cmp);
+        let at = (TAIL * n).ceil() as usize;
+        let tail = ratios.get(at.saturating_sub(1)).map_or(1.0, |ratio| ratio.max(1.0));
+        Errors { mean_relative: relative / n, relative_absolute: absolute / spread, tail }
     }
 }
 
@@ -277,6 +288,12 @@ mod tests {
         assert!(tree.leaves() >= 2);
         let errors = tree.errors(&examples(300, 4, took));
         assert!(errors.mean_relative < 0.1 && errors.relative_absolute < 0.1, "{errors:?}");
+        // Two queries that take three times what they should are covered, one in a hundred is not.
+        let mut late = examples(200, 4, took);
+        (0..2).for_each(|at| late[at].took *= 3.0);
+        assert!(tree.errors(&late).tail < 2.0);
+        late[2].took *= 3.0;
+        assert!(tree.errors(&late).tail > 2.0);
         // What has no structure is hardly split.
         let even = ModelTree::learn(&examples(800, 3, |_| 7.0)).unwrap();
         assert!(even.leaves() <= 3);

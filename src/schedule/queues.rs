@@ -93,6 +93,11 @@ impl<T> Queues<T> {
         }
     }
 
+    /// From now on so many threads take queries.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.kinds[Processor::Cpu as usize].servers = threads.max(1);
+    }
+
     /// Queries that wait.
     pub fn len(&self) -> usize {
         let waiting = |kind: &Kind<T>| kind.own.len() + kind.returned.len();
@@ -142,8 +147,11 @@ impl<T> Queues<T> {
 
     /// Adds a query that came at a time; says which kind it belongs to, if to one.
     pub fn push(&mut self, item: T, mut costs: Costs, came: f64) -> Option<Processor> {
-        let device = &self.kinds[Processor::Device as usize];
-        costs.seconds[1] = costs.on_device_beside(device.has() / device.servers);
+        let [cpu, device] = &self.kinds;
+        costs.seconds = [
+            costs.on_thread_beside(cpu.has() as f64 / cpu.servers as f64),
+            costs.on_device_beside(device.has() / device.servers),
+        ];
         let group = self.group(&costs);
         self.queue(Waiting { item, costs, came }, group);
         group
@@ -201,6 +209,12 @@ impl<T> Queues<T> {
             Policy::CachedFirst { .. } => Some(Processor::Cpu),
             Policy::Best | Policy::BestSerial => Some(costs.better()),
             Policy::Groups => {
+                let kinds = [Processor::Cpu, Processor::Device];
+                let [cpu, device] =
+                    kinds.map(|kind| costs.most(kind) + self.wait(kind) > self.deadline);
+                if cpu != device {
+                    return Some(if cpu { Processor::Device } else { Processor::Cpu });
+                }
                 let better = costs.better();
                 let much = costs.on(better.other()) > self.much_better * costs.on(better);
                 much.then_some(better)
@@ -315,12 +329,22 @@ impl<T> Queues<T> {
         if let Some(at) = next.map(|(at, _)| at) {
             return self.take_of(kind, at);
         }
-        self.either.pop_front().or_else(|| self.steal(kind))
+        let either = self.either.iter().take(LOOKED_AT);
+        match either.into_iter().position(|it| !self.is_late_here(it, kind, now)) {
+            Some(at) => self.either.remove(at),
+            None => self.steal(kind, now),
+        }
+    }
+
+    /// Whether a query may miss its deadline if a kind begins it now, and would not if the other did.
+    fn is_late_here(&self, waiting: &Waiting<T>, kind: Processor, now: f64) -> bool {
+        let left = waiting.came + self.deadline - now;
+        waiting.costs.most(kind) > left && waiting.costs.most(kind.other()) <= left
     }
 
     /// Takes a query of the other kind, if it is done here before the other comes to its last one: a thread that began
     /// what a device does a hundred times as fast would make everybody wait.
-    fn steal(&mut self, kind: Processor) -> Option<Waiting<T>> {
+    fn steal(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
         let other = kind.other();
         let (of, wait) = (&self.kinds[other as usize], self.wait(other));
         let loss = |it: &Waiting<T>| it.costs.on(kind) / it.costs.on(other);
@@ -329,6 +353,7 @@ impl<T> Queues<T> {
             .iter()
             .take(LOOKED_AT)
             .enumerate()
+            .filter(|(_, it)| !self.is_late_here(it, kind, now))
             .min_by(|a, b| loss(a.1).total_cmp(&loss(b.1)))?;
         if least.costs.on(kind) > wait {
             return None;
@@ -412,6 +437,32 @@ mod tests {
             "0.027 s of work wait, and it would take 0.03"
         );
         assert_eq!(all(&mut queues, Processor::Device, 0.05), [3, 4]);
+    }
+
+    #[test]
+    fn what_may_come_late_is_left_to_the_other() {
+        let mut queues = Queues::new(Policy::Groups, 0.1, (2, 1));
+        // One in a hundred takes a thread five times what is predicted, which would be too late.
+        let uncertain = |cpu: f64, device: f64| Costs { tails: [5.0, 1.1], ..costs(cpu, device) };
+        assert_eq!(queues.push(1, uncertain(0.03, 0.09), 0.0), Some(Processor::Device));
+        assert_eq!(queues.push(2, uncertain(0.01, 0.09), 0.0), Some(Processor::Cpu));
+        // The device would come to it after 0.09 s.
+        assert_eq!(queues.push(3, uncertain(0.018, 0.02), 0.0), Some(Processor::Cpu));
+        assert_eq!(queues.take(Processor::Cpu, 0.0001), Some(2));
+        assert_eq!(queues.take(Processor::Cpu, 0.0001), Some(3));
+        assert_eq!(
+            queues.take(Processor::Cpu, 0.0001),
+            None,
+            "nobody steals what he may do too late"
+        );
+        assert_eq!(queues.take(Processor::Device, 0.0001), Some(1));
+        // Of those for either each takes what he does in time, and what nobody does goes as if there were no deadline.
+        let mut queues = Queues::new(Policy::Groups, 0.1, (2, 1));
+        assert_eq!(queues.push(1, uncertain(0.019, 0.019), 0.0), None);
+        assert_eq!(queues.push(2, uncertain(0.002, 0.002), 0.01), None);
+        assert_eq!(queues.take(Processor::Cpu, 0.06), Some(2));
+        assert_eq!(queues.take(Processor::Cpu, 0.06), None);
+        assert_eq!(queues.take(Processor::Cpu, 0.09), Some(1));
     }
 
     #[test]

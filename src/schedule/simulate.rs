@@ -2,6 +2,7 @@
 //! for machines that have no device, and for more rates than a run can try.
 
 use super::features::{Cost, CostModel, Costs};
+use super::machine::Machine;
 use super::policy::{Choice, Policy, Processor};
 use super::queues::Queues;
 use std::cmp::Reverse;
@@ -18,21 +19,13 @@ pub struct Arrival {
     pub real: Costs,
 }
 
-/// The machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Threads.
-    pub threads: usize,
-    /// Devices.
-    pub devices: usize,
-}
-
 /// What comes next: when, in nanoseconds, whether a processor is free for another query then, which it is, and whether an
 /// answer is there.
 type Event = Reverse<(u64, bool, usize, bool)>;
 
 /// The latency of each query, in seconds, in the order of the arrivals. A device begins the next query before it has
-/// answered one, when that has taken its part of the device beside others.
+/// answered one, when that has taken its part of the device beside others. A thread takes longer the more of them are busy.
+/// Where both have queries, some threads do nothing but feed devices.
 ///
 /// # Panics
 /// If the arrivals are not in the order of time.
@@ -43,12 +36,18 @@ pub fn latencies(
     machine: Machine,
 ) -> Vec<f64> {
     assert!(arrivals.is_sorted_by(|a, b| a.at <= b.at), "arrivals are in order");
-    let kind = |server: usize| match server < machine.threads {
+    let mean = arrivals.iter().map(|it| it.real.seconds[1]).sum::<f64>() / arrivals.len() as f64;
+    let feeders = match policy {
+        Policy::Only(_) => 0,
+        _ => machine.feeders(mean),
+    };
+    let threads = machine.threads.saturating_sub(feeders).max(1);
+    let kind = |server: usize| match server < threads {
         true => Processor::Cpu,
         false => Processor::Device,
     };
-    let mut queues = Queues::new(policy, deadline, (machine.threads, machine.devices));
-    let mut idle: Vec<usize> = (0..machine.threads + machine.devices).collect();
+    let mut queues = Queues::new(policy, deadline, (threads, machine.devices));
+    let mut idle: Vec<usize> = (0..threads + machine.devices).collect();
     let mut events: BinaryHeap<Event> = BinaryHeap::new();
     let mut found = vec![0.0; arrivals.len()];
     let mut next = 0;
@@ -86,10 +85,14 @@ pub fn latencies(
                 continue;
             };
             let real = &arrivals[query].real;
-            let free = now + (real.on(kind(server)) * 1e9) as u64;
-            let end = match kind(server) {
-                Processor::Cpu => free,
-                Processor::Device => now + (real.alone * 1e9) as u64,
+            let after = |seconds: f64| now + (seconds * 1e9) as u64;
+            let (free, end) = match kind(server) {
+                Processor::Cpu => {
+                    let busy = queues.under_way(Processor::Cpu) as f64 / threads as f64;
+                    let end = after(real.on_thread_beside(busy));
+                    (end, end)
+                }
+                Processor::Device => (after(real.seconds[1]), after(real.alone[1])),
             };
             found[query] = end as f64 / 1e9 - arrivals[query].at;
             if free == end {
@@ -231,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_slow_alone_is_fast_beside_others() {
-        let costs = Costs { alone: 0.01, ..Costs::new([1.0, 0.001], 1) };
+        let costs = Costs { alone: [1.0, 0.01], ..Costs::new([1.0, 0.001], 1) };
         let arrivals = [Arrival { at: 0.0, predicted: costs, real: costs }; 5];
         let policy = Policy::Only(Processor::Device);
         let found = latencies(&arrivals, policy, 0.5, Machine { threads: 1, devices: 1 });
@@ -245,7 +248,7 @@ mod tests {
         let cost = |i: usize, device: f64| {
             let df = 64 * (1 + i as u32 * 7919 % 1000);
             let seconds = [1e-6 * f64::from(df), device];
-            Cost { features: Features::of([df]), seconds, alone: device }
+            Cost { features: Features::of([df]), seconds, alone: seconds }
         };
         let machine = Machine { threads: 2, devices: 1 };
         let choose = |device: f64| {

@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         false => (args.buffer, args.batch_or(BATCH)),
     };
     let memory = Memory { lists: args.gpu_memory, batch, queries: most, k: 64 };
-    let device = WangDevice::open(device, &toolchain, &snapshot, memory)?;
+    let device = WangDevice::open(device, &toolchain, &snapshot, memory, threads())?;
     let lists = longest(snapshot.generation())?;
     let test = plans.len() / 2;
     print(json!({
@@ -206,7 +206,8 @@ impl Bench<'_> {
         self.asked = lists.into_values().collect();
         self.asked.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.df));
         let start = Instant::now();
-        self.device.keep(&self.asked, MOST_KEPT, threads())?;
+        self.device.keep(MOST_KEPT);
+        self.device.lay_ahead(self.asked.iter().copied())?;
         let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
         let kept = self.device.kept();
         let sizes = self.asked.iter().filter_map(|entry| {
@@ -299,7 +300,7 @@ impl Bench<'_> {
             ("first blocks", part(&self.lists, usize::MAX), all),
             ("none", Vec::new(), MOST_TRAVELLING),
         ] {
-            self.device.fill(&wanted, self.device.cache_room(), threads())?;
+            self.device.fill(&wanted, self.device.cache_room())?;
             for (k, (plans, expected)) in &asked {
                 for round in ROUNDS {
                     // Other rounds for the best 10 alone.

@@ -34,14 +34,15 @@ pub(super) fn draw(all: &[Value]) -> String {
     if let Some(model) = all.iter().find(|row| row["row"] == "model") {
         _ = writeln!(
             page,
-            "<p>{} threads, {} GPUs, deadline {} ms. Mean cost: {:.1} us of a thread, {:.1} us of a GPU with many queries, {:.1} us of one with this query alone. \
+            "<p>{} threads, {} GPUs, deadline {} ms. Mean cost: {:.1} us of a thread beside others, {:.1} us alone, {:.1} us of a GPU with many queries, {:.1} us of one with this query alone. \
              Mean |prediction - true| / true: CPU {:.2}, GPU {:.2} (ding09: 0.20 and 0.22).</p>",
             model["threads"],
             model["devices"],
             model["deadline_ms"],
             number(&model["mean_us"], "cpu"),
+            number(&model["mean_us"], "cpu_alone"),
             number(&model["mean_us"], "device"),
-            number(&model["mean_us"], "alone"),
+            number(&model["mean_us"], "device_alone"),
             number(&model["cpu"], "mean_relative"),
             number(&model["device"], "mean_relative"),
         );
@@ -76,6 +77,18 @@ pub(super) fn draw(all: &[Value]) -> String {
             &found,
             "queries_per_s",
         );
+    }
+    let mut curves = Vec::new();
+    let found = of(all, "light", "real");
+    for (colour, schedule) in names(&found).into_iter().enumerate() {
+        let rows = found.iter().filter(|row| name(row) == schedule);
+        let most = |row: &Value| row["blocks"][1].as_f64().unwrap_or(f64::NAN);
+        let points = rows.map(|row| (most(row), number(row, "mean_ms"))).collect();
+        curves.push(Line { name: schedule.to_owned(), colour, dashed: false, points });
+    }
+    if !curves.is_empty() {
+        let title = "Mean latency of queries that hardly meet, by their length, real";
+        lines(&mut page, title, ("blocks of 64 postings", "ms"), &curves);
     }
     let mut curves = Vec::new();
     let found = of(all, "together", "simulated");

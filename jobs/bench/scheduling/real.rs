@@ -4,7 +4,7 @@
 //! stream. Each schedule has a query job of its own, with the dataflow of `millrace query`.
 
 use super::super::rig::{Rig, stretched};
-use super::{Args, Bench, Row, Rows};
+use super::{Args, Bench, Rows};
 use crate::query_gpus;
 use anyhow::Context as _;
 use millrace::gpu::query::choose::Devices;
@@ -56,11 +56,28 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
     Ok(Measured { snapshot, devices, queries: sampled, costs })
 }
 
+/// What a stream came to.
+struct Row {
+    /// Queries a second that were answered.
+    rate: f64,
+    /// Seconds, in the order of the queries.
+    latencies: Vec<f64>,
+}
+
+impl Row {
+    fn sorted(mut self) -> Vec<f64> {
+        self.latencies.sort_unstable_by(f64::total_cmp);
+        self.latencies
+    }
+}
+
 /// Real runs of the queries behind the first of them.
 pub(super) struct Real<'a> {
     bench: &'a Bench<'a>,
     measured: &'a Measured,
     queries: Vec<&'a Query>,
+    /// Of these queries.
+    costs: &'a [Cost],
     predict: Predict,
     known: Predict,
 }
@@ -87,7 +104,7 @@ impl<'a> Real<'a> {
             None => learned(plan),
         });
         let queries = measured.queries[first..].iter().map(|(query, _)| query).collect();
-        Self { bench, measured, queries, predict, known }
+        Self { bench, measured, queries, costs: &measured.costs[first..], predict, known }
     }
 
     /// A query job by a schedule; `cpu` and `gpu` are engines without a scheduler.
@@ -141,8 +158,7 @@ impl<'a> Real<'a> {
             Some(times) => stretched(times, rate, count),
             None => super::poisson(rate, count),
         };
-        let mut timings = rig.run(&queries, times)?;
-        timings.latencies.sort_unstable_by(f64::total_cmp);
+        let timings = rig.run(&queries, times)?;
         let latencies = timings.latencies.iter().map(|us| us / 1e6).collect();
         Ok(Row { rate: timings.queries_per_s, latencies })
     }
@@ -156,10 +172,12 @@ impl<'a> Real<'a> {
     ) -> anyhow::Result<()> {
         let args = self.bench.args;
         let mut rig = self.start(policy, known).with_context(|| name.to_owned())?;
-        // The first run brings lists to devices, and says how many queries are a second's.
-        let warm = self.run(&mut rig, f64::INFINITY, 0.0, self.queries.len())?;
-        let count = (warm.rate * args.seconds) as usize;
-        let at_once = self.run(&mut rig, f64::INFINITY, 0.0, count.clamp(200, 1 << 19))?;
+        // The first run brings lists to devices; the second says how many queries are a second's.
+        let mut at_once = self.run(&mut rig, f64::INFINITY, 0.0, self.queries.len())?;
+        for _ in 0..2 {
+            let count = ((at_once.rate * args.seconds) as usize).clamp(200, 1 << 19);
+            at_once = self.run(&mut rig, f64::INFINITY, 0.0, count)?;
+        }
         rows.print(json!({
             "row": "together", "run": "real", "schedule": name, "queries": at_once.latencies.len(),
             "queries_per_s": at_once.rate, "us_per_query": 1e6 / at_once.rate,
@@ -167,22 +185,30 @@ impl<'a> Real<'a> {
         if args.at_once {
             return rig.end();
         }
+        self.light(&mut rig, name, rows)?;
         let deadline = args.place.deadline().as_secs_f64();
+        let (mut good, mut bad) = (0.0_f64, f64::INFINITY);
         for &rate in rates {
-            let row = self.run(&mut rig, rate, args.seconds, 0)?;
-            let load = self.bench.load(("real", name), rate, &row.latencies);
-            rows.print(load)?;
-            if super::super::mean(&row.latencies) > 2.0 * deadline {
+            let latencies = self.run(&mut rig, rate, args.seconds, 0)?.sorted();
+            rows.print(self.bench.load(("real", name), rate, &latencies))?;
+            match self.bench.missed(&latencies) {
+                0 if rate < bad => good = good.max(rate),
+                0 => {}
+                _ => bad = bad.min(rate),
+            }
+            if super::super::mean(&latencies) > 2.0 * deadline {
                 break;
             }
         }
         // A queue that grows has to be seen: some deadlines at least.
         let seconds = args.seconds.max(4.0 * deadline);
-        let (mut good, mut bad) = (0.0, 1.2 * at_once.rate);
-        for probe in 0..PROBES {
-            let rate = if probe == 0 { 0.8 * at_once.rate } else { (good + bad) / 2.0 };
-            let row = self.run(&mut rig, rate, seconds, 0)?;
-            match self.bench.missed(&row.latencies) {
+        for _ in 0..PROBES {
+            let rate = match bad {
+                f64::INFINITY => at_once.rate.max(1.2 * good),
+                bad => (good + bad) / 2.0,
+            };
+            let latencies = self.run(&mut rig, rate, seconds, 0)?.sorted();
+            match self.bench.missed(&latencies) {
                 0 => good = rate,
                 _ => bad = rate,
             }
@@ -190,7 +216,31 @@ impl<'a> Real<'a> {
         rows.print(self.bench.highest(("real", name), good))?;
         rig.end()
     }
+
+    /// Each query once, so seldom that they hardly meet.
+    fn light(&self, rig: &mut Rig, name: &str, rows: &mut Rows) -> anyhow::Result<()> {
+        let cpu = super::super::mean(&self.costs.iter().map(|it| it.alone[0]).collect::<Vec<_>>());
+        let rate = LIGHT * self.bench.machine.threads as f64 / cpu;
+        let row = self.run(rig, rate, self.costs.len() as f64 / rate, 0)?;
+        let of = |at: usize| self.costs[at % self.costs.len()].features.blocks;
+        let mut by_blocks: Vec<usize> = (0..row.latencies.len()).collect();
+        by_blocks.sort_by_key(|&at| of(at));
+        for class in by_blocks.chunks(by_blocks.len().div_ceil(CLASSES)) {
+            let latencies: Vec<f64> = class.iter().map(|&at| row.latencies[at]).collect();
+            rows.print(json!({
+                "row": "light", "run": "real", "schedule": name, "queries_per_s": rate, "queries": class.len(),
+                "blocks": [of(class[0]), of(class[class.len() - 1])], "mean_ms": 1e3 * super::super::mean(&latencies),
+            }))?;
+        }
+        Ok(())
+    }
 }
+
+/// Classes of queries at light load.
+const CLASSES: usize = 5;
+
+/// The part of what all threads can do that is light load.
+const LIGHT: f64 = 0.02;
 
 /// Rates that are tried to find the highest.
 const PROBES: usize = 5;

@@ -72,13 +72,14 @@ fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
             let (kept, probe) = (found.clone(), ProbeHandle::new());
             let feed = worker.dataflow::<u64, _, _>(|scope| {
                 let (blocks, feed) = read(scope, &given);
-                let kept = timely::dataflow::operators::Inspect::inspect_time(
-                    blocks,
-                    move |time, block: &FileBlock| {
-                        let ends = (block.ends_input, block.ends_split);
-                        kept.borrow_mut().push((*time, block.bytes.clone(), ends));
-                    },
-                );
+                let kept =
+                    timely::dataflow::operators::Inspect::inspect_core(blocks, move |event| {
+                        let Ok((stamp, blocks)) = event else { return };
+                        let time = *stamp.least().unwrap();
+                        kept.borrow_mut().extend(blocks.iter().map(|block: &FileBlock| {
+                            (time, block.bytes.clone(), (block.ends_input, block.ends_split))
+                        }));
+                    });
                 kept.probe_with(&probe);
                 feed
             });

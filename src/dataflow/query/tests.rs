@@ -6,6 +6,7 @@ use super::super::context::{Hooks, Layout, Tally};
 use super::super::control::JobError;
 use super::super::local::Local;
 use super::super::service::{QueryOptions, QueryService, Sink};
+use super::super::sole_time::SoleTime;
 use super::*;
 use crate::index::generation::Generation;
 use crate::index::testing::{build, collection, term};

@@ -1,6 +1,7 @@
 //! What does a batch of queries say to the kernels, and how much memory does it take? Its queries are sorted by
-//! falling numbers of terms, since the terms decide how much shared memory a block takes. Lists that are not on the
-//! device travel with it, each once.
+//! falling classes of numbers of terms, since the terms decide how much shared memory a block takes, and in a class by
+//! falling postings: a block that begins late and takes long leaves the device idle beside it. Lists that are not on
+//! the device travel with it, each once.
 
 use super::list::Laid;
 use crate::gpu::error::Geometry;
@@ -8,6 +9,7 @@ use crate::gpu::lane::{HitsOf, answers};
 use crate::gpu::query::steps::{Argument, Step};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -17,13 +19,19 @@ pub const MOST_TERMS: usize = 16;
 /// Shared memory of a thread for each term.
 const CURSOR_BYTES: u32 = 4 * 8;
 
-/// Shared memory of a block for a query of so many terms: cursors, and a threshold.
+/// Shared memory of a block for a query of so many terms: cursors, the best scores of threads, and a threshold.
 pub fn shared_bytes(threads: u32, terms: usize) -> u32 {
-    CURSOR_BYTES * threads * terms as u32 + 16
+    CURSOR_BYTES * threads * terms as u32 + 4 * threads + 16
 }
 
-/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as much shared memory.
-const CLASSES: [u32; 3] = [4, 8, MOST_TERMS as u32];
+/// Queries with so many terms, and fewer, are launched together: all blocks of a launch take as much shared memory. With
+/// five it is registers that bound the threads of a multiprocessor. Each launch has an end at which few blocks run.
+const CLASSES: [u32; 3] = [5, 10, MOST_TERMS as u32];
+
+/// The class of queries with so many terms.
+fn class_of(terms: u32) -> usize {
+    CLASSES.partition_point(|&most| most < terms)
+}
 
 /// Lists begin at multiples of so many bytes.
 const ALIGNMENT: usize = 16;
@@ -142,6 +150,8 @@ pub struct Batch {
     documents: u32,
     terms: Vec<TermRecord>,
     records: Vec<QueryRecord>,
+    /// Postings of each query's lists.
+    postings: Vec<u64>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
     /// Lists that travel, and where.
@@ -232,6 +242,7 @@ impl Batch {
         lengths.sort_unstable();
         let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
         self.places.extend(new);
+        self.postings.push(lengths.iter().map(|&(postings, _)| u64::from(postings)).sum());
         self.order.push(self.records.len());
         self.records.push(QueryRecord {
             heaps: self.words,
@@ -251,7 +262,8 @@ impl Batch {
 
     /// Sorts the queries. Nothing is added after that.
     pub fn finish(&mut self) {
-        self.order.sort_by_key(|&q| std::cmp::Reverse(self.records[q].terms));
+        let work = |&q: &usize| Reverse((class_of(self.records[q].terms), self.postings[q]));
+        self.order.sort_by_key(work);
         self.records = self.order.iter().map(|&q| self.records[q]).collect();
     }
 
@@ -262,12 +274,14 @@ impl Batch {
         let mut steps = Vec::new();
         let mut first = 0;
         while let Some(record) = self.records.get(first) {
-            let least = CLASSES.iter().rev().find(|&&most| most < record.terms).unwrap_or(&0);
-            let queries = self.records[first..].partition_point(|other| other.terms > *least);
+            let class = class_of(record.terms);
+            let queries =
+                self.records[first..].partition_point(|other| class_of(other.terms) == class);
+            let terms = self.records[first..][..queries].iter().map(|other| other.terms).max();
             let geometry = Geometry {
                 blocks: queries as u32,
                 threads: self.threads,
-                shared_bytes: shared_bytes(self.threads, record.terms as usize),
+                shared_bytes: shared_bytes(self.threads, terms.unwrap_or(0) as usize),
             };
             let arguments = vec![
                 In(Array::Cached, 0),

@@ -73,7 +73,7 @@ pub struct Bringer<I> {
     travelling: Vec<(I, u64, Placed)>,
     maker: ListMaker,
     bytes: Vec<u8>,
-    most_blocks: u32,
+    multiprocessors: u32,
 }
 
 impl<I: Copy> Bringer<I> {
@@ -119,7 +119,7 @@ impl<I: Copy> Bringer<I> {
             travelling: Vec::new(),
             maker: ListMaker::default(),
             bytes: Vec::new(),
-            most_blocks: 8 * device.info().multiprocessors,
+            multiprocessors: device.info().multiprocessors,
         })
     }
 
@@ -277,12 +277,15 @@ impl<I: Copy> Bringer<I> {
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
-    fn config(&self, blocks: u32) -> LaunchConfig {
-        LaunchConfig {
-            grid_dim: (blocks.clamp(1, self.most_blocks), 1, 1),
+    /// As many blocks as are on the device at a time: more would begin with an equal part of the work when the first have
+    /// ended, and leave most of it idle.
+    fn config(&self, kernel: &CudaFunction, blocks: u32) -> Result<LaunchConfig, DriverError> {
+        let resident = kernel.occupancy_max_active_blocks_per_multiprocessor(THREADS, 0, None)?;
+        Ok(LaunchConfig {
+            grid_dim: (blocks.clamp(1, resident.max(1) * self.multiprocessors), 1, 1),
             block_dim: (THREADS, 1, 1),
             shared_mem_bytes: 0,
-        }
+        })
     }
 
     fn launch(&self, tables: &Tables, whole: bool) -> Result<(), DriverError> {
@@ -296,7 +299,7 @@ impl<I: Copy> Bringer<I> {
             arguments.arg(&pieces).arg(&pieces_len).arg(&parcel).arg(&arena);
             // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; pieces lie in
             // the parcel and go to lists that have room in the arena.
-            unsafe { arguments.launch(self.config(pieces_len)) }?;
+            unsafe { arguments.launch(self.config(&self.put, pieces_len)?) }?;
         }
         let (lines, lines_len) = (at(tables.lines.0), tables.lines.1);
         if lines_len > 0 {
@@ -306,9 +309,10 @@ impl<I: Copy> Bringer<I> {
             arguments.arg(&lines).arg(&lines_len).arg(&owners).arg(&portions).arg(&parcel);
             arguments.arg(&tables.words).arg(&windows).arg(&documents).arg(&norms).arg(&arena);
             arguments.arg(&fault);
+            let config = self.config(&self.unpack, lines_len.div_ceil(THREADS / 32))?;
             // SAFETY: as above; all arrays live until the stream is waited for, and the kernel compares what the
             // lines say with their lengths.
-            unsafe { arguments.launch(self.config(lines_len.div_ceil(THREADS / 32))) }?;
+            unsafe { arguments.launch(config) }?;
         }
         Ok(())
     }

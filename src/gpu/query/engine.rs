@@ -228,13 +228,13 @@ fn start(
         }
         Method::Wang(tuning) => {
             let (memory, threads) = (memory(&options), options.fetchers);
-            let mut opened = WangDevice::open(device, toolchain, snapshot, memory)?;
+            let mut opened = WangDevice::open(device, toolchain, snapshot, memory, threads)?;
             let wanted = wanted(snapshot.generation(), tuning.cached);
             let wanted = wanted.map_err(|source| GpuError::Index {
                 device: info.to_string(),
                 source: Box::new(source),
             })?;
-            opened.fill(&wanted, opened.cache_room(), threads)?;
+            opened.fill(&wanted, opened.cache_room())?;
             let turn = WangTurn::new(opened, tuning.round);
             let driver = Turns::new(turn, memory.queries, (reply, counts));
             Box::new(move || driver.run(&jobs, &flag, on_lost))

@@ -1,6 +1,7 @@
 //! What does a batch of queries say to the kernel, and how much memory does it take? Its queries are sorted by falling
-//! shared memory of a block, which depends on their terms and on k. Lists that are not on the device travel with
-//! it, each once.
+//! classes of the shared memory of a block, which depends on their terms and on k, and in a class by the falling length
+//! of their shortest lists: a block that begins late and takes long leaves the device idle beside it. Lists that are
+//! not on the device travel with it, each once.
 
 use super::list::Laid;
 pub use super::twin::Found;
@@ -10,6 +11,7 @@ use crate::gpu::query::twin::hit_of;
 use crate::query::top_k::Hit;
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +25,11 @@ pub fn shared_bytes(threads: u32, terms: usize, capacity: u32) -> u32 {
 
 /// Queries whose blocks take at most so many bytes are launched together, since all blocks of a launch take the same.
 const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
+
+/// The class of queries whose blocks take so many bytes.
+fn class_of(shared_bytes: u32) -> usize {
+    CLASSES.partition_point(|&most| most < shared_bytes)
+}
 
 /// Lists begin at multiples of so many bytes.
 const ALIGNMENT: usize = 16;
@@ -72,7 +79,7 @@ struct AnswerRecord {
 pub enum Array {
     /// The lists that stay, in bytes.
     Cached,
-    /// What the host says of the batch, and the lists that travel with it: [`Batch::write`].
+    /// What the host says of the batch, and the lists that travel with it: [`Batch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
@@ -115,7 +122,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Bytes that a batch writes for its kernel, at most.
+    /// Bytes that a batch has for its kernel, at most.
     pub fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
     }
@@ -133,6 +140,8 @@ pub struct Batch {
     documents: u32,
     terms: Vec<TermRecord>,
     records: Vec<QueryRecord>,
+    /// Postings that are there of each query's shortest list.
+    shortest: Vec<u32>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
     /// Lists that travel, and where.
@@ -211,7 +220,7 @@ impl Batch {
             laid_terms.push(laid);
             self.terms.push(term_record((place, laid), travels, term.weight));
         }
-        let record = self.record(&laid_terms, first_term, k);
+        let (record, shortest) = self.record(&laid_terms, first_term, k);
         let hits = self.hits + u64::from(record.k.min(record.capacity));
         let shared = shared_bytes(self.threads, terms.len(), record.capacity);
         if hits > room.hits.min(u64::from(u32::MAX))
@@ -225,6 +234,7 @@ impl Batch {
         self.places.extend(new);
         self.order.push(self.records.len());
         self.records.push(record);
+        self.shortest.push(shortest);
         Ok(true)
     }
 
@@ -235,12 +245,13 @@ impl Batch {
         self.list_bytes = bytes;
     }
 
-    fn record(&self, terms: &[Laid], first_term: usize, k: u32) -> QueryRecord {
+    /// The record of a query, and the postings of its shortest list.
+    fn record(&self, terms: &[Laid], first_term: usize, k: u32) -> (QueryRecord, u32) {
         let mut lengths: Vec<(u32, usize)> = (0..).zip(terms).map(|(t, l)| (l.df, t)).collect();
         lengths.sort_unstable();
         let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
         let most = terms[lengths[0].1].postings;
-        QueryRecord {
+        let record = QueryRecord {
             by_length,
             slack: slack(terms.len()),
             first_term: first_term as u32,
@@ -249,17 +260,23 @@ impl Batch {
             capacity: k.min(most).max(1).next_power_of_two(),
             hits: self.hits as u32,
             cut: terms.iter().filter_map(|laid| laid.end).min().unwrap_or(self.documents),
-        }
+        };
+        (record, most)
     }
 
     fn shared_bytes(&self, record: &QueryRecord) -> u32 {
         shared_bytes(self.threads, record.terms as usize, record.capacity)
     }
 
+    fn class_of(&self, record: &QueryRecord) -> usize {
+        class_of(self.shared_bytes(record))
+    }
+
     /// Sorts the queries. Nothing is added after that.
     pub fn finish(&mut self) {
         let mut order = std::mem::take(&mut self.order);
-        order.sort_by_key(|&q| std::cmp::Reverse(self.shared_bytes(&self.records[q])));
+        let work = |&q: &usize| Reverse((self.class_of(&self.records[q]), self.shortest[q]));
+        order.sort_by_key(work);
         self.records = order.iter().map(|&q| self.records[q]).collect();
         self.order = order;
     }
@@ -271,10 +288,11 @@ impl Batch {
         let mut steps = Vec::new();
         let mut first = 0;
         while let Some(record) = self.records.get(first) {
-            let shared_bytes = self.shared_bytes(record);
-            let least = CLASSES.iter().rev().find(|&&most| most < shared_bytes).unwrap_or(&0);
-            let is_of_class = |other: &QueryRecord| self.shared_bytes(other) > *least;
+            let class = self.class_of(record);
+            let is_of_class = |other: &QueryRecord| self.class_of(other) == class;
             let queries = self.records[first..].partition_point(is_of_class);
+            let each = self.records[first..][..queries].iter();
+            let shared_bytes = each.map(|other| self.shared_bytes(other)).max().unwrap_or(0);
             let geometry = Geometry { blocks: queries as u32, threads: self.threads, shared_bytes };
             let arguments = vec![
                 In(Array::Cached, 0),
@@ -302,18 +320,13 @@ impl Batch {
         Input { terms, lists, bytes: lists + self.list_bytes }
     }
 
-    /// Writes what the kernel reads, from the first byte of `to` on.
-    ///
-    /// # Panics
-    /// If there is no room for it.
-    pub fn write(&self, to: &mut [u8]) {
+    /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do not overlap.
+    pub fn parts(&self) -> Vec<(usize, &[u8])> {
         let Input { terms, lists, .. } = self.input();
-        let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, bytemuck::cast_slice(&self.records));
-        put(terms, bytemuck::cast_slice(&self.terms));
-        for (at, bytes) in &self.lists {
-            put(lists + *at as usize, bytes);
-        }
+        let head =
+            [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
+        let lists = self.lists.iter().map(|(at, bytes)| (lists + *at as usize, &bytes[..]));
+        head.into_iter().chain(lists).collect()
     }
 
     fn answers_bytes(&self) -> usize {

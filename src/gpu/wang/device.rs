@@ -38,6 +38,8 @@ pub struct WangDevice {
     kept: Kept,
     room: Room,
     copied: CudaEvent,
+    /// Threads of the host that bring lists.
+    threads: usize,
     /// Bytes of lists that travelled.
     travelled: u64,
 }
@@ -53,7 +55,7 @@ pub struct QueryTerm {
 
 impl WangDevice {
     /// Loads the kernel and what documents are worth, and takes its memory, [`Memory::batch`] for lists that travel with
-    /// a batch. No list is there yet.
+    /// a batch. So many threads of the host will bring lists; none is there yet.
     ///
     /// # Errors
     /// The kernel does not load, or there is not so much memory.
@@ -65,6 +67,7 @@ impl WangDevice {
         toolchain: &Toolchain,
         snapshot: &Arc<Snapshot>,
         memory: Memory,
+        threads: usize,
     ) -> Result<Self, GpuError> {
         assert!(snapshot.check_global().is_ok(), "documents are in global order");
         let shared = device.most_shared_bytes();
@@ -106,35 +109,39 @@ impl WangDevice {
             room,
             lane,
             copied,
+            threads,
             travelled: 0,
         })
     }
 
-    /// Brings lists that stay, in the place of those that did, by so many threads: as many, in their order, as have room
-    /// in so many bytes of the memory for lists.
+    /// Brings lists that stay, in the place of those that did: as many, in their order, as have room in so many bytes of
+    /// the memory for lists.
     ///
     /// # Errors
     /// The device takes no copy.
-    pub fn fill(&mut self, wanted: &[Wanted], bytes: u64, threads: usize) -> Result<(), GpuError> {
+    pub fn fill(&mut self, wanted: &[Wanted], bytes: u64) -> Result<(), GpuError> {
         self.cache = Cache::default();
         let room = (self.lane.device(), &self.arena, bytes);
-        self.cache = cache::fill(self.snapshot.generation(), wanted, room, threads)?;
+        self.cache = cache::fill(self.snapshot.generation(), wanted, room, self.threads)?;
         Ok(())
     }
 
-    /// Keeps lists laid out on the host, in the place of those that were, up to so many bytes; so many threads lay these
-    /// out now.
+    /// Keeps up to so many bytes of lists laid out on the host, from now on, and none of those that were.
+    pub fn keep(&mut self, most: u64) {
+        self.kept = Kept::new(most);
+    }
+
+    /// Lays out those of some lists that are neither on the device nor kept.
     ///
     /// # Errors
     /// When one is damaged.
-    pub fn keep(
+    pub fn lay_ahead(
         &mut self,
-        entries: &[TermEntry],
-        most: u64,
-        threads: usize,
+        entries: impl IntoIterator<Item = TermEntry>,
     ) -> Result<(), IndexError> {
-        self.kept = Kept::new(most);
-        self.kept.lay_ahead(self.snapshot.generation(), entries, threads)
+        let Self { snapshot, cache, kept, threads, .. } = self;
+        let travel = entries.into_iter().filter(|entry| cache.place(&entry.offset).is_none());
+        kept.lay_ahead(snapshot.generation(), travel, *threads)
     }
 
     /// Lists that the host keeps laid out.
@@ -222,7 +229,8 @@ impl WangDevice {
     /// If it has no room.
     pub fn launch(&mut self, batch: &Batch) -> Result<(), GpuError> {
         let output = batch.output_bytes();
-        self.lane.begin((batch.input().bytes, output), |to| batch.write(to))?;
+        let bytes = (batch.input().bytes, output);
+        self.lane.begin_parts(bytes, &batch.parts(), self.threads)?;
         self.lane.record(&self.copied)?;
         let address = |array| match array {
             Array::Cached => self.arena.address(),

@@ -1,5 +1,5 @@
-//! How do planned queries become batches of the device? Nothing is brought before: lists are there for good, or travel
-//! with the batch.
+//! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
+//! will are laid out by several threads when their queries come.
 
 use super::batch::Batch;
 use super::device::{QueryTerm, WangDevice};
@@ -26,6 +26,9 @@ impl Turn for WangTurn {
     type Lists = ();
 
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<()>> {
+        let lists = plans.iter().flat_map(|plan| plan.lists_of(0)).flatten().copied();
+        // A list that is damaged is found so again with its query.
+        _ = self.device.lay_ahead(lists);
         vec![Some(()); plans.len()]
     }
 

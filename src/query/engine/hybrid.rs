@@ -17,6 +17,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
 use crate::schedule::features::{CostModel, Costs, Features};
+use crate::schedule::machine::Machine;
 use crate::schedule::policy::{Policy, Processor};
 use crate::schedule::queues::{Queues, URGENT};
 use serde::{Deserialize, Serialize};
@@ -28,10 +29,6 @@ use std::time::{Duration, Instant};
 
 /// Queries that wait here at most; the others wait where they came from, and lose nothing by it but their place.
 const MOST_WAITING: usize = 2048;
-
-/// Seconds of a worker for a query that a device answers: four workers keep a GPU busy that answers 97,000 a second
-/// (docs/measurements/2026-11-22-gpu-queries.md).
-const HOST_SECONDS: f64 = 40e-6;
 
 /// A device is too slow when it needs so many times what all its queries should take.
 const SLOW: f64 = 8.0;
@@ -141,7 +138,7 @@ struct Shared {
     /// Rises when it is time to look after queries that devices have had for long.
     looks: AtomicU64,
     scheduling: Scheduling,
-    number_of_devices: usize,
+    machine: Machine,
     /// Whether a query was taken back from a device that was too slow.
     slow: AtomicBool,
     wakers: Arc<Wakers>,
@@ -159,12 +156,6 @@ impl Shared {
 
     fn now(&self) -> f64 {
         self.seconds(Instant::now())
-    }
-
-    /// How many workers have to feed devices whose queries take so long; never all of several.
-    fn feeders_for(&self, device_seconds: f64) -> usize {
-        let busy = self.number_of_devices as f64 * HOST_SECONDS / device_seconds;
-        (busy.ceil() as usize).clamp(1, (self.wakers.workers() / 2).max(1))
     }
 
     /// Wakes all workers now and then while devices have queries, until the scheduler is gone.
@@ -212,7 +203,7 @@ impl Hybrid {
             feeders: AtomicUsize::new(1),
             looks: AtomicU64::new(0),
             scheduling,
-            number_of_devices: number.max(1),
+            machine: Machine { threads: wakers.workers(), devices: number.max(1) },
             slow: AtomicBool::new(false),
             wakers: wakers.clone(),
             began: Instant::now(),
@@ -424,8 +415,10 @@ impl QueryEngine for HybridEngine {
         let mut state = self.shared.lock();
         let mean = &mut state.device_seconds;
         *mean += (costs.on(Processor::Device) - *mean) / 64.0;
-        let feeders = self.shared.feeders_for(*mean);
-        self.shared.feeders.store(feeders, Ordering::Relaxed);
+        let feeders = self.shared.machine.feeders(*mean);
+        if self.shared.feeders.swap(feeders, Ordering::Relaxed) != feeders {
+            state.queues.set_threads(self.shared.machine.threads - feeders);
+        }
         let group = state.queues.push((number, plan), costs, self.shared.seconds(came));
         let left = state.queues.len();
         self.shared.waiting.store(left, Ordering::Relaxed);

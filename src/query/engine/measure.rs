@@ -1,10 +1,13 @@
 //! What does a query cost an engine? Measured one query at a time, and all together: what a device does for one query alone
-//! it can do for several side by side.
+//! it can do for several side by side, and threads that share caches and memory take longer.
 
 use super::whole::Whole;
 use super::{Answer, EngineError, QueryEngine};
 use crate::query::plan::Plan;
 use crate::schedule::features::{Cost, Features};
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 use std::time::Instant;
 
 /// Times that each query is asked for; the least time counts.
@@ -42,8 +45,53 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Engin
     Ok(least)
 }
 
-/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds: of the device, its part of
-/// the time that all take together, by what each takes alone. Queries that find nothing by their terms are left out.
+/// Classes of queries by length that a device gets at once.
+const CLASSES: usize = 8;
+
+/// Queries that a device gets at once, at least.
+const AT_ONCE: usize = 2000;
+
+/// Seconds of all queries, added up, where as many threads as there are cores take one after the other.
+fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
+    let next = AtomicUsize::new(0);
+    let thread = || {
+        let (mut engine, mut seconds) = (Whole::default(), 0.0);
+        while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+            seconds += answer(&mut engine, std::slice::from_ref(plan))?;
+        }
+        Ok(seconds)
+    };
+    std::thread::scope(|scope| {
+        let threads = 0..available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads: Vec<_> = threads.map(|_| scope.spawn(thread)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread that measures")).sum()
+    })
+}
+
+/// Seconds of a device for each query, where queries of about its length are all that it has: its part of the time of a class,
+/// by what it takes `alone`. What a short query takes beside others is less than its latency says.
+fn beside_others(
+    engine: &mut dyn QueryEngine,
+    plans: &[Plan],
+    alone: &[f64],
+) -> Result<Vec<f64>, EngineError> {
+    let length = |at: usize| plans[at].terms().iter().map(|term| u64::from(term.df)).sum::<u64>();
+    let mut by_length: Vec<usize> = (0..plans.len()).collect();
+    by_length.sort_by_key(|&at| length(at));
+    let mut seconds = alone.to_vec();
+    for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
+        let times = AT_ONCE.div_ceil(class.len());
+        let of = |at: &usize| plans[*at].clone();
+        let queries: Vec<Plan> = class.iter().map(of).cycle().take(times * class.len()).collect();
+        let took = answer(engine, &queries)? / times as f64;
+        let share = took / class.iter().map(|&at| alone[at]).sum::<f64>();
+        class.iter().for_each(|&at| seconds[at] *= share);
+    }
+    Ok(seconds)
+}
+
+/// What each of some queries costs a thread of the CPU and an engine of a device, in seconds, alone and beside others. Queries
+/// that find nothing by their terms are left out.
 ///
 /// # Errors
 /// As [`QueryEngine::advance`].
@@ -51,13 +99,12 @@ pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, 
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
     let on_cpu = alone(&mut Whole::default(), &plans)?;
     let on_device = alone(device, &plans)?;
-    let together = answer(device, &plans)?;
-    let share = together / on_device.iter().sum::<f64>();
-    let took = plans.iter().zip(on_cpu.into_iter().zip(on_device));
-    let cost = |(plan, (cpu, alone)): (&Plan, (f64, f64))| Cost {
-        features: Features::of(plan.terms().iter().map(|term| term.df)),
-        seconds: [cpu, alone * share],
-        alone,
+    let beside = beside_others(device, &plans, &on_device)?;
+    let crowded = (on_all_threads(&plans)? / on_cpu.iter().sum::<f64>()).max(1.0);
+    let cost = |at: usize| Cost {
+        features: Features::of(plans[at].terms().iter().map(|term| term.df)),
+        seconds: [on_cpu[at] * crowded, beside[at]],
+        alone: [on_cpu[at], on_device[at]],
     };
-    Ok(took.map(cost).collect())
+    Ok((0..plans.len()).map(cost).collect())
 }

@@ -87,7 +87,8 @@ impl QueryEngine for Late {
 pub(super) fn costs() -> Models {
     let query = |n: u32| {
         let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
-        Cost { features, seconds: [1e-6 * features.sum as f64, 1e-3], alone: 1e-3 }
+        let seconds = [1e-6 * features.sum as f64, 1e-3];
+        Cost { features, seconds, alone: seconds }
     };
     let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
     Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }

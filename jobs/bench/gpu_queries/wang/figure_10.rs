@@ -9,6 +9,7 @@ use super::pass::{How, Post};
 use super::{Bench, for_best};
 use crate::bench::wang::in_threads;
 use millrace::gpu::wang::DEFAULT_ROUND;
+use millrace::gpu::wang::cache::of_plan;
 use millrace::index::cache_plan::{CachedLists, Policy};
 use millrace::query::plan::Plan;
 use millrace::query::searcher::Searcher;
@@ -18,6 +19,9 @@ use std::time::Instant;
 
 /// The paper's gain of the device over eight threads, by k.
 const PAPER: [(usize, f64); 4] = [(1, 1.03), (5, 1.19), (10, 1.24), (15, 1.24)];
+
+/// Queries that a thread of the CPU answers.
+const OF_A_THREAD: usize = 800;
 
 /// Greatest parts of a list that are tried.
 const LAMBDAS: [f64; 3] = [0.85, 0.95, 1.0];
@@ -30,7 +34,8 @@ impl Bench<'_> {
             let mut one = 0.0;
             let mut of_eight = 0.0;
             for count in [1, 2, 4, 8, threads()] {
-                let rate = plans.len() as f64 / in_threads(&plans, count)?;
+                let some = &plans[..plans.len().min(OF_A_THREAD * count)];
+                let rate = some.len() as f64 / in_threads(some, count)?;
                 if count == 1 {
                     one = rate;
                 }
@@ -88,7 +93,7 @@ impl Bench<'_> {
         plans.sort_by_key(|plan| !is_cached(plan));
         // The device is fast: small batches, so that it does not take the last ones alone.
         let size = fitted.queries.min(plans.len().div_ceil(8)).max(1);
-        self.device.fill(&millrace::gpu::wang::cache::of_plan(cached), bytes as u64, threads())?;
+        self.device.fill(&of_plan(cached), bytes as u64)?;
         let mut room = *self.device.room();
         room.list_bytes = room.list_bytes.min(fitted.buffer as usize);
         let how =

@@ -65,7 +65,8 @@ pub(super) struct Fitted {
 }
 
 /// Parts of the memory that the cache takes.
-pub(super) const CACHES: [f64; 11] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95];
+pub(super) const CACHES: [f64; 14] =
+    [0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
 /// Parts of the memory that is left, tried as buffers.
 const BUFFERS: u32 = 12;
@@ -209,7 +210,7 @@ impl Bench<'_> {
         let room = *self.device.room();
         let post = Post::Overlapped(threads());
         let all = self.asked.iter().map(|&entry| (entry, None)).collect::<Vec<_>>();
-        self.device.fill(&all, self.device.cache_room(), threads())?;
+        self.device.fill(&all, self.device.cache_room())?;
         let most = super::BATCH_OF_FIGURES.min(plans.len());
         let mut queries = most.min(32);
         loop {
@@ -223,7 +224,7 @@ impl Bench<'_> {
             }
             queries = most.min(2 * queries);
         }
-        self.device.fill(&[], 0, 1)?;
+        self.device.fill(&[], 0)?;
         let least = self.sizes.largest_query(plans).next_power_of_two();
         let mut buffer = room.list_bytes as u64;
         let mut points = Vec::new();
@@ -235,7 +236,7 @@ impl Bench<'_> {
             let bytes = took.list_bytes.max(1) as f64;
             // By what batches of that size had, which may be less than there is room for.
             let of_batch = (took.list_bytes / took.batches as u64) as f64;
-            points.push((of_batch, (took.host_copy_s + took.copy_s) / bytes));
+            points.push((of_batch, took.copy_s / bytes));
             buffer /= 2;
         }
         points.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -160,9 +160,10 @@ impl<I: Copy> Bringer<I> {
         let mut arguments = self.stream.launch_builder(&self.decode);
         arguments.arg(&lines).arg(&lines_len).arg(&block_len).arg(&parcel).arg(&tables.words);
         arguments.arg(&docids).arg(&tfs).arg(&fault);
+        let config = self.config(&self.decode, lines_len.div_ceil(THREADS / 32))?;
         // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; both arrays have room
         // for all postings of all blocks, and live until the stream is waited for.
-        unsafe { arguments.launch(self.config(lines_len.div_ceil(THREADS / 32))) }?;
+        unsafe { arguments.launch(config) }?;
         Ok(())
     }
 }

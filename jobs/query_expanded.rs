@@ -1,0 +1,66 @@
+//! Are queries expanded before they are answered?
+
+use crate::Usage;
+use crate::query::Ranking;
+use anyhow::Context;
+use millrace::index::generation::Generation;
+use millrace::query::lines::{Query, Refused};
+use millrace::query::rm3::{Expander, Rm3};
+use millrace::query::snapshot::Snapshot;
+use std::io;
+use std::sync::Arc;
+
+/// What is added to queries.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Expansion {
+    /// Add terms of the best documents to each query, as RM3 does: how many documents and terms, and the part of the weight that the
+    /// query's own terms keep, as 10,10,0.5. Texts are read again from their files.
+    #[arg(long, value_name = "DOCS,TERMS,WEIGHT")]
+    rm3: Option<Rm3>,
+}
+
+/// What a stream of queries gives.
+type Read = io::Result<Result<Query, Refused>>;
+
+impl Expansion {
+    /// Whether queries are expanded.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.rm3.is_some()
+    }
+
+    /// Refuses several processes, of which none has all texts.
+    pub(crate) fn in_shards(&self) -> Result<(), Usage> {
+        match self.rm3 {
+            Some(_) => Err(Usage("--rm3 works in one process".into())),
+            None => Ok(()),
+        }
+    }
+
+    /// What answers queries, and what expands them before.
+    pub(crate) fn prepare(
+        &self,
+        ranking: &Ranking,
+        snapshot: Arc<Snapshot>,
+    ) -> anyhow::Result<(Arc<Snapshot>, Option<Expander>)> {
+        let Some(rm3) = self.rm3 else { return Ok((snapshot, None)) };
+        let generation = Generation::open_folder(snapshot.generation().path(), false)?;
+        let answering =
+            Snapshot::of_range(generation, ranking.scoring()?, ranking.docids.0.clone())?;
+        let expander = Expander::new(snapshot, rm3, ranking.wanted())
+            .with_context(|| format!("--rm3: {}", ranking.index.display()))?;
+        Ok((answering.with_given_terms(), Some(expander)))
+    }
+}
+
+/// The queries of a stream, expanded if anything does so; what cannot be expanded ends the stream.
+pub(crate) fn expanded(
+    queries: impl Iterator<Item = Read>,
+    mut expander: Option<Expander>,
+) -> impl Iterator<Item = Read> {
+    queries.map(move |read| match (&mut expander, read) {
+        (Some(expander), Ok(Ok(query))) => expander.expand(&query).map(Ok).map_err(|why| {
+            io::Error::other(format!("query {}: {}", query.qid, millrace::build::chain(&why)))
+        }),
+        (_, read) => read,
+    })
+}

@@ -1,0 +1,83 @@
+//! Which parser does a format have?
+
+use super::csv::CsvParser;
+use super::document::{Piece, Sink};
+use super::fields::Fields;
+use super::html::HtmlParser;
+use super::jsonl::JsonlParser;
+use super::mediawiki::MediawikiParser;
+use super::plaintext::PlaintextParser;
+use super::trec::TrecParser;
+use super::tsv::TsvParser;
+use super::turns::Turn;
+use super::warc::WarcParser;
+use super::{Format, plain};
+
+/// A parser of each format.
+pub(super) struct Parsers {
+    jsonl: JsonlParser,
+    tsv: TsvParser,
+    html: HtmlParser,
+    warc: WarcParser,
+    trec: TrecParser,
+    csv: CsvParser,
+    plaintext: PlaintextParser,
+    mediawiki: MediawikiParser,
+}
+
+impl Parsers {
+    /// Makes all parsers; long bodies of WARC records, of at most so many bytes, take their `turn`.
+    pub(super) fn new((max_document, fields): (u64, &Fields), turn: Turn) -> Self {
+        Self {
+            jsonl: JsonlParser::with_fields(fields.clone()),
+            tsv: TsvParser::new(),
+            html: HtmlParser::new(),
+            warc: WarcParser::taking_turns(max_document, turn),
+            trec: TrecParser::new(),
+            csv: CsvParser::new(fields.clone()),
+            plaintext: PlaintextParser::new(),
+            mediawiki: MediawikiParser::new(),
+        }
+    }
+
+    /// Gives all records to `sink`; returns how many lines they have, or how many they are where records take the place of lines.
+    /// `head` is the first record of the input, where it says what the others mean; JSON has to be in lines.
+    ///
+    /// # Panics
+    /// If a file of the format is a document.
+    pub(super) fn records<S: Sink>(
+        &mut self,
+        format: Format,
+        records: Piece<'_>,
+        (head, ends_input): (&[u8], bool),
+        sink: &mut S,
+    ) -> u64 {
+        match format {
+            Format::Jsonl | Format::Json => self.jsonl.parse(records, sink),
+            Format::Tsv => self.tsv.parse(records, sink),
+            Format::Plaintext => self.plaintext.parse(records, sink),
+            Format::Csv => return self.csv.parse(head, records, sink),
+            Format::Mediawiki => return self.mediawiki.parse(records, sink),
+            Format::Warc => return self.warc.parse(records, ends_input, sink),
+            Format::Trec => {
+                self.trec.parse(records, sink);
+                return 0;
+            }
+            Format::Text | Format::Html => unreachable!("a file of these is a document"),
+        }
+        memchr::memchr_iter(b'\n', records.bytes).count() as u64
+    }
+
+    /// Gives a file that is a document to `sink`.
+    pub(super) fn file<S: Sink>(&mut self, format: Format, name: &str, file: &[u8], sink: &mut S) {
+        match format {
+            Format::Html => self.html.parse(name, file, sink),
+            _ => plain::parse(name, file, sink),
+        }
+    }
+
+    /// Gives back the room that long bodies have taken: what came of them is parsed.
+    pub(super) fn give_back(&mut self) {
+        self.warc.give_back();
+    }
+}

@@ -1,0 +1,187 @@
+//! Which terms go with those of a query? The ones that the best documents have most of: relevance model 3 of Abdul-Jaleel and others
+//! (UMass at TREC 2004), over the relevance model 1 of Lavrenko and Croft (SIGIR 2001).
+//!
+//! ```text
+//! p(t)      = sum over the best documents d of  score(d) * tf(t, d) / length(d)
+//! weight(t) = w * n(t) / n + (1 - w) * p(t) / sum of p over the kept terms
+//! ```
+//!
+//! n(t) is how often the query has the term and n how many terms it has; kept are the terms with the greatest p, of equal ones those
+//! that come first by their bytes. As in Anserini, score(d) is the score of the first search, whichever score that is. Unlike there,
+//! all terms of a document count, also frequent ones.
+
+#![forbid(unsafe_code)]
+
+use super::lines::Query;
+use super::searcher::Searcher;
+use super::snapshot::Snapshot;
+use super::texts::{NoText, Reread};
+use super::wanted::{Mode, Wanted};
+use super::weighted::{LEAST_WEIGHT, text_of};
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// How a query is expanded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rm3 {
+    /// The best documents that terms are taken of.
+    pub documents: usize,
+    /// Terms that are taken.
+    pub terms: usize,
+    /// The part of the weight that the query's own terms keep, from 0 to 1.
+    pub weight: f64,
+}
+
+/// The most documents, and the most terms.
+const MOST: usize = 1000;
+
+impl FromStr for Rm3 {
+    type Err = String;
+
+    /// Reads `documents,terms,weight`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "give documents,terms,weight, as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
+            )
+        };
+        let parts: Vec<&str> = text.split(',').collect();
+        let &[documents, terms, weight] = &parts[..] else { return Err(wrong()) };
+        let count = |text: &str| text.parse().ok().filter(|n| (1..=MOST).contains(n));
+        let weight = weight.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
+        match (count(documents), count(terms), weight) {
+            (Some(documents), Some(terms), Some(weight)) => Ok(Self { documents, terms, weight }),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Documents whose terms are kept.
+const KEPT_DOCUMENTS: usize = 10_000;
+
+/// Expands queries, one after the other.
+pub struct Expander {
+    snapshot: Arc<Snapshot>,
+    rm3: Rm3,
+    wanted: Wanted,
+    searcher: Searcher,
+    reread: Reread,
+    /// Terms of documents that were read, for the queries that find them too.
+    kept: HashMap<u32, Arc<BTreeMap<String, u32>>>,
+}
+
+impl Expander {
+    /// Expands by what a snapshot finds for queries, in the mode of `wanted` unless they say another.
+    ///
+    /// # Errors
+    /// If texts of the index cannot be had.
+    pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, NoText> {
+        let reread = Reread::new(snapshot.generation())?;
+        let (searcher, kept) = (Searcher::new(), HashMap::new());
+        Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
+    }
+
+    /// The query with terms and weights for a text, own terms first, for a [snapshot](Snapshot::with_given_terms) that takes them as they are. Its
+    /// mode is OR.
+    ///
+    /// # Errors
+    /// When a text has gone or changed, or the index is damaged.
+    pub fn expand(&mut self, query: &Query) -> Result<Query, NoText> {
+        let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
+        let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
+        let hits = hits.to_vec();
+        let mut model: HashMap<String, f64> = HashMap::new();
+        for hit in hits {
+            let terms = self.terms_of(hit.docid)?;
+            let length: u32 = terms.values().sum();
+            let part = f64::from(hit.score) / f64::from(length.max(1));
+            for (term, &tf) in &*terms {
+                let p = part * f64::from(tf);
+                match model.get_mut(term) {
+                    Some(sum) => *sum += p,
+                    None => _ = model.insert(term.clone(), p),
+                }
+            }
+        }
+        let mut own: Vec<(String, f64)> = Vec::new();
+        self.snapshot.analysis().terms(query.text.as_bytes(), |term| {
+            match own.iter_mut().find(|(known, _)| known == term) {
+                Some((_, times)) => *times += 1.0,
+                None => own.push((term.to_string(), 1.0)),
+            }
+        });
+        let mixed = mix(own, model, &self.rm3);
+        let text = text_of(mixed.iter().map(|(term, weight)| (&**term, *weight)));
+        let text = text.expect("terms have no white space, and weights are from 1e-9 to 1");
+        Ok(Query { text, mode: Some(Mode::Or), ..query.clone() })
+    }
+
+    fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, NoText> {
+        if let Some(terms) = self.kept.get(&docid) {
+            return Ok(terms.clone());
+        }
+        let terms = Arc::new(self.reread.terms(self.snapshot.generation(), docid)?);
+        if self.kept.len() == KEPT_DOCUMENTS {
+            self.kept.clear();
+        }
+        self.kept.insert(docid, terms.clone());
+        Ok(terms)
+    }
+}
+
+/// Mixes the query's own terms, with how often it has each, and the best terms of the model.
+fn mix(mut own: Vec<(String, f64)>, model: HashMap<String, f64>, rm3: &Rm3) -> Vec<(String, f64)> {
+    let mut model: Vec<(String, f64)> = model.into_iter().collect();
+    model.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    model.truncate(rm3.terms);
+    let n: f64 = own.iter().map(|(_, times)| times).sum();
+    // Of a query that finds nothing its own terms keep all.
+    let weight = if model.is_empty() { 1.0 } else { rm3.weight };
+    own.iter_mut().for_each(|(_, times)| *times *= weight / n);
+    let sum: f64 = model.iter().map(|(_, p)| p).sum();
+    for (term, p) in model {
+        let p = (1.0 - weight) * p / sum;
+        match own.iter_mut().find(|(known, _)| *known == term) {
+            Some((_, weight)) => *weight += p,
+            None => own.push((term, p)),
+        }
+    }
+    own.retain(|(_, weight)| *weight >= LEAST_WEIGHT);
+    own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_is_checked() {
+        let rm3 = Rm3 { documents: 10, terms: 20, weight: 0.5 };
+        assert_eq!("10,20,0.5".parse(), Ok(rm3));
+        for wrong in
+            ["", "10", "10,20", "0,1,0.5", "1,0,0.5", "1,1,1.5", "1,1,NaN", "1,1,1,1", "1,1001,1"]
+        {
+            wrong.parse::<Rm3>().expect_err(wrong);
+        }
+    }
+
+    #[test]
+    fn weights_are_those_of_the_formula() {
+        let terms = |terms: &[(&str, f64)]| -> Vec<(String, f64)> {
+            terms.iter().map(|(term, weight)| (term.to_string(), *weight)).collect()
+        };
+        let own = terms(&[("mill", 2.0), ("river", 1.0), ("x", 1.0)]);
+        let model = terms(&[("a", 1.0), ("mill", 3.0), ("b", 1.0), ("c", 0.5)]);
+        let mixed = |rm3: Rm3| mix(own.clone(), model.clone().into_iter().collect(), &rm3);
+        let rm3 = Rm3 { documents: 1, terms: 2, weight: 0.5 };
+        // Of a and b, which are equal, a comes first.
+        let expected = [("mill", 0.625), ("river", 0.125), ("x", 0.125), ("a", 0.125)];
+        assert_eq!(mixed(rm3), terms(&expected));
+        let alone = [("mill", 0.5), ("river", 0.25), ("x", 0.25)];
+        assert_eq!(mixed(Rm3 { weight: 1.0, ..rm3 }), terms(&alone));
+        assert_eq!(mixed(Rm3 { weight: 0.0, ..rm3 }), terms(&[("mill", 0.75), ("a", 0.25)]));
+        assert_eq!(mix(own.clone(), HashMap::new(), &rm3), terms(&alone));
+        assert_eq!(mix(Vec::new(), HashMap::new(), &rm3), []);
+    }
+}

@@ -1,0 +1,35 @@
+//! The processors of a machine, and who of its threads works for devices.
+
+/// Seconds of a thread for a query that a device answers: four threads keep a GPU busy that answers 97,000 a second
+/// (docs/measurements/2026-11-22-gpu-queries.md).
+const HOST_SECONDS: f64 = 40e-6;
+
+/// Threads and devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Threads.
+    pub threads: usize,
+    /// Devices.
+    pub devices: usize,
+}
+
+impl Machine {
+    /// How many threads have to feed devices that need so many seconds for a query; never all of several.
+    pub fn feeders(&self, device_seconds: f64) -> usize {
+        let busy = self.devices as f64 * HOST_SECONDS / device_seconds;
+        (busy.ceil() as usize).clamp(1, (self.threads / 2).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fast_devices_take_threads_and_leave_half() {
+        let machine = Machine { threads: 16, devices: 2 };
+        let feeders = [1e-2, 4e-5, 2e-5, 1e-6, 0.0].map(|seconds| machine.feeders(seconds));
+        assert_eq!(feeders, [1, 2, 4, 8, 8]);
+        assert_eq!(Machine { threads: 1, devices: 1 }.feeders(1e-6), 1);
+    }
+}
