@@ -6,6 +6,7 @@ mod ceilings;
 mod codecs;
 mod cpu_queries;
 mod generate;
+mod gpu_indexing;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
@@ -45,6 +46,8 @@ enum Experiment {
     Codecs(codecs::Args),
     /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
     CpuQueries(cpu_queries::Args),
+    /// How fast a GPU turns texts into postings lists, by kernel and with the host.
+    GpuIndexing(gpu_indexing::Args),
     /// Queries a second of a GPU, checked against the CPU's answers, and of the CPU beside it.
     GpuQueries(gpu_queries::Args),
     /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
@@ -80,6 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Experiment::Ceilings(args) => ceilings::run(args),
         Experiment::Codecs(args) => codecs::run(args),
         Experiment::CpuQueries(args) => cpu_queries::run(args),
+        Experiment::GpuIndexing(args) => gpu_indexing::run(args),
         Experiment::GpuQueries(args) => gpu_queries::run(args),
         Experiment::Parallelism(args) => parallelism::run(args),
         Experiment::Pipeline(args) => pipeline::run(args),

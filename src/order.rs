@@ -102,11 +102,26 @@ impl Default for Sketch {
 }
 
 impl Sketch {
+    /// Registers of a sketch.
+    pub const REGISTERS: usize = 1 << SKETCH_BITS;
+
+    /// The sketch with these registers.
+    pub fn of_registers(registers: [u8; Self::REGISTERS]) -> Self {
+        Self { registers: Box::new(registers) }
+    }
+
+    /// The register of a member with this hash, and the rank that it has there at least, 1 to 53.
+    #[inline]
+    pub fn place(hash: u64) -> (usize, u8) {
+        let register = (hash >> (64 - SKETCH_BITS)) as usize;
+        let rank = ((hash << SKETCH_BITS) | (1 << (SKETCH_BITS - 1))).leading_zeros() as u8 + 1;
+        (register, rank)
+    }
+
     /// Adds a member by its 64-bit hash.
     #[inline]
     pub fn add(&mut self, hash: u64) {
-        let register = (hash >> (64 - SKETCH_BITS)) as usize;
-        let rank = ((hash << SKETCH_BITS) | (1 << (SKETCH_BITS - 1))).leading_zeros() as u8 + 1;
+        let (register, rank) = Self::place(hash);
         let old = &mut self.registers[register];
         *old = (*old).max(rank);
     }

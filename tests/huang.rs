@@ -4,10 +4,11 @@ use crate::ding09::{Postings, choose, postings};
 use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
-use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, How, Room, Stages};
+use millrace::gpu::huang::batch::{Array, AskedTerm, Batch, How, Key, Room, Stages};
 use millrace::gpu::huang::list::{BLOCK, Laid, ListLayer, Worth};
 use millrace::gpu::huang::twin::{Term, best};
 use millrace::gpu::huang::{KERNELS, THREADS, source};
+use millrace::gpu::travelling::Bytes;
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
@@ -132,17 +133,16 @@ impl Query {
 
     fn add(&self, collection: &Collection, batch: &mut Batch, room: &Room) -> bool {
         let of = |&n: &usize| &collection.lists[n];
-        let keys: Vec<[u64; 1]> = self.lists.iter().map(|&n| [n as u64]).collect();
+        let keys: Vec<Key> = self.lists.iter().map(|&n| [n as u64].into()).collect();
         let terms = self.lists.iter().map(of).zip(&keys).map(|(list, key)| AskedTerm {
             key,
             cached: list.cached,
             weight: list.weight,
         });
         let terms: Vec<AskedTerm<'_>> = terms.collect();
-        let added = batch.add(&terms, (self.k, self.docids.clone()), room, |t, out| {
+        let added = batch.add(&terms, (self.k, self.docids.clone()), room, |t| {
             let list = of(&self.lists[t]);
-            out.extend(&list.bytes);
-            Ok::<Laid, ListError>(list.laid)
+            Ok::<Bytes<Laid>, ListError>((list.laid, list.bytes.as_slice().into()))
         });
         added.unwrap()
     }
@@ -169,7 +169,9 @@ fn run(
     }
     batch.finish();
     let mut input = vec![0; batch.input().bytes];
-    batch.write(&mut input);
+    for (at, part) in batch.parts() {
+        input[at..at + part.len()].copy_from_slice(part);
+    }
     let output = batch.output().bytes;
     assert!(input.len() <= ROOM.input_bytes() && output <= ROOM.output_bytes());
     let arrays: HashMap<Array, Buffer> = [

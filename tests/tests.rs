@@ -25,6 +25,7 @@ mod gpu_queries;
 mod huang;
 mod hybrid;
 mod inspect;
+mod invert;
 mod layers;
 mod library;
 mod memory;

@@ -5,7 +5,8 @@ use crate::emulation::driver::pretended;
 use crate::emulation::{Arg, Buffer, Emulator, Random};
 use crate::queries::Fixture;
 use crate::util::{Job, millrace};
-use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Bytes, Room, shared_bytes};
+use millrace::gpu::travelling::Bytes;
+use millrace::gpu::wang::batch::{Array, AskedTerm, Batch, Room, shared_bytes};
 use millrace::gpu::wang::list::{Laid, ListLayer};
 use millrace::gpu::wang::twin::{Found, Term, Worth, by_rounds};
 use millrace::gpu::wang::{KERNEL, ROUNDS, source};
@@ -160,7 +161,7 @@ impl Query {
         let asked: Vec<AskedTerm> = asked.collect();
         let added = batch.add(&asked, self.k, room, |t| {
             let list = &collection.lists[self.lists[t]];
-            Ok::<Bytes, ListError>((list.laid, list.bytes.as_slice().into()))
+            Ok::<Bytes<Laid>, ListError>((list.laid, list.bytes.as_slice().into()))
         });
         added.unwrap()
     }

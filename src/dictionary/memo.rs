@@ -95,6 +95,26 @@ fn scatter(mut hash: u64) -> u64 {
     hash ^ (hash >> 33)
 }
 
+/// Calls `f` with the hash of each started unit of a form of so many bytes.
+#[inline]
+fn for_each_unit(hash: u64, bytes: usize, mut f: impl FnMut(u64)) {
+    f(hash);
+    // No term is longer, however long its form.
+    for more in 1..=bytes.min(MAX_TERM_BYTES) / SKETCH_UNIT_BYTES {
+        f(hash.wrapping_mul(2 * more as u64 + 1).rotate_left(17));
+    }
+}
+
+/// Calls `f` with the hash of each member that a lower-cased token, which has a term, adds to the
+/// [`Sketch`] of its piece: what a memo adds.
+pub fn for_each_member(token: &str, f: impl FnMut(u64)) {
+    match key_of(token) {
+        // A key is shorter than a unit.
+        Some(key) => for_each_unit(scatter(mix(key)), 0, f),
+        None => for_each_unit(hash(token.as_bytes()), token.len(), f),
+    }
+}
+
 impl<S: Copy + Default> Memo<S> {
     /// Makes an empty memo that forgets everything when it holds more than `most_bytes`.
     pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
@@ -151,13 +171,8 @@ impl<S: Copy + Default> Memo<S> {
 
     /// Adds a form of the piece to its sketch.
     fn count_form(&mut self, hash: u64, bytes: usize, term: u32) {
-        if term == NO_TERM {
-            return;
-        }
-        self.forms.add(hash);
-        // No term is longer, however long its form.
-        for more in 1..=bytes.min(MAX_TERM_BYTES) / SKETCH_UNIT_BYTES {
-            self.forms.add(hash.wrapping_mul(2 * more as u64 + 1).rotate_left(17));
+        if term != NO_TERM {
+            for_each_unit(hash, bytes, |hash| self.forms.add(hash));
         }
     }
 

@@ -5,14 +5,17 @@
 //! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
-//! run is encoded as [`closed::ClosedTerms`].
+//! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists knows forms and no
+//! terms: [`forms`] says what they mean, and [`inverted`] holds what it made.
 
 pub mod btree;
 pub mod closed;
 mod counter;
+pub mod forms;
 pub mod group;
 pub mod hash;
 pub mod indexer;
+pub mod inverted;
 pub mod lengths;
 pub mod memo;
 pub mod names;

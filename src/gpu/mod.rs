@@ -20,8 +20,10 @@
 //! | [`ding09`] | how it answers them as `ding09` has it |
 //! | [`huang`] | how it answers them as `huang` has it |
 //! | [`indexer`] | how a GPU indexer takes its tokens and gives its runs |
+//! | [`invert`] | how a device turns texts into postings lists |
 //! | [`query`] | how a device answers ranked queries |
 //! | `lane` | how a batch comes to a device, and how its results come back |
+//! | [`travelling`] | which lists come with a batch, and which of these the host keeps |
 //! | [`turns`] | who drives a device that answers one batch after the other |
 //! | [`wang`] | how it answers them as `wang` has it |
 //!
@@ -38,6 +40,7 @@ pub mod events;
 pub mod huang;
 pub mod indexer;
 pub mod inventory;
+pub mod invert;
 mod lane;
 pub mod list_cache;
 mod lost;
@@ -46,6 +49,7 @@ pub mod modules;
 pub mod nvrtc;
 pub mod pinned;
 pub mod query;
+pub mod travelling;
 pub mod turns;
 pub mod version;
 pub mod wake;
@@ -57,6 +61,7 @@ pub fn sources() -> Vec<nvrtc::Source> {
         btree::Tuning::default().source(),
         ding09::source(),
         huang::source(),
+        invert::source(),
         query::Tuning::default().source(),
         wang::source(),
     ]

@@ -9,7 +9,6 @@
 //! | [`batch`] | what a batch of queries says to the kernel, and how much memory it takes |
 //! | [`cache`] | which lists are on the device for good |
 //! | [`device`] | how a device takes batches and gives results |
-//! | [`kept`] | which lists that travel the host keeps laid out |
 //! | `turn` | how planned queries become its batches |
 //! | [`list`] | how a postings list lies in the device's memory |
 //! | [`twin`] | what the kernel finds |
@@ -17,7 +16,6 @@
 pub mod batch;
 pub mod cache;
 pub mod device;
-pub mod kept;
 pub mod list;
 pub(super) mod turn;
 pub mod twin;

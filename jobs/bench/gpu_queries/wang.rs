@@ -212,7 +212,7 @@ impl Bench<'_> {
         let kept = self.device.kept();
         let sizes = self.asked.iter().filter_map(|entry| {
             let key = entry.offset;
-            kept.bytes_of(key).map(|bytes| (key, bytes))
+            kept.bytes_of(&key).map(|bytes| (key, bytes))
         });
         self.sizes.lists = sizes.collect();
         self.sizes.growth = kept.bytes() as f64 / on_disk.max(1) as f64;

@@ -7,10 +7,10 @@ use super::list::Laid;
 use crate::gpu::error::Geometry;
 use crate::gpu::lane::{HitsOf, answers};
 use crate::gpu::query::steps::{Argument, Step};
+use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// The most terms of a query: their numbers fit a word.
@@ -70,7 +70,7 @@ struct QueryRecord {
 pub enum Array {
     /// The lists that stay, in bytes.
     Cached,
-    /// What the host says of the batch, and the lists that travel with it: [`Batch::write`].
+    /// What the host says of the batch, and the lists that travel with it: [`Batch::parts`].
     Input,
     /// f32: norms of all documents.
     Norms,
@@ -87,7 +87,7 @@ pub type Key = Box<[u64]>;
 #[derive(Clone, Copy, Debug)]
 pub struct AskedTerm<'a> {
     /// Its list.
-    pub key: &'a [u64],
+    pub key: &'a Key,
     /// Where that is on the device, in bytes, and how it lies there; `None` if it has to travel.
     pub cached: Option<(u64, Laid)>,
     /// The weight.
@@ -110,7 +110,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Bytes that a batch writes for its kernels, at most.
+    /// Bytes that a batch has for its kernels, at most.
     pub fn input_bytes(&self) -> usize {
         (size_of::<QueryRecord>() + size_of::<TermRecord>()) * self.terms + self.list_bytes + 64
     }
@@ -154,9 +154,7 @@ pub struct Batch {
     postings: Vec<u64>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
-    /// Lists that travel, and where.
-    lists: Vec<u8>,
-    places: HashMap<Key, (u64, Laid)>,
+    lists: Travelling<Key, Laid>,
     words: u64,
     hits: u64,
 }
@@ -179,7 +177,7 @@ impl Batch {
 
     /// Bytes of lists that travel.
     pub fn list_bytes(&self) -> usize {
-        self.lists.len()
+        self.lists.bytes()
     }
 
     /// Words of memory that it takes.
@@ -187,8 +185,8 @@ impl Batch {
         self.words
     }
 
-    /// Adds a query for the best `k` of some documents; false if there is no room. `lay` writes the list of a term
-    /// that has to travel, by its number, behind what is there already.
+    /// Adds a query for the best `k` of some documents; false if there is no room. `lay` gives the bytes of the list
+    /// of a term that has to travel, by its number.
     ///
     /// # Errors
     /// What `lay` returns. The batch stays as it was.
@@ -197,7 +195,7 @@ impl Batch {
         terms: &[AskedTerm<'_>],
         (k, docids): (u32, Range<u32>),
         room: &Room,
-        mut lay: impl FnMut(usize, &mut Vec<u8>) -> Result<Laid, E>,
+        lay: impl FnMut(usize) -> Result<Bytes<Laid>, E>,
     ) -> Result<bool, E> {
         let capacity = k.min(self.documents.div_ceil(self.threads)).max(1);
         let words = self.words + 2 * u64::from(capacity) * u64::from(self.threads);
@@ -210,44 +208,22 @@ impl Batch {
         if !fits {
             return Ok(false);
         }
-        let (first_term, before) = (self.terms.len(), self.lists.len());
-        let mut new: Vec<(Key, (u64, Laid))> = Vec::new();
-        let mut lengths: Vec<(u32, usize)> = Vec::with_capacity(terms.len());
-        for (t, term) in terms.iter().enumerate() {
-            let place = match (term.cached, self.places.get(term.key)) {
-                (Some(placed), _) => Ok((placed, false)),
-                (None, Some(&placed)) => Ok((placed, true)),
-                (None, None) => {
-                    self.lists.resize(self.lists.len().next_multiple_of(ALIGNMENT), 0);
-                    let at = self.lists.len() as u64;
-                    lay(t, &mut self.lists).map(|laid| {
-                        new.push((term.key.into(), (at, laid)));
-                        ((at, laid), true)
-                    })
-                }
-            };
-            let failed = match place {
-                Ok(((place, laid), travels)) if self.lists.len() <= room.list_bytes => {
-                    self.terms.push(term_record(place, laid, travels, term.weight));
-                    lengths.push((laid.postings, t));
-                    continue;
-                }
-                Ok(_) => Ok(false),
-                Err(error) => Err(error),
-            };
-            self.terms.truncate(first_term);
+        let before = self.lists.len();
+        let placed = self.lists.place_all(terms.iter().map(|term| (term.key, term.cached)), lay)?;
+        if self.lists.bytes() > room.list_bytes {
             self.lists.truncate(before);
-            return failed;
+            return Ok(false);
         }
+        let mut lengths: Vec<(u32, usize)> =
+            placed.iter().zip(0..).map(|(list, t)| (list.laid.postings, t)).collect();
         lengths.sort_unstable();
         let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
-        self.places.extend(new);
         self.postings.push(lengths.iter().map(|&(postings, _)| u64::from(postings)).sum());
         self.order.push(self.records.len());
         self.records.push(QueryRecord {
             heaps: self.words,
             by_length,
-            first_term: first_term as u32,
+            first_term: self.terms.len() as u32,
             terms: terms.len() as u32,
             k,
             capacity,
@@ -256,6 +232,8 @@ impl Batch {
             to: docids.end,
             slack: 1.0 - (2 * terms.len() + 8) as f32 * f32::EPSILON,
         });
+        let records = placed.iter().zip(terms).map(|(list, term)| term_record(list, term.weight));
+        self.terms.extend(records);
         (self.words, self.hits) = (words, hits);
         Ok(true)
     }
@@ -308,19 +286,15 @@ impl Batch {
     pub fn input(&self) -> Input {
         let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
         let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
-        Input { terms, lists, bytes: lists + self.lists.len() }
+        Input { terms, lists, bytes: lists + self.lists.bytes() }
     }
 
-    /// Writes what the kernels read, from the first byte of `to` on.
-    ///
-    /// # Panics
-    /// If there is no room for it.
-    pub fn write(&self, to: &mut [u8]) {
+    /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do not overlap.
+    pub fn parts(&self) -> Vec<(usize, &[u8])> {
         let Input { terms, lists, .. } = self.input();
-        let mut put = |at: usize, bytes: &[u8]| to[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, bytemuck::cast_slice(&self.records));
-        put(terms, bytemuck::cast_slice(&self.terms));
-        put(lists, &self.lists);
+        let head =
+            [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
+        head.into_iter().chain(self.lists.parts(lists)).collect()
     }
 
     /// Where its parts lie in what the kernels write.
@@ -357,7 +331,8 @@ impl Batch {
 /// Bounds are for a weight of 1: so much more makes up for the rounding of the product.
 const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
 
-fn term_record(place: u64, laid: Laid, travels: bool, weight: f32) -> TermRecord {
+fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
+    let Placed { place, laid, travels } = *list;
     let per_bound = weight * ROUNDING;
     let (blocks, travels, most) = (laid.blocks, travels.into(), per_bound * laid.most);
     TermRecord { place, blocks, travels, weight, most, per_bound, spare: 0 }

@@ -12,14 +12,15 @@ use crate::index::browse::for_each_term;
 use crate::index::error::IndexError;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
+use std::borrow::Borrow;
 
 /// The lists that are on a device for good.
 pub type Cache = ListCache<Key, Laid>;
 
 /// The key of the list with these entries.
-pub(super) fn write_key(entries: impl IntoIterator<Item = Option<TermEntry>>, key: &mut Vec<u64>) {
-    key.clear();
-    key.extend(entries.into_iter().map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
+pub(super) fn key_of(entries: &[Option<impl Borrow<TermEntry>>]) -> Key {
+    let offset = |entry| Borrow::<TermEntry>::borrow(entry).offset;
+    entries.iter().map(|entry| entry.as_ref().map_or(NO_LIST, offset)).collect()
 }
 
 /// Fills `arena` with lists of more than one block, by so many threads: [`ListCache::fill`].
@@ -49,14 +50,8 @@ pub(super) fn fill(
     })?;
     long.sort_by_key(|&(df, _)| std::cmp::Reverse(df));
     let room = (device, arena, arena.bytes());
-    Cache::fill(
-        &long,
-        room,
-        threads,
-        |(layer, key): &mut (ListLayer, Vec<u64>), (_, entries), bytes| {
-            let laid = layer.lay(generation, entries, worth, bytes)?;
-            write_key(entries.iter().copied(), key);
-            Ok::<_, IndexError>((Key::from(&key[..]), laid))
-        },
-    )
+    Cache::fill(&long, room, threads, |layer: &mut ListLayer, (_, entries), bytes| {
+        let laid = layer.lay(generation, entries, worth, bytes)?;
+        Ok::<_, IndexError>((key_of(entries), laid))
+    })
 }

@@ -1,9 +1,9 @@
 //! How does a device take batches and give results? It has the kernels, the norms, the lists that stay, and memory
 //! that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, Batch, How, MOST_TERMS, Room};
-use super::cache::{self, Cache, write_key};
-use super::list::{ListLayer, Worth};
+use super::batch::{Array, AskedTerm, Batch, How, Key, MOST_TERMS, Room};
+use super::cache::{self, Cache, key_of};
+use super::list::{Laid, ListLayer, Worth};
 use super::{KERNELS, Traversal, source};
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
@@ -12,6 +12,7 @@ use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
 use crate::gpu::query::slab::Slab;
 use crate::gpu::query::steps::Step;
+use crate::gpu::travelling::Kept;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -43,6 +44,9 @@ impl Default for Tuning {
 /// The most bytes of lists that travel with a batch.
 const MOST_TRAVELLING: u64 = 256 << 20;
 
+/// Bytes of lists that the host keeps laid out to travel.
+const MOST_KEPT: u64 = 1 << 30;
+
 /// A device that answers queries about one collection.
 #[derive(Debug)]
 pub struct HuangDevice {
@@ -52,9 +56,11 @@ pub struct HuangDevice {
     norms: Slab,
     arena: Slab,
     cache: Cache,
-    layer: ListLayer,
+    kept: Kept<Key, Laid, ListLayer>,
     words: Slab,
     room: Room,
+    /// Threads of the host that bring lists.
+    threads: usize,
     /// Bytes of lists that travelled.
     travelled: u64,
 }
@@ -66,6 +72,17 @@ pub struct QueryTerm<'a> {
     pub entries: Vec<Option<&'a TermEntry>>,
     /// Its weight.
     pub weight: f32,
+}
+
+/// Lays out the list with these entries.
+fn lay(
+    snapshot: &Snapshot,
+    layer: &mut ListLayer,
+    entries: &[Option<&TermEntry>],
+    out: &mut Vec<u8>,
+) -> Result<Laid, IndexError> {
+    let entries: Vec<Option<TermEntry>> = entries.iter().map(|entry| entry.copied()).collect();
+    layer.lay(snapshot.generation(), &entries, worth(snapshot), out)
 }
 
 fn worth(snapshot: &Snapshot) -> Worth<'_> {
@@ -125,9 +142,10 @@ impl HuangDevice {
             norms,
             arena,
             cache,
-            layer: ListLayer::default(),
+            kept: Kept::new(MOST_KEPT),
             words,
             room,
+            threads,
             travelled: 0,
         })
     }
@@ -167,25 +185,30 @@ impl HuangDevice {
         terms: &[QueryTerm],
         best: (u32, Range<u32>),
     ) -> Result<bool, IndexError> {
-        let Self { snapshot, cache, layer, room, .. } = self;
-        let mut keys = vec![Vec::new(); terms.len()];
-        for (term, key) in terms.iter().zip(&mut keys) {
-            write_key(term.entries.iter().map(|entry| entry.copied()), key);
-        }
+        let Self { snapshot, cache, kept, room, .. } = self;
+        let keys: Vec<Key> = terms.iter().map(|term| key_of(&term.entries)).collect();
         let asked: Vec<AskedTerm<'_>> = terms
             .iter()
             .zip(&keys)
-            .map(|(term, key)| AskedTerm {
-                key,
-                cached: cache.place(&key[..]),
-                weight: term.weight,
-            })
+            .map(|(term, key)| AskedTerm { key, cached: cache.place(key), weight: term.weight })
             .collect();
-        batch.add(&asked, best, room, |t, out| {
-            let entries: Vec<Option<TermEntry>> =
-                terms[t].entries.iter().map(|entry| entry.copied()).collect();
-            layer.lay(snapshot.generation(), &entries, worth(snapshot), out)
+        batch.add(&asked, best, room, |t| {
+            kept.list(&keys[t], |layer, out| lay(snapshot, layer, &terms[t].entries, out))
         })
+    }
+
+    /// Lays out those of some lists, each by its entries in all runs, that are neither on the device nor kept.
+    ///
+    /// # Errors
+    /// When one is damaged.
+    pub fn lay_ahead<'a>(
+        &mut self,
+        lists: impl IntoIterator<Item = Vec<Option<&'a TermEntry>>>,
+    ) -> Result<(), IndexError> {
+        let Self { snapshot, cache, kept, threads, .. } = self;
+        let wanted = lists.into_iter().map(|entries| (key_of(&entries), entries));
+        let wanted = wanted.filter(|(key, _)| cache.place(key).is_none());
+        kept.lay_ahead(wanted, *threads, |layer, entries, out| lay(snapshot, layer, entries, out))
     }
 
     /// Enqueues all launches of a batch that is finished, and was made by [`add`](Self::add).
@@ -198,7 +221,8 @@ impl HuangDevice {
     pub fn launch(&mut self, batch: &Batch, steps: &[Step<Array>]) -> Result<(), GpuError> {
         assert!(batch.words() <= self.room.words, "a batch fits its room");
         let output = batch.output().bytes;
-        self.lane.begin((batch.input().bytes, output), |to| batch.write(to))?;
+        let bytes = (batch.input().bytes, output);
+        self.lane.begin_parts(bytes, &batch.parts(), self.threads)?;
         let address = |array| match array {
             Array::Cached => self.arena.address(),
             Array::Input => self.lane.input_on(),

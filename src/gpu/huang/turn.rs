@@ -1,12 +1,12 @@
-//! How do planned queries become batches of the device? Nothing is brought before: lists are there for good, or travel
-//! with the batch.
+//! How do planned queries become batches of the device? Lists are there for good, or travel with the batch; those that
+//! will are laid out by several threads when their queries come.
 
 use super::batch::{Batch, How};
 use super::device::{HuangDevice, QueryTerm, Tuning};
 use crate::gpu::error::GpuError;
 use crate::gpu::query::service::Why;
 use crate::gpu::turns::{Found, Turn};
-use crate::query::plan::Plan;
+use crate::query::plan::{Plan, PlanTerm};
 use crate::query::snapshot::Snapshot;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,6 +28,17 @@ impl HuangTurn {
     ) -> Self {
         Self { device, runs: snapshot.generation().runs().len(), docids, tuning }
     }
+
+    /// The terms of a query that documents have.
+    fn terms<'a>(&self, plan: &'a Plan) -> Vec<QueryTerm<'a>> {
+        let (count, entries) = (plan.terms().len(), plan.lists());
+        let known = plan.terms().iter().enumerate().filter(|(_, term)| term.df > 0);
+        let term = |(t, term): (usize, &PlanTerm)| QueryTerm {
+            entries: (0..self.runs).map(|run| entries[run * count + t].as_ref()).collect(),
+            weight: term.weight.factor(),
+        };
+        known.map(term).collect()
+    }
 }
 
 impl Turn for HuangTurn {
@@ -36,6 +47,10 @@ impl Turn for HuangTurn {
     type Lists = ();
 
     fn bring(&mut self, plans: &[&Plan]) -> Vec<Option<()>> {
+        let lists = plans.iter().flat_map(|plan| self.terms(plan)).map(|term| term.entries);
+        let lists: Vec<_> = lists.collect();
+        // A list that is damaged is found so again with its query.
+        _ = self.device.lay_ahead(lists);
         vec![Some(()); plans.len()]
     }
 
@@ -47,14 +62,7 @@ impl Turn for HuangTurn {
     }
 
     fn add(&mut self, (batch, _): &mut Self::Batch, plan: &Plan, (): &()) -> Result<(), Why> {
-        let (count, entries) = (plan.terms().len(), plan.lists());
-        let known = plan.terms().iter().enumerate().filter(|(_, term)| term.df > 0);
-        let terms: Vec<QueryTerm<'_>> = known
-            .map(|(t, term)| QueryTerm {
-                entries: (0..self.runs).map(|run| entries[run * count + t].as_ref()).collect(),
-                weight: term.weight.factor(),
-            })
-            .collect();
+        let terms = self.terms(plan);
         let best = (plan.wanted().k as u32, self.docids.clone());
         match self.device.add(batch, &terms, best) {
             Ok(true) => Ok(()),

@@ -8,12 +8,11 @@ pub use super::twin::Found;
 use crate::gpu::error::Geometry;
 use crate::gpu::query::steps::{Argument, Step};
 use crate::gpu::query::twin::hit_of;
+use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
 use std::cmp::Reverse;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The most terms of a query: their numbers fit a word.
 pub const MOST_TERMS: usize = 16;
@@ -31,7 +30,7 @@ fn class_of(shared_bytes: u32) -> usize {
     CLASSES.partition_point(|&most| most < shared_bytes)
 }
 
-/// Lists begin at multiples of so many bytes.
+/// Arrays begin at multiples of so many bytes.
 const ALIGNMENT: usize = 16;
 
 /// No docid: the query is answered.
@@ -94,9 +93,6 @@ pub enum Array {
 /// A list, by where it begins in its run.
 pub type Key = u64;
 
-/// A list that travels: how it lies, and its bytes.
-pub type Bytes = (Laid, Arc<[u8]>);
-
 /// A term of a query that is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct AskedTerm {
@@ -144,10 +140,7 @@ pub struct Batch {
     shortest: Vec<u32>,
     /// The number of each query among those that were added.
     order: Vec<usize>,
-    /// Lists that travel, and where.
-    lists: Vec<(u64, Arc<[u8]>)>,
-    list_bytes: usize,
-    places: HashMap<Key, (u64, Laid)>,
+    lists: Travelling<Key, Laid>,
     hits: u64,
 }
 
@@ -173,7 +166,7 @@ impl Batch {
 
     /// Bytes of lists that travel.
     pub fn list_bytes(&self) -> usize {
-        self.list_bytes
+        self.lists.bytes()
     }
 
     /// Adds a query for the best `k`; false if there is no room. `lay` gives the bytes of the list of a term that has
@@ -186,7 +179,7 @@ impl Batch {
         terms: &[AskedTerm],
         k: u32,
         room: &Room,
-        mut lay: impl FnMut(usize) -> Result<Bytes, E>,
+        lay: impl FnMut(usize) -> Result<Bytes<Laid>, E>,
     ) -> Result<bool, E> {
         let fits = self.terms.len() + terms.len() <= room.terms
             && (1..=MOST_TERMS).contains(&terms.len())
@@ -194,72 +187,44 @@ impl Batch {
         if !fits {
             return Ok(false);
         }
-        let (first_term, before) = (self.terms.len(), (self.lists.len(), self.list_bytes));
-        let mut new: Vec<(Key, (u64, Laid))> = Vec::new();
-        let mut laid_terms = Vec::with_capacity(terms.len());
-        for (t, term) in terms.iter().enumerate() {
-            let (place, laid, travels) = match (term.cached, self.places.get(&term.key)) {
-                (Some((place, laid)), _) => (place, laid, false),
-                (None, Some(&(place, laid))) => (place, laid, true),
-                (None, None) => {
-                    let at = self.list_bytes as u64;
-                    match lay(t) {
-                        Ok((laid, bytes)) => {
-                            self.list_bytes += bytes.len().next_multiple_of(ALIGNMENT);
-                            self.lists.push((at, bytes));
-                            new.push((term.key, (at, laid)));
-                            (at, laid, true)
-                        }
-                        Err(error) => {
-                            self.take_back(first_term, before);
-                            return Err(error);
-                        }
-                    }
-                }
-            };
-            laid_terms.push(laid);
-            self.terms.push(term_record((place, laid), travels, term.weight));
-        }
-        let (record, shortest) = self.record(&laid_terms, first_term, k);
+        let before = self.lists.len();
+        let placed =
+            self.lists.place_all(terms.iter().map(|term| (&term.key, term.cached)), lay)?;
+        let (record, shortest) = self.record(&placed, k);
         let hits = self.hits + u64::from(record.k.min(record.capacity));
         let shared = shared_bytes(self.threads, terms.len(), record.capacity);
         if hits > room.hits.min(u64::from(u32::MAX))
-            || self.list_bytes > room.list_bytes
+            || self.lists.bytes() > room.list_bytes
             || shared > room.shared_bytes
         {
-            self.take_back(first_term, before);
+            self.lists.truncate(before);
             return Ok(false);
         }
         self.hits = hits;
-        self.places.extend(new);
+        self.terms
+            .extend(placed.iter().zip(terms).map(|(list, term)| term_record(list, term.weight)));
         self.order.push(self.records.len());
         self.records.push(record);
         self.shortest.push(shortest);
         Ok(true)
     }
 
-    /// Forgets what was added behind so many terms, lists and bytes.
-    fn take_back(&mut self, terms: usize, (lists, bytes): (usize, usize)) {
-        self.terms.truncate(terms);
-        self.lists.truncate(lists);
-        self.list_bytes = bytes;
-    }
-
     /// The record of a query, and the postings of its shortest list.
-    fn record(&self, terms: &[Laid], first_term: usize, k: u32) -> (QueryRecord, u32) {
-        let mut lengths: Vec<(u32, usize)> = (0..).zip(terms).map(|(t, l)| (l.df, t)).collect();
+    fn record(&self, lists: &[Placed<Laid>], k: u32) -> (QueryRecord, u32) {
+        let mut lengths: Vec<(u32, usize)> =
+            lists.iter().zip(0..).map(|(list, t)| (list.laid.df, t)).collect();
         lengths.sort_unstable();
         let by_length = lengths.iter().rev().fold(0, |order, &(_, t)| order << 4 | t as u64);
-        let most = terms[lengths[0].1].postings;
+        let most = lists[lengths[0].1].laid.postings;
         let record = QueryRecord {
             by_length,
-            slack: slack(terms.len()),
-            first_term: first_term as u32,
-            terms: terms.len() as u32,
+            slack: slack(lists.len()),
+            first_term: self.terms.len() as u32,
+            terms: lists.len() as u32,
             k,
             capacity: k.min(most).max(1).next_power_of_two(),
             hits: self.hits as u32,
-            cut: terms.iter().filter_map(|laid| laid.end).min().unwrap_or(self.documents),
+            cut: lists.iter().filter_map(|list| list.laid.end).min().unwrap_or(self.documents),
         };
         (record, most)
     }
@@ -317,7 +282,7 @@ impl Batch {
     pub fn input(&self) -> Input {
         let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
         let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
-        Input { terms, lists, bytes: lists + self.list_bytes }
+        Input { terms, lists, bytes: lists + self.lists.bytes() }
     }
 
     /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do not overlap.
@@ -325,8 +290,7 @@ impl Batch {
         let Input { terms, lists, .. } = self.input();
         let head =
             [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
-        let lists = self.lists.iter().map(|(at, bytes)| (lists + *at as usize, &bytes[..]));
-        head.into_iter().chain(lists).collect()
+        head.into_iter().chain(self.lists.parts(lists)).collect()
     }
 
     fn answers_bytes(&self) -> usize {
@@ -369,7 +333,8 @@ pub struct Input {
     pub bytes: usize,
 }
 
-fn term_record((place, laid): (u64, Laid), travels: bool, weight: f32) -> TermRecord {
+fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
+    let Placed { place, laid, travels } = *list;
     let Laid { postings, buckets, shift, block_bits, .. } = laid;
     TermRecord { place, postings, buckets, shift, block_bits, travels: travels.into(), weight }
 }

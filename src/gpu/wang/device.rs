@@ -1,9 +1,9 @@
 //! How does a device take batches and give results? It has the kernel, what documents are worth, the lists that stay, and
 //! memory that one batch at a time works in. A batch brings the lists that it lacks in the same copy as its queries.
 
-use super::batch::{Array, AskedTerm, Batch, Found, MOST_TERMS, Room};
+use super::batch::{Array, AskedTerm, Batch, Found, Key, MOST_TERMS, Room};
 use super::cache::{self, Cache, Wanted};
-use super::kept::Kept;
+use super::list::{Laid, ListLayer};
 use super::{KERNEL, source};
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
@@ -11,6 +11,7 @@ use crate::gpu::lane::{Lane, event};
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::plan::MOST_HITS;
 use crate::gpu::query::slab::Slab;
+use crate::gpu::travelling::Kept;
 use crate::gpu::turns::Memory;
 use crate::index::error::IndexError;
 use crate::index::lexicon::TermEntry;
@@ -35,7 +36,7 @@ pub struct WangDevice {
     globals: Slab,
     arena: Slab,
     cache: Cache,
-    kept: Kept,
+    kept: Kept<Key, Laid, ListLayer>,
     room: Room,
     copied: CudaEvent,
     /// Threads of the host that bring lists.
@@ -141,11 +142,14 @@ impl WangDevice {
     ) -> Result<(), IndexError> {
         let Self { snapshot, cache, kept, threads, .. } = self;
         let travel = entries.into_iter().filter(|entry| cache.place(&entry.offset).is_none());
-        kept.lay_ahead(snapshot.generation(), travel, *threads)
+        let wanted = travel.map(|entry| (entry.offset, entry));
+        kept.lay_ahead(wanted, *threads, |layer, &entry, out| {
+            layer.lay(snapshot.generation(), entry, None, out)
+        })
     }
 
     /// Lists that the host keeps laid out.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &Kept<Key, Laid, ListLayer> {
         &self.kept
     }
 
@@ -202,7 +206,13 @@ impl WangDevice {
                 AskedTerm { key, cached: cache.place(&key), weight }
             })
             .collect();
-        batch.add(&asked, k, room, |t| kept.list(snapshot.generation(), terms[t].entry))
+        batch.add(&asked, k, room, |t| {
+            let entry = terms[t].entry;
+            let lay = |layer: &mut ListLayer, out: &mut Vec<u8>| {
+                layer.lay(snapshot.generation(), entry, None, out)
+            };
+            kept.list(&entry.offset, lay)
+        })
     }
 
     /// As [`add_within`](Self::add_within) the whole room.

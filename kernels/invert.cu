@@ -1,0 +1,406 @@
+// How does a device turn texts into postings lists? Array kernels, each with its twin in src/gpu/invert/twin.rs; no block
+// waits for another one. src/gpu/invert/steps.rs has the order and the sizes, src/gpu/invert.rs the host's part.
+//
+// A batch is consecutive pieces of the input: text [bytes], the texts of its documents one behind the other, each with a
+// separator behind it, filled up with separators to whole tiles of 4096 bytes.
+//
+// 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
+// 2. invert_find_forms: the slot of each in a hash table of fingerprints; a fingerprint that is not there is a new form.
+//    invert_keep_forms: the bytes of new forms, lower-cased, behind those of the others. The host makes terms of them.
+// 3. invert_check_forms: every form is compared with the bytes of the one that has its slot. One that differs, is long, or
+//    has no slot is odd: the host looks at it alone.
+// 4. invert_count_terms, invert_write_terms: (term, document) of each token, none of a stop word, several of a form that
+//    holds several tokens; the sketches of the pieces. invert_lengths: tokens of each document.
+// 5. invert_sort_count, invert_sort_scatter: sorted by term, 8 bits at a time; equal terms stay in the order of documents.
+// 6. invert_count_postings, invert_write_postings: runs of equal pairs are postings.
+// 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
+//    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
+//
+// invert_scan makes sums of what tiles count; invert_rehash fills a larger table; invert_clear makes arrays zero.
+//
+// Launch: one dimension; 256 threads a block, 1024 for invert_scan; a block a tile, or a thread an item. Shared memory:
+// the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and
+// the order of odd ones.
+
+struct SortCount {
+    u32 bins[256];
+};
+SHARED_IS(SortCount, SORT_COUNT_SHARED_BYTES);
+
+// By warp and digit: items so far, then where the next one goes.
+struct SortScatter {
+    u32 bins[8][256];
+};
+SHARED_IS(SortScatter, SORT_SCATTER_SHARED_BYTES);
+
+struct Measure {
+    BlockScan scan;
+    SHARED_GAP
+    u32 bytes[MOST_PIECES];
+    SHARED_GAP
+    u32 postings[MOST_PIECES];
+};
+SHARED_IS(Measure, MEASURE_SHARED_BYTES);
+
+// Items of a thread of the sort, and of a block.
+#define SORT_ITEMS 16
+#define SORT_TILE 4096
+
+// Counters.
+#define NEW_FORMS 0
+#define ODD_TOKENS 1
+
+// What stands for the terms of a form: NONE, a term, or where its terms stand among the expansions.
+#define EXPANDED 0x80000000u
+// A token that is odd, by its number among those.
+#define ODD 0x80000000u
+
+// values [words]: become 0; a block has 16 of them for each of its threads.
+extern "C" __global__ void invert_clear(u32* values, u32 words_low, u32 words_high) {
+    u64 words = (u64)words_high << 32 | words_low, first = (u64)blockIdx.x * 16 * blockDim.x + threadIdx.x;
+    for (u32 i = 0; i < 16; i++) {
+        u64 at = first + i * blockDim.x;
+        if (at < words) values[at] = 0;
+    }
+}
+
+// values [n]: each becomes the sum of those before it; total [1]: of all. One block.
+extern "C" __global__ void invert_scan(u32* values, u32 n, u32* total) {
+    SHARED(BlockScan, shared);
+    u32 before = 0;
+    for (u32 base = 0; base < n; base += blockDim.x * SCAN_ITEMS) {
+        u32 first = base + threadIdx.x * SCAN_ITEMS, here[SCAN_ITEMS], sum = 0;
+        for (u32 i = 0; i < SCAN_ITEMS; i++) {
+            here[i] = first + i < n ? values[first + i] : 0;
+            sum += here[i];
+        }
+        u32 all, at = before + block_scan(shared, sum, all);
+        for (u32 i = 0; i < SCAN_ITEMS; i++) {
+            if (first + i < n) values[first + i] = at;
+            at += here[i];
+        }
+        before += all;
+    }
+    if (threadIdx.x == 0) *total = before;
+}
+
+// tiles [bytes / 4096]: tokens of each tile.
+extern "C" __global__ void invert_count_tokens(const u8* __restrict__ text, u32* tiles) {
+    SHARED(BlockScan, shared);
+    u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total;
+    block_scan(shared, __popc(form_starts(text, at)), total);
+    if (threadIdx.x == 0) tiles[blockIdx.x] = total;
+}
+
+// starts [tokens]: where each begins, by where those of each tile begin.
+extern "C" __global__ void invert_write_tokens(
+    const u8* __restrict__ text, const u32* __restrict__ tiles, u32* starts) {
+    SHARED(BlockScan, shared);
+    u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total;
+    u32 mask = form_starts(text, at);
+    u32 place = tiles[blockIdx.x] + block_scan(shared, __popc(mask), total);
+    for (; mask != 0; mask &= mask - 1) starts[place++] = at + (u32)__ffs((int)mask) - 1;
+}
+
+// token_forms [tokens]: the slot of each token, or NONE. New forms get numbers behind those that are `known`:
+// new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first counters[NEW_FORMS] are written.
+extern "C" __global__ void invert_find_forms(
+    const u8* __restrict__ text, const u32* __restrict__ starts, u32 tokens, u64* slots, u32 mask, u32 bits, u32 probes,
+    u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts, u32* new_lengths, u32* new_places) {
+    u32 token = blockIdx.x * blockDim.x + threadIdx.x;
+    if (token >= tokens) return;
+    u32 start = starts[token], slot = NONE;
+    u64 fingerprint;
+    u32 length = read_form(text, start, bits, fingerprint);
+    if (length <= LONGEST_FORM) {
+        bool fresh;
+        slot = find_slot(slots, mask, probes, fingerprint, fresh);
+        if (fresh) {
+            u32 number = atomicAdd(&counters[NEW_FORMS], 1u);
+            slot_forms[slot] = known + number;
+            new_starts[number] = start;
+            new_lengths[number] = length;
+            new_places[number] = length;
+        }
+    }
+    token_forms[token] = slot;
+}
+
+// arena [bytes of all forms]: the new ones behind `used` bytes; form_places [forms + 1]: where each begins.
+extern "C" __global__ void invert_keep_forms(
+    const u8* __restrict__ text, const u32* __restrict__ new_starts, const u32* __restrict__ new_lengths,
+    const u32* __restrict__ new_places, u32 count, u32 known, u32 used, u8* arena, u32* form_places) {
+    u32 number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= count) return;
+    u32 from = new_starts[number], to = used + new_places[number], length = new_lengths[number];
+    for (u32 i = 0; i < length; i++) arena[to + i] = (u8)lower(text[from + i]);
+    form_places[known + number + 1] = to + length;
+    if (number == 0) form_places[known] = used;
+}
+
+// token_forms [tokens]: slots become forms, or ODD and a number; odd [tokens]: where odd ones begin, of which the first
+// counters[ODD_TOKENS] are written.
+extern "C" __global__ void invert_check_forms(
+    const u8* __restrict__ text, const u32* __restrict__ starts, u32 tokens, const u32* __restrict__ slot_forms,
+    const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters, u32* token_forms, u32* odd) {
+    u32 token = blockIdx.x * blockDim.x + threadIdx.x;
+    if (token >= tokens) return;
+    u32 start = starts[token], slot = token_forms[token];
+    u32 form = slot == NONE ? NONE : slot_forms[slot];
+    if (form != NONE) {
+        u32 place = form_places[form];
+        if (is_form(text, start, arena + place, form_places[form + 1] - place)) {
+            token_forms[token] = form;
+            return;
+        }
+    }
+    u32 number = atomicAdd(&counters[ODD_TOKENS], 1u);
+    odd[number] = start;
+    token_forms[token] = ODD | number;
+}
+
+// What a token stands for: of a form form_terms and form_members [forms], of an odd one odd_terms and odd_members [odd].
+__device__ __forceinline__ uint2 meaning(
+    u32 form, const uint2* __restrict__ form_terms, const uint2* __restrict__ odd_terms) {
+    return form & ODD ? odd_terms[form & ~ODD] : form_terms[form];
+}
+
+__device__ __forceinline__ u32 terms_of(uint2 meaning, const u32* __restrict__ expansions) {
+    if (meaning.x == NONE) return 0;
+    return meaning.x & EXPANDED ? expansions[(meaning.x & ~EXPANDED) + 1] : 1;
+}
+
+// tiles [tokens / 2048]: terms of each tile of tokens.
+extern "C" __global__ void invert_count_terms(
+    const u32* __restrict__ token_forms, u32 tokens, const uint2* __restrict__ form_terms,
+    const uint2* __restrict__ odd_terms, const u32* __restrict__ expansions, u32* tiles) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
+    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
+        count += terms_of(meaning(token_forms[token], form_terms, odd_terms), expansions);
+    }
+    block_scan(shared, count, total);
+    if (threadIdx.x == 0) tiles[blockIdx.x] = total;
+}
+
+// A member of a piece's sketch: register << 8 | rank; rank 0 is none.
+__device__ __forceinline__ void add_member(u32* sketch, u32 member) {
+    u32 rank = member & 255;
+    u32* at = sketch + (member >> 8);
+    if (rank > __ldcg(at)) atomicMax(at, rank);
+}
+
+// token_places [tokens + 1]: where the terms of each token begin; keys [terms], values [terms]: terms and documents;
+// sketches [pieces * 4096].
+extern "C" __global__ void invert_write_terms(
+    const u32* __restrict__ token_forms, u32 tokens, const uint2* __restrict__ form_terms,
+    const uint2* __restrict__ odd_terms, const u32* __restrict__ expansions, const u32* __restrict__ tiles,
+    const u32* __restrict__ starts, const u32* __restrict__ document_starts, u32 documents,
+    const u32* __restrict__ piece_starts, u32 pieces, u32* token_places, u32* keys, u32* values, u32* sketches) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
+    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
+        count += terms_of(meaning(token_forms[token], form_terms, odd_terms), expansions);
+    }
+    u32 place = tiles[blockIdx.x] + block_scan(shared, count, total);
+    if (first >= tokens) return;
+    u32 document = part_of(document_starts, documents, starts[first]);
+    u32* sketch = sketches + 4096 * part_of(piece_starts, pieces, document);
+    for (u32 token = first; token < first + ITEMS && token < tokens; token++) {
+        if (starts[token] >= document_starts[document + 1]) {
+            document = part_of(document_starts, documents, starts[token]);
+            sketch = sketches + 4096 * part_of(piece_starts, pieces, document);
+        }
+        token_places[token] = place;
+        uint2 here = meaning(token_forms[token], form_terms, odd_terms);
+        if (here.x == NONE) continue;
+        if (!(here.x & EXPANDED)) {
+            keys[place] = here.x;
+            values[place++] = document;
+            add_member(sketch, here.y);
+            continue;
+        }
+        const u32* at = expansions + (here.x & ~EXPANDED);
+        u32 parts = at[0];
+        for (u32 i = 0; i < parts; i++) {
+            u32 term = at[2 + 2 * i];
+            add_member(sketch, at[3 + 2 * i]);
+            if (term == NONE) continue;
+            keys[place] = term;
+            values[place++] = document;
+        }
+    }
+    if (first + ITEMS >= tokens) token_places[tokens] = place;
+}
+
+// lengths [documents]: indexed tokens of each.
+extern "C" __global__ void invert_lengths(
+    const u32* __restrict__ starts, u32 tokens, const u32* __restrict__ document_starts, u32 documents,
+    const u32* __restrict__ token_places, u32* lengths) {
+    u32 document = blockIdx.x * blockDim.x + threadIdx.x;
+    if (document >= documents) return;
+    u32 from = lower_bound(starts, tokens, document_starts[document]);
+    u32 to = lower_bound(starts, tokens, document_starts[document + 1]);
+    lengths[document] = token_places[to] - token_places[from];
+}
+
+// counts [256 * tiles]: of each digit, of each tile of 4096 keys, how many have it.
+extern "C" __global__ void invert_sort_count(const u32* __restrict__ keys, u32 n, u32 shift, u32* counts) {
+    SHARED(SortCount, shared);
+    shared.bins[threadIdx.x] = 0;
+    __syncthreads();
+    for (u32 i = 0; i < SORT_ITEMS; i++) {
+        u32 at = blockIdx.x * SORT_TILE + i * blockDim.x + threadIdx.x;
+        if (at < n) atomicAdd(&shared.bins[keys[at] >> shift & 255], 1u);
+    }
+    __syncthreads();
+    counts[threadIdx.x * gridDim.x + blockIdx.x] = shared.bins[threadIdx.x];
+}
+
+// counts [256 * tiles]: where the keys of each digit of each tile go; keys that have the same digit stay in their order.
+extern "C" __global__ void invert_sort_scatter(
+    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32 shift, const u32* __restrict__ counts,
+    u32* keys_to, u32* values_to) {
+    SHARED(SortScatter, shared);
+    u32 lane = lane_of(), warp = threadIdx.x / 32;
+    for (u32 w = 0; w < 8; w++) shared.bins[w][threadIdx.x] = 0;
+    __syncthreads();
+    // A warp has 512 neighbouring keys, 32 at a time.
+    u32 first = blockIdx.x * SORT_TILE + warp * (SORT_TILE / 8) + lane;
+    u32 here[SORT_ITEMS], places[SORT_ITEMS];
+    for (u32 i = 0; i < SORT_ITEMS; i++) {
+        u32 at = first + 32 * i;
+        here[i] = at < n ? keys[at] : 0;
+        u32 digit = at < n ? here[i] >> shift & 255 : 256;
+        u32 same = __match_any_sync(ALL, digit);
+        u32 leader = (u32)__ffs((int)same) - 1, before = 0;
+        if (lane == leader && digit < 256) {
+            before = shared.bins[warp][digit];
+            shared.bins[warp][digit] = before + __popc(same);
+        }
+        places[i] = __shfl_sync(ALL, before, leader) + __popc(same & ((1u << lane) - 1));
+        __syncwarp();
+    }
+    __syncthreads();
+    u32 next = counts[threadIdx.x * gridDim.x + blockIdx.x];
+    for (u32 w = 0; w < 8; w++) {
+        u32 count = shared.bins[w][threadIdx.x];
+        shared.bins[w][threadIdx.x] = next;
+        next += count;
+    }
+    __syncthreads();
+    for (u32 i = 0; i < SORT_ITEMS; i++) {
+        u32 at = first + 32 * i;
+        if (at >= n) continue;
+        u32 to = shared.bins[warp][here[i] >> shift & 255] + places[i];
+        keys_to[to] = here[i];
+        values_to[to] = values[at];
+    }
+}
+
+__device__ __forceinline__ bool begins_posting(const u32* __restrict__ keys, const u32* __restrict__ values, u32 at) {
+    return at == 0 || keys[at] != keys[at - 1] || values[at] != values[at - 1];
+}
+
+// tiles [n / 2048]: postings that begin in each tile of sorted pairs.
+extern "C" __global__ void invert_count_postings(
+    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, u32* tiles) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
+    for (u32 at = first; at < first + ITEMS && at < n; at++) count += begins_posting(keys, values, at);
+    block_scan(shared, count, total);
+    if (threadIdx.x == 0) tiles[blockIdx.x] = total;
+}
+
+// starts [postings + 1]: where each begins among the pairs; terms, documents [postings].
+extern "C" __global__ void invert_write_postings(
+    const u32* __restrict__ keys, const u32* __restrict__ values, u32 n, const u32* __restrict__ tiles, u32* starts,
+    u32* terms, u32* documents) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, count = 0, total;
+    for (u32 at = first; at < first + ITEMS && at < n; at++) count += begins_posting(keys, values, at);
+    u32 place = tiles[blockIdx.x] + block_scan(shared, count, total);
+    for (u32 at = first; at < first + ITEMS && at < n; at++) {
+        if (begins_posting(keys, values, at)) {
+            starts[place] = at;
+            terms[place] = keys[at];
+            documents[place++] = values[at];
+        }
+        if (at == n - 1) starts[place] = n;
+    }
+}
+
+// tiles [postings / 2048]: bytes that the lists take of each tile. piece_bytes, piece_postings [pieces]: what a piece counts,
+// with 4 bytes for a term's first posting there.
+extern "C" __global__ void invert_measure(
+    const u32* __restrict__ terms, const u32* __restrict__ documents, const u32* __restrict__ starts, u32 n,
+    const u32* __restrict__ lasts, u32 first_docid, const u32* __restrict__ piece_starts, u32 pieces, u32* tiles,
+    u64* piece_bytes, u64* piece_postings) {
+    SHARED(Measure, shared);
+    for (u32 piece = threadIdx.x; piece < pieces; piece += blockDim.x) {
+        shared.bytes[piece] = 0;
+        shared.postings[piece] = 0;
+    }
+    __syncthreads();
+    Postings postings = {terms, documents, starts, lasts, first_docid};
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, bytes = 0, total;
+    for (u32 at = first; at < first + ITEMS && at < n; at++) {
+        u32 tf = postings.tf(at), here = posting_bytes(postings.gap(at), tf);
+        bytes += here;
+        u32 piece = part_of(piece_starts, pieces, documents[at]);
+        bool follows = !postings.begins_list(at) && documents[at - 1] >= piece_starts[piece];
+        atomicAdd(&shared.bytes[piece], follows ? here : 4u);
+        atomicAdd(&shared.postings[piece], 1u);
+    }
+    block_scan(shared.scan, bytes, total);
+    if (threadIdx.x == 0) tiles[blockIdx.x] = total;
+    for (u32 piece = threadIdx.x; piece < pieces; piece += blockDim.x) {
+        if (shared.postings[piece] == 0) continue;
+        atomicAdd(&piece_bytes[piece], (u64)shared.bytes[piece]);
+        atomicAdd(&piece_postings[piece], (u64)shared.postings[piece]);
+    }
+}
+
+// lists [bytes]: the postings; places [postings + 1]: where each begins.
+extern "C" __global__ void invert_write_lists(
+    const u32* __restrict__ terms, const u32* __restrict__ documents, const u32* __restrict__ starts, u32 n,
+    const u32* __restrict__ lasts, u32 first_docid, const u32* __restrict__ tiles, u32* places, u8* lists) {
+    SHARED(BlockScan, shared);
+    Postings postings = {terms, documents, starts, lasts, first_docid};
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS, bytes = 0, total;
+    for (u32 at = first; at < first + ITEMS && at < n; at++) bytes += posting_bytes(postings.gap(at), postings.tf(at));
+    u32 place = tiles[blockIdx.x] + block_scan(shared, bytes, total);
+    for (u32 at = first; at < first + ITEMS && at < n; at++) {
+        u32 gap = postings.gap(at), tf = postings.tf(at);
+        places[at] = place;
+        u8* end = put_vbyte(lists + place, (u64)gap << 1 | (tf > 1));
+        if (tf > 1) end = put_vbyte(end, tf - 2);
+        place = (u32)(end - lists);
+        if (at == n - 1) places[n] = place;
+    }
+}
+
+// list_starts [count + 1]: where the list of each term begins, and the end of all.
+extern "C" __global__ void invert_list_starts(
+    const u32* __restrict__ terms, u32 n, const u32* __restrict__ places, u32 count, u32* list_starts) {
+    u32 term = blockIdx.x * blockDim.x + threadIdx.x;
+    if (term <= count) list_starts[term] = places[lower_bound(terms, n, term)];
+}
+
+// lasts [terms]: moves on to behind the batch.
+extern "C" __global__ void invert_move_lasts(
+    const u32* __restrict__ terms, const u32* __restrict__ documents, u32 n, u32 first_docid, u32* lasts) {
+    u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < n && (at == n - 1 || terms[at + 1] != terms[at])) lasts[terms[at]] = first_docid + documents[at] + 1;
+}
+
+// Puts what a table of n slots has into a larger one, which is empty; a form for which it finds no slot is left out.
+extern "C" __global__ void invert_rehash(
+    const u64* __restrict__ from, const u32* __restrict__ from_forms, u32 n, u64* slots, u32 mask, u32 probes,
+    u32* slot_forms) {
+    u32 at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= n || from[at] == 0) return;
+    bool fresh;
+    u32 slot = find_slot(slots, mask, probes, from[at], fresh);
+    if (slot != NONE) slot_forms[slot] = from_forms[at];
+}

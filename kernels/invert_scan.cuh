@@ -1,0 +1,53 @@
+// How do the threads of a block share out places? Sums of all threads before each.
+
+// Values that a thread of invert_scan takes at a time, and items of a thread of the other kernels.
+#define SCAN_ITEMS 8
+#define ITEMS 8
+
+struct BlockScan {
+    u32 warps[32];
+};
+SHARED_IS(BlockScan, SCAN_SHARED_BYTES);
+
+// The sum of `value` over the threads of the block before this one; `total` is that of all. All threads call it.
+__device__ __forceinline__ u32 block_scan(BlockScan& shared, u32 value, u32& total) {
+    u32 lane = lane_of(), warp = threadIdx.x / 32, sum = value;
+    for (u32 distance = 1; distance < 32; distance *= 2) {
+        u32 below = __shfl_up_sync(ALL, sum, distance);
+        if (lane >= distance) sum += below;
+    }
+    if (lane == 31) shared.warps[warp] = sum;
+    __syncthreads();
+    u32 before = 0;
+    total = 0;
+    for (u32 w = 0; w < blockDim.x / 32; w++) {
+        u32 here = shared.warps[w];
+        if (w < warp) before += here;
+        total += here;
+    }
+    // The next call writes where others still read.
+    __syncthreads();
+    return before + sum - value;
+}
+
+// The first place before `end` whose value is not below `value`, or `end`.
+__device__ __forceinline__ u32 lower_bound(const u32* __restrict__ values, u32 end, u32 value) {
+    u32 low = 0, high = end;
+    while (low < high) {
+        u32 middle = low + (high - low) / 2;
+        if (values[middle] < value) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The part that holds `value`: `starts` has where each of `count` parts begins, and then the end. Parts may be empty.
+__device__ __forceinline__ u32 part_of(const u32* __restrict__ starts, u32 count, u32 value) {
+    u32 low = 0, high = count;
+    while (low + 1 < high) {
+        u32 middle = low + (high - low) / 2;
+        if (starts[middle] <= value) low = middle;
+        else high = middle;
+    }
+    return low;
+}

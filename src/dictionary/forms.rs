@@ -1,0 +1,399 @@
+//! What do the forms mean that a device has found in texts? A device compares bytes and knows no words: a form is a
+//! stretch of word bytes, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
+//! from then on the device counts by the numbers of terms.
+//!
+//! A form of ASCII is one token. One with other bytes may hold none, one or several: it stands for all of their terms.
+//! Terms get numbers by shards of their hashes, so that several threads learn at once; which number a term gets depends on
+//! what came before it, and nothing in an index depends on that.
+
+use super::hash::{Found, HashTable, hash};
+use super::memo::for_each_member;
+use super::short;
+use crate::order::Sketch;
+use crate::pages;
+use crate::text::analysis::Analysis;
+use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use bytemuck::{Pod, Zeroable};
+use std::thread;
+
+/// What stands for a form that has no term: a stop word, or bytes that are no token.
+pub const NO_TERM: u32 = u32::MAX;
+
+/// Set where a form has other than one term and one member: the rest is where its expansion begins.
+pub const EXPANDED: u32 = 1 << 31;
+
+/// What one form stands for, as the kernels of `invert.cu` read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C, align(8))]
+pub struct Meaning {
+    /// The number of its term, [`NO_TERM`], or [`EXPANDED`] and the place of its expansion: the number of its parts, how many of these
+    /// have a term, and each as a meaning. A part without a term is another member of the sketch.
+    pub term: u32,
+    /// What it adds to the sketch of a piece: register and rank, `register << 8 | rank`.
+    pub member: u32,
+}
+
+impl Meaning {
+    /// Of a form without a term.
+    const NOTHING: Self = Self { term: NO_TERM, member: 0 };
+}
+
+/// Terms are shared out by this many parts of their hashes.
+const SHARDS: usize = 32;
+/// With fewer forms for each thread it is not worth starting one.
+const LEAST_FORMS: usize = 2048;
+
+/// A term of a shard.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u32,
+    collection: u16,
+    len: u8,
+}
+
+/// Terms whose hashes have the same remainder.
+#[derive(Default)]
+struct Shard {
+    table: HashTable,
+    terms: ShardTerms,
+}
+
+/// The terms of a shard, and their bytes.
+#[derive(Default, Debug)]
+struct ShardTerms {
+    entries: Vec<Entry>,
+    strings: Vec<u8>,
+}
+
+impl ShardTerms {
+    fn string(&self, entry: &Entry) -> &[u8] {
+        &self.strings[entry.start as usize..][..usize::from(entry.len)]
+    }
+}
+
+impl Shard {
+    /// The place of a term among those of the shard.
+    fn number(&mut self, term: &[u8], hash: u64) -> u32 {
+        let next = self.terms.entries.len() as u32;
+        let terms = &self.terms;
+        let found = self.table.find_or_insert(hash, next, |n| {
+            short::equal(terms.string(&terms.entries[n as usize]), term)
+        });
+        match found {
+            Found::Old(number) => number,
+            Found::New => {
+                let start = u32::try_from(self.terms.strings.len())
+                    .expect("MOST_RUN_BYTES keeps the strings of a run below 4 GiB");
+                let text = std::str::from_utf8(term).expect("analysis makes terms of strings");
+                let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
+                pages::reserve(&mut self.terms.strings, term.len());
+                self.terms.strings.extend_from_slice(term);
+                let entry = Entry { start, collection: trie_collection(text), len };
+                pages::push(&mut self.terms.entries, entry);
+                next
+            }
+        }
+    }
+}
+
+/// The terms of a run that a device has inverted.
+#[derive(Debug)]
+pub struct Terms {
+    shards: Vec<ShardTerms>,
+}
+
+impl Terms {
+    /// All terms, each with its number, its trie collection, and the suffix behind the prefix that this implies.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u16, &[u8])> {
+        (0u32..).zip(&self.shards).flat_map(|(shard, terms)| {
+            (0u32..).zip(&terms.entries).map(move |(local, entry)| {
+                let suffix = &terms.string(entry)[implied_prefix_len(entry.collection)..];
+                (local * SHARDS as u32 + shard, entry.collection, suffix)
+            })
+        })
+    }
+}
+
+/// A token of a form that is being learned.
+struct Word {
+    hash: u64,
+    start: u32,
+    len: u8,
+    /// Where its members end among those of its part.
+    members: u32,
+    number: u32,
+}
+
+/// Some of the forms that are learned together.
+#[derive(Default)]
+struct Part {
+    /// Words so far behind each form.
+    ends: Vec<u32>,
+    words: Vec<Word>,
+    strings: Vec<u8>,
+    members: Vec<u32>,
+    /// The words of each shard.
+    by_shard: Vec<Vec<u32>>,
+}
+
+impl Part {
+    /// Makes words of forms.
+    fn of<'a>(analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut part = Self { by_shard: vec![Vec::new(); SHARDS], ..Self::default() };
+        for form in forms {
+            analysis.tokenizer.for_each_token(form, |token| part.token(analysis, token));
+            part.ends.push(part.words.len() as u32);
+        }
+        part
+    }
+
+    fn token(&mut self, analysis: &Analysis, token: &str) {
+        let Some(term) = analysis.analyze_token(token) else { return };
+        for_each_member(token, |hash| {
+            let (register, rank) = Sketch::place(hash);
+            self.members.push((register as u32) << 8 | u32::from(rank));
+        });
+        let hash = hash(term.as_bytes());
+        self.by_shard[shard_of(hash)].push(self.words.len() as u32);
+        self.words.push(Word {
+            hash,
+            start: self.strings.len() as u32,
+            len: term.len() as u8,
+            members: self.members.len() as u32,
+            number: NO_TERM,
+        });
+        self.strings.extend_from_slice(term.as_bytes());
+    }
+
+    fn term(&self, word: &Word) -> &[u8] {
+        &self.strings[word.start as usize..][..usize::from(word.len)]
+    }
+
+    /// Puts what the forms stand for behind `meanings`, and expansions behind `expansions`.
+    fn meanings(&self, meanings: &mut Vec<Meaning>, expansions: &mut Vec<u32>) {
+        let (mut word, mut member) = (0, 0);
+        for &end in &self.ends {
+            let words = &self.words[word..end as usize];
+            word = end as usize;
+            let before = member;
+            member = words.last().map_or(member, |last| last.members as usize);
+            let meaning = match words {
+                [] => Meaning::NOTHING,
+                [one] if member - before == 1 => {
+                    Meaning { term: one.number, member: self.members[before] }
+                }
+                _ => {
+                    let place = expansions.len() as u32;
+                    expansions.extend([(member - before) as u32, words.len() as u32]);
+                    let mut at = before;
+                    for word in words {
+                        // The first member comes with the term.
+                        let mut term = word.number;
+                        for &member in &self.members[at..word.members as usize] {
+                            expansions.extend([std::mem::replace(&mut term, NO_TERM), member]);
+                        }
+                        at = word.members as usize;
+                    }
+                    Meaning { term: EXPANDED | place, member: 0 }
+                }
+            };
+            meanings.push(meaning);
+        }
+    }
+}
+
+fn shard_of(hash: u64) -> usize {
+    // The table of a shard uses the upper bits.
+    hash as usize % SHARDS
+}
+
+/// The terms of a run, while a device finds forms of them.
+pub struct Forms {
+    analysis: Analysis,
+    threads: usize,
+    shards: Vec<Shard>,
+}
+
+impl Forms {
+    /// Knows no terms; at most so many `threads` learn at once.
+    pub fn new(analysis: Analysis, threads: usize) -> Self {
+        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
+        Self { analysis, threads: threads.max(1), shards }
+    }
+
+    /// The numbers of terms are below this.
+    pub fn numbers(&self) -> u32 {
+        let most = self.shards.iter().map(|shard| shard.terms.entries.len()).max().unwrap_or(0);
+        (most * SHARDS) as u32
+    }
+
+    /// Puts what `count` forms stand for behind `meanings`, in their order, and expansions behind `expansions`.
+    ///
+    /// # Panics
+    /// If expansions would take 2^31 words: a run has ended long before.
+    pub fn learn<'a>(
+        &mut self,
+        count: usize,
+        form: impl Fn(usize) -> &'a [u8] + Sync,
+        (meanings, expansions): (&mut Vec<Meaning>, &mut Vec<u32>),
+    ) {
+        let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
+        let each = count.div_ceil(threads).max(1);
+        let (analysis, form) = (&self.analysis, &form);
+        let part = |n: usize| Part::of(analysis, (n * each..count.min((n + 1) * each)).map(form));
+        let mut parts: Vec<Part> = in_threads((0..threads).map(|n| move || part(n)).collect());
+        let numbers: Vec<Vec<Vec<u32>>> = {
+            let parts = &parts;
+            let shards = self.shards.chunks_mut(SHARDS.div_ceil(threads)).enumerate();
+            let work = shards.map(|(chunk, shards)| {
+                let first = chunk * SHARDS.div_ceil(threads);
+                move || {
+                    let number = |(n, shard): (usize, &mut Shard)| {
+                        let of = |part: &Part, word: u32| {
+                            let word = &part.words[word as usize];
+                            let local = shard.number(part.term(word), word.hash);
+                            local * SHARDS as u32 + n as u32
+                        };
+                        number_all(parts, n, of)
+                    };
+                    (first..).zip(shards).map(number).collect::<Vec<Vec<u32>>>()
+                }
+            });
+            in_threads(work.collect())
+        };
+        for (n, numbers) in numbers.into_iter().flatten().enumerate() {
+            let mut numbers = numbers.into_iter();
+            for part in &mut parts {
+                for word in std::mem::take(&mut part.by_shard[n]) {
+                    part.words[word as usize].number = numbers.next().expect("one for each word");
+                }
+            }
+        }
+        for part in &parts {
+            part.meanings(meanings, expansions);
+        }
+        assert!(expansions.len() < EXPANDED as usize, "expansions take too much");
+    }
+
+    /// Ends the run: its terms. None is known any more.
+    pub fn take(&mut self) -> Terms {
+        let shards = std::mem::replace(self, Self::new(self.analysis.clone(), self.threads)).shards;
+        Terms { shards: shards.into_iter().map(|shard| shard.terms).collect() }
+    }
+}
+
+/// The numbers of all words of shard `n`, part after part.
+fn number_all(parts: &[Part], n: usize, mut number: impl FnMut(&Part, u32) -> u32) -> Vec<u32> {
+    let of = parts.iter().flat_map(|part| part.by_shard[n].iter().map(move |&word| (part, word)));
+    of.map(|(part, word)| number(part, word)).collect()
+}
+
+/// Does pieces of work, each on a thread, the first on this one.
+fn in_threads<T: Send>(work: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
+    let mut work = work.into_iter();
+    let Some(first) = work.next() else { return Vec::new() };
+    thread::scope(|scope| {
+        let others: Vec<_> = work.map(|work| scope.spawn(work)).collect();
+        let mut done = vec![first()];
+        let joined = others
+            .into_iter()
+            .map(|other| other.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)));
+        done.extend(joined);
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// The terms and the registers that a meaning stands for.
+    fn read(meaning: Meaning, expansions: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        if meaning.term == NO_TERM {
+            return (Vec::new(), Vec::new());
+        }
+        if meaning.term & EXPANDED == 0 {
+            return (vec![meaning.term], vec![meaning.member]);
+        }
+        let at = (meaning.term & !EXPANDED) as usize;
+        let parts = expansions[at + 2..][..2 * expansions[at] as usize].chunks(2);
+        let terms: Vec<u32> = parts.clone().map(|part| part[0]).filter(|&t| t != NO_TERM).collect();
+        assert_eq!(terms.len() as u32, expansions[at + 1]);
+        (terms, parts.map(|part| part[1]).collect())
+    }
+
+    fn strings(terms: &Terms) -> HashMap<u32, (u16, Vec<u8>)> {
+        terms.iter().map(|(number, c, suffix)| (number, (c, suffix.to_vec()))).collect()
+    }
+
+    /// Forms mean what the analysis makes of them, in one call or in many, with one thread or several.
+    fn compare(forms: &[Vec<u8>], calls: usize, threads: usize) {
+        let analysis = Analysis::default();
+        let mut learned = Forms::new(analysis.clone(), threads);
+        let (mut meanings, mut expansions) = (Vec::new(), Vec::new());
+        for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
+            learned.learn(forms.len(), |i| &forms[i], (&mut meanings, &mut expansions));
+        }
+        assert_eq!(meanings.len(), forms.len());
+        let numbers = learned.numbers();
+        let terms = strings(&learned.take());
+        assert_eq!(learned.numbers(), 0);
+        for (form, &meaning) in forms.iter().zip(&meanings) {
+            let mut expected = Vec::new();
+            let (mut sketch, mut found) = (Sketch::default(), Sketch::default());
+            analysis.tokenizer.for_each_token(form, |token| {
+                if let Some(term) = analysis.analyze_token(token) {
+                    let collection = trie_collection(&term);
+                    let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
+                    expected.push((collection, suffix.to_vec()));
+                    for_each_member(token, |hash| sketch.add(hash));
+                }
+            });
+            let (of, members) = read(meaning, &expansions);
+            assert!(of.iter().all(|&term| term < numbers));
+            assert_eq!(of.iter().map(|term| terms[term].clone()).collect::<Vec<_>>(), expected);
+            let mut registers = [0; Sketch::REGISTERS];
+            for member in members {
+                let register = &mut registers[member as usize >> 8];
+                *register = (member as u8).max(*register);
+            }
+            found.unite(&Sketch::of_registers(registers));
+            assert_eq!(found, sketch, "{form:?}");
+        }
+    }
+
+    #[test]
+    fn many_forms_are_learned_by_several_threads() {
+        let form = |i: u32| match i % 5 {
+            0 => format!("caf\u{e9}{}\u{2014}{}", i % 900, i % 70).into_bytes(),
+            1 => vec![b'a' + (i % 26) as u8; (i % 250) as usize + 1],
+            _ => format!("w{}s", i % 9000).into_bytes(),
+        };
+        let forms: Vec<Vec<u8>> = (0..20_000).map(form).collect();
+        compare(&forms, 2, 4);
+        compare(&forms[..3000], 3, 1);
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_forms_mean_what_the_analysis_says(
+            forms in prop::collection::vec("[a-c0-1thens\u{e9}\u{3a3}\u{2014}\u{5317}]{1,40}", 0..60),
+            calls in 1usize..4,
+        ) {
+            compare(&forms.into_iter().map(String::into_bytes).collect::<Vec<_>>(), calls, 3);
+        }
+
+        /// Lower case of ASCII, which a device makes, changes no token.
+        #[test]
+        fn law_ascii_may_be_lower_case_before(form in "[A-Za-z\u{130}\u{3a3}\u{3c3}\u{df}\u{e9}\u{212a}\u{1c5}\u{307}]{1,12}") {
+            let tokens = |text: &str| {
+                let mut tokens = Vec::new();
+                Analysis::default().tokenizer.for_each_token(text.as_bytes(), |t| tokens.push(t.to_owned()));
+                tokens
+            };
+            prop_assert_eq!(tokens(&form), tokens(&form.to_ascii_lowercase()));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! How does a device turn texts into postings lists? The host finds documents, and says once for each form what it means;
+//! the device finds forms, counts, sorts and writes lists: `kernels/invert.cu`.
+//!
+//! | module | the question that it answers |
+//! | --- | --- |
+//! | [`cuda`] | how a CUDA device runs the steps |
+//! | [`inverter`] | how a batch becomes lists |
+//! | [`machine`] | what is asked of a device |
+//! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
+//! | [`text`] | which texts make a batch |
+//! | [`twin`] | what the kernels find |
+
+pub mod cuda;
+pub mod inverter;
+pub mod machine;
+pub mod steps;
+pub mod text;
+pub mod twin;
+
+use super::nvrtc::Source;
+
+/// The kernels of `invert.cu`.
+pub const KERNELS: [&str; 19] = [
+    "invert_scan",
+    "invert_count_tokens",
+    "invert_write_tokens",
+    "invert_find_forms",
+    "invert_keep_forms",
+    "invert_check_forms",
+    "invert_count_terms",
+    "invert_write_terms",
+    "invert_lengths",
+    "invert_sort_count",
+    "invert_sort_scatter",
+    "invert_count_postings",
+    "invert_write_postings",
+    "invert_measure",
+    "invert_write_lists",
+    "invert_list_starts",
+    "invert_move_lasts",
+    "invert_rehash",
+    "invert_clear",
+];
+
+/// How forms are found. Nothing that is found depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
+    pub fingerprint_bits: u32,
+    /// Slots that are looked at for one fingerprint.
+    pub probes: u32,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Self { fingerprint_bits: 64, probes: 256 }
+    }
+}
+
+/// The source of the kernels.
+pub fn source() -> Source {
+    let text = concat!(
+        include_str!("../../kernels/common.cuh"),
+        include_str!("../../kernels/invert_scan.cuh"),
+        include_str!("../../kernels/invert_forms.cuh"),
+        include_str!("../../kernels/invert_lists.cuh"),
+        include_str!("../../kernels/invert.cu"),
+    );
+    let sizes = vec![
+        ("LONGEST_FORM", text::LONGEST_FORM),
+        ("MOST_PIECES", text::MOST_PIECES as u32),
+        ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),
+        ("SORT_COUNT_SHARED_BYTES", steps::SORT_COUNT_SHARED_BYTES),
+        ("SORT_SCATTER_SHARED_BYTES", steps::SORT_SCATTER_SHARED_BYTES),
+        ("MEASURE_SHARED_BYTES", steps::MEASURE_SHARED_BYTES),
+    ];
+    Source { name: "invert", text, sizes }
+}

@@ -1,0 +1,214 @@
+//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: texts go through two pinned
+//! buffers by turns, results through another one.
+
+use super::machine::Machine;
+use super::steps::{ARRAYS, Array, Step};
+use super::{KERNELS, source};
+use crate::gpu::device::Device;
+use crate::gpu::error::{Cuda, GpuError, Work};
+use crate::gpu::events::is_done;
+use crate::gpu::lane::event;
+use crate::gpu::modules::Toolchain;
+use crate::gpu::query::device::launch;
+use crate::gpu::query::slab::{Slab, Staging};
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Bytes of each pinned buffer.
+const STAGED_BYTES: usize = 8 << 20;
+
+/// How long the thread sleeps before it looks again whether something is done.
+const PAUSE: Duration = Duration::from_micros(20);
+
+/// A pinned buffer and the end of its last copy.
+#[derive(Debug)]
+struct Buffer {
+    staging: Staging,
+    copied: CudaEvent,
+}
+
+/// Milliseconds and launches, by kernel.
+pub type Times = BTreeMap<&'static str, (f64, u32)>;
+
+/// A CUDA device with the arrays of one inverter.
+#[derive(Debug)]
+pub struct CudaMachine {
+    arrays: Vec<Option<Slab>>,
+    up: [Buffer; 2],
+    next: usize,
+    down: Buffer,
+    functions: HashMap<&'static str, CudaFunction>,
+    stream: Arc<CudaStream>,
+    /// What kernels took, if that is measured.
+    times: Option<Times>,
+    device: Device,
+}
+
+impl CudaMachine {
+    /// Loads the kernels.
+    ///
+    /// # Errors
+    /// They do not compile, or the driver refuses.
+    pub fn open(device: Device, toolchain: &Toolchain) -> Result<Self, GpuError> {
+        let module = toolchain.load(&device, &source())?;
+        let mut functions = HashMap::new();
+        for name in KERNELS {
+            functions.insert(name, module.kernel(&device, name)?.function().clone());
+        }
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        let buffer = || {
+            let staging = Staging::new(&device, "texts and lists", STAGED_BYTES)?;
+            Ok(Buffer { staging, copied: event(&device)? })
+        };
+        let (up, down) = ([buffer()?, buffer()?], buffer()?);
+        let arrays = (0..ARRAYS).map(|_| None).collect();
+        Ok(Self { arrays, up, next: 0, down, functions, stream, times: None, device })
+    }
+
+    /// Measures from now on what each kernel takes, which keeps them apart, or does not.
+    pub fn measure(&mut self, measured: bool) {
+        self.times = measured.then(Times::new);
+    }
+
+    /// What kernels took since the last call, if that is [measured](Self::measure).
+    pub fn take_times(&mut self) -> Times {
+        self.times.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Bytes of the device's memory that its arrays take.
+    pub fn bytes(&self) -> u64 {
+        self.arrays.iter().flatten().map(Slab::bytes).sum()
+    }
+
+    fn array(&self, array: Array) -> &Slab {
+        self.arrays[array as usize].as_ref().expect("an array is reserved before it is used")
+    }
+
+    fn failed(&self, source: DriverError) -> GpuError {
+        let (device, work) = (self.device.info().to_string(), Work::Download(0));
+        GpuError::Work { device, work, source: Cuda(source) }
+    }
+
+    fn wait(&self, event: &CudaEvent) -> Result<(), GpuError> {
+        while !is_done(event).map_err(|e| self.failed(e))? {
+            sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn launch(&self, step: &Step) -> Result<(), GpuError> {
+        let address = |array| self.array(array).address();
+        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too, and the inverter
+        // has reserved what the kernel writes and reads for as many items as it is told.
+        unsafe { launch(&self.device, &self.stream, &self.functions[step.kernel], step, address) }
+    }
+}
+
+impl Machine for CudaMachine {
+    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
+        let old = &mut self.arrays[array as usize];
+        if old.as_ref().is_some_and(|old| old.bytes() >= bytes) {
+            return Ok(());
+        }
+        if kept == 0 {
+            // Both need not have room at once.
+            *old = None;
+        }
+        let what = "texts and their lists";
+        let ample = (bytes + bytes / 4).next_multiple_of(1 << 16);
+        let slab = Slab::new(&self.device, what, ample)
+            .or_else(|_| Slab::new(&self.device, what, bytes))?;
+        if let Some(old) = old.as_ref().filter(|_| kept > 0) {
+            let (to, from) = (slab.part(0, kept), old.part(0, kept));
+            let copied = self.device.context().bind_to_thread().and_then(|()| {
+                // SAFETY: both have so many bytes; the old ones are freed when all work on the device is done.
+                unsafe {
+                    result::memcpy_dtod_async(to, from, kept as usize, self.stream.cu_stream())
+                }
+            });
+            copied.map_err(|e| self.device.call("copy on the device", e))?;
+        }
+        self.arrays[array as usize] = Some(slab);
+        Ok(())
+    }
+
+    fn free_but(&mut self, kept: Array) {
+        for (array, slab) in self.arrays.iter_mut().enumerate() {
+            if array != kept as usize {
+                *slab = None;
+            }
+        }
+    }
+
+    fn swap(&mut self, one: Array, other: Array) {
+        self.arrays.swap(one as usize, other as usize);
+    }
+
+    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        let mut at = at;
+        for part in bytes.chunks(STAGED_BYTES) {
+            self.wait(&self.up[self.next].copied)?;
+            let to = self.array(array).part(at, part.len() as u64);
+            let call = |e| self.device.call("copy texts to the device", e);
+            self.device.context().bind_to_thread().map_err(call)?;
+            let buffer = &mut self.up[self.next];
+            // SAFETY: its last copy is done. The array has so many bytes from there on, and both stay until the copy
+            // is done: whoever frees them waits for the device.
+            let copied = unsafe {
+                buffer.staging.bytes_mut()[..part.len()].copy_from_slice(part);
+                buffer.staging.copy_up(0..part.len(), to, &self.stream)
+            };
+            copied.and_then(|()| buffer.copied.record(&self.stream)).map_err(call)?;
+            self.next = 1 - self.next;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
+        let mut at = at;
+        for part in to.chunks_mut(STAGED_BYTES) {
+            let from = self.array(array).part(at, part.len() as u64);
+            let call = |e| self.device.call("copy lists from the device", e);
+            self.device.context().bind_to_thread().map_err(call)?;
+            // SAFETY: the array has so many bytes, and nobody looks at the buffer before the copy is done.
+            unsafe { self.down.staging.copy_down(from, 0, part.len(), &self.stream) }
+                .and_then(|()| self.down.copied.record(&self.stream))
+                .map_err(call)?;
+            self.wait(&self.down.copied)?;
+            // SAFETY: the copy is done.
+            part.copy_from_slice(unsafe { &self.down.staging.bytes()[..part.len()] });
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+        if self.times.is_none() {
+            return steps.iter().try_for_each(|step| self.launch(step));
+        }
+        for step in steps {
+            let (began, ended) = (event(&self.device)?, event(&self.device)?);
+            began.record(&self.stream).map_err(|e| self.failed(e))?;
+            self.launch(step)?;
+            ended.record(&self.stream).map_err(|e| self.failed(e))?;
+            self.wait(&ended)?;
+            let took = began.elapsed_ms(&ended).map_err(|e| self.failed(e))?;
+            let times = self.times.as_mut().expect("they are measured");
+            let time = times.entry(step.kernel).or_default();
+            *time = (time.0 + f64::from(took), time.1 + 1);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for CudaMachine {
+    fn drop(&mut self) {
+        // A build that ends early has work under way here, which uses arrays and buffers.
+        self.stream.context().record_err(self.stream.synchronize());
+    }
+}

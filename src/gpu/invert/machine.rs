@@ -1,0 +1,38 @@
+//! What is asked of a device that inverts? Arrays that grow, copies both ways, and launches; the tests have one that is
+//! emulated, so that the host's part is the same there.
+
+use super::steps::{Array, Step};
+use crate::gpu::error::GpuError;
+
+/// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
+pub trait Machine: Send {
+    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no meaning.
+    ///
+    /// # Errors
+    /// There is not so much memory; the array is as before.
+    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError>;
+
+    /// Frees all arrays but one.
+    fn free_but(&mut self, kept: Array);
+
+    /// Gives two arrays each other's memory.
+    fn swap(&mut self, one: Array, other: Array);
+
+    /// Writes to an array.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError>;
+
+    /// Reads of an array, when all before is done.
+    ///
+    /// # Errors
+    /// The device refuses, or what was before failed.
+    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError>;
+
+    /// Launches kernels one after the other.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError>;
+}

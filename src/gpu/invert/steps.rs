@@ -1,0 +1,381 @@
+//! Which kernels invert a batch, one after the other? The steps name arrays, not memory, so that a device and the emulation
+//! of one take the same ones. `kernels/invert.cu` has what each kernel does.
+
+use super::Tuning;
+use super::text::{MOST_PIECES, TILE_BYTES};
+use crate::gpu::error::Geometry;
+use crate::gpu::query::steps::Argument::{self, Number};
+use crate::order::Sketch;
+
+/// An array that kernels work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Array {
+    /// u8: the texts of the batch, in whole tiles.
+    Text,
+    /// u32: where each document begins, and the end.
+    DocumentStarts,
+    /// u32: the first document of each piece, and the end.
+    PieceStarts,
+    /// u32: where each token begins.
+    Tokens,
+    /// u32: of each tile of a step what it counts, then where what it has goes.
+    Tiles,
+    /// u32: [`COUNTERS`].
+    Counters,
+    /// u64: fingerprints of forms.
+    Slots,
+    /// u32: the forms of the slots.
+    SlotForms,
+    /// As [`Slots`](Self::Slots), while the table grows.
+    NextSlots,
+    /// As [`SlotForms`](Self::SlotForms).
+    NextSlotForms,
+    /// u8: the bytes of all forms.
+    Arena,
+    /// u32: where those of each form begin, and the end.
+    FormPlaces,
+    /// [`Meaning`](crate::dictionary::forms::Meaning)s of all forms.
+    Meanings,
+    /// u32: what forms with several terms stand for.
+    Expansions,
+    /// u32: where new forms begin in the text.
+    NewStarts,
+    /// u32: their lengths.
+    NewLengths,
+    /// u32: where they go, behind the bytes of all forms.
+    NewPlaces,
+    /// u32: the form of each token.
+    TokenForms,
+    /// u32: where odd tokens begin.
+    Odd,
+    /// Meanings of these.
+    OddMeanings,
+    /// u32: where the terms of each token begin, and the end.
+    TokenPlaces,
+    /// u32: terms.
+    Keys,
+    /// u32: the documents of these.
+    Values,
+    /// u32: where sorting puts terms; then those of postings.
+    SortedKeys,
+    /// u32: documents likewise.
+    SortedValues,
+    /// u32: where each posting begins among the sorted pairs, and the end.
+    Postings,
+    /// u32: where each posting begins in the lists, and the end.
+    ListPlaces,
+    /// u8: the lists of the batch.
+    Lists,
+    /// u32: where the list of each term begins, and the end.
+    ListStarts,
+    /// u32: of each term the docid behind the last one of its list.
+    Lasts,
+    /// u64: bytes of postings of each piece.
+    PieceBytes,
+    /// u64: postings of each piece.
+    PiecePostings,
+    /// u32: the registers of the sketch of each piece.
+    Sketches,
+    /// u32: tokens of each document.
+    Lengths,
+}
+
+/// The number of arrays.
+pub const ARRAYS: usize = Array::Lengths as usize + 1;
+
+/// A launch.
+pub type Step = crate::gpu::query::steps::Step<Array>;
+
+/// Words of [`Array::Counters`]: new forms, odd tokens, and the last sum of tiles.
+pub const COUNTERS: usize = 3;
+/// The number of new forms among the counters.
+pub const NEW_FORMS: usize = 0;
+/// The number of odd tokens.
+pub const ODD_TOKENS: usize = 1;
+/// The last sum.
+pub const SUM: usize = 2;
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Threads of the block that sums.
+const SCAN_THREADS: u32 = 1024;
+/// Items of a tile of tokens, pairs or postings.
+const TILE: u32 = 8 * THREADS;
+/// Keys of a tile of the sort.
+const SORT_TILE: u32 = 4096;
+
+/// Shared memory of blocks that sum.
+pub const SCAN_SHARED_BYTES: u32 = 4 * 32;
+/// Of blocks that count digits.
+pub const SORT_COUNT_SHARED_BYTES: u32 = 4 * 256;
+/// Of blocks that sort.
+pub const SORT_SCATTER_SHARED_BYTES: u32 = 4 * 8 * 256;
+/// Of blocks that measure pieces.
+pub const MEASURE_SHARED_BYTES: u32 = SCAN_SHARED_BYTES + 8 * MOST_PIECES as u32;
+
+/// Tiles of so many tokens, pairs or postings.
+pub fn tiles(items: u32) -> u32 {
+    items.div_ceil(TILE)
+}
+
+/// Tiles of so many bytes of text.
+pub fn text_tiles(bytes: usize) -> u32 {
+    (bytes / TILE_BYTES) as u32
+}
+
+/// Words that the sort takes for counts of digits.
+pub fn sort_words(pairs: u32) -> u32 {
+    256 * pairs.div_ceil(SORT_TILE)
+}
+
+fn of(array: Array) -> Argument<Array> {
+    Argument::Array(array, 0)
+}
+
+fn step(
+    kernel: &'static str,
+    (blocks, shared_bytes): (u32, u32),
+    arguments: Vec<Argument<Array>>,
+) -> Step {
+    Step { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
+}
+
+/// Makes `words` of an array zero, the first of which is number `from`. There is one at least.
+pub fn clear(array: Array, from: u64, words: u64) -> Step {
+    // A thread clears 16 words.
+    let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
+    let (low, high) = (Number(words as u32), Number((words >> 32) as u32));
+    step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
+}
+
+/// Makes of the first `words` of an array the sums of those before; the sum of all is a counter.
+pub fn scan(array: Array, words: u32) -> Step {
+    let sum = Argument::Array(Array::Counters, 4 * SUM as u64);
+    let geometry = Geometry { blocks: 1, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
+    Step { kernel: "invert_scan", geometry, arguments: vec![of(array), Number(words), sum] }
+}
+
+/// Counts the tokens of texts of so many tiles.
+pub fn count_tokens(tiles: u32) -> Vec<Step> {
+    let arguments = vec![of(Array::Text), of(Array::Tiles)];
+    let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
+    vec![count, scan(Array::Tiles, tiles)]
+}
+
+/// Writes where they begin.
+pub fn write_tokens(tiles: u32) -> Step {
+    let arguments = vec![of(Array::Text), of(Array::Tiles), of(Array::Tokens)];
+    step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
+}
+
+/// Finds the slots of all forms of so many tokens in a table of so many slots, and numbers those that are not among the
+/// `known`.
+pub fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
+    let arguments = vec![
+        of(Array::Text),
+        of(Array::Tokens),
+        Number(tokens),
+        of(Array::Slots),
+        Number(slots - 1),
+        Number(tuning.fingerprint_bits),
+        Number(tuning.probes),
+        of(Array::SlotForms),
+        Number(known),
+        of(Array::Counters),
+        of(Array::TokenForms),
+        of(Array::NewStarts),
+        of(Array::NewLengths),
+        of(Array::NewPlaces),
+    ];
+    step("invert_find_forms", (tokens.div_ceil(THREADS), 0), arguments)
+}
+
+/// Keeps the bytes of `count` new forms behind the `used` bytes of those that are known.
+pub fn keep_forms(count: u32, known: u32, used: u32) -> Step {
+    let arguments = vec![
+        of(Array::Text),
+        of(Array::NewStarts),
+        of(Array::NewLengths),
+        of(Array::NewPlaces),
+        Number(count),
+        Number(known),
+        Number(used),
+        of(Array::Arena),
+        of(Array::FormPlaces),
+    ];
+    step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
+}
+
+/// Compares all tokens with their forms.
+pub fn check_forms(tokens: u32) -> Step {
+    let arguments = vec![
+        of(Array::Text),
+        of(Array::Tokens),
+        Number(tokens),
+        of(Array::SlotForms),
+        of(Array::FormPlaces),
+        of(Array::Arena),
+        of(Array::Counters),
+        of(Array::TokenForms),
+        of(Array::Odd),
+    ];
+    step("invert_check_forms", (tokens.div_ceil(THREADS), 0), arguments)
+}
+
+fn meanings(tokens: u32) -> Vec<Argument<Array>> {
+    vec![
+        of(Array::TokenForms),
+        Number(tokens),
+        of(Array::Meanings),
+        of(Array::OddMeanings),
+        of(Array::Expansions),
+        of(Array::Tiles),
+    ]
+}
+
+/// Counts the terms of so many tokens.
+pub fn count_terms(tokens: u32) -> Vec<Step> {
+    let (tiles, arguments) = (tiles(tokens), meanings(tokens));
+    let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
+    vec![count, scan(Array::Tiles, tiles)]
+}
+
+/// Writes them with their documents, and the lengths of these.
+pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
+    let mut arguments = meanings(tokens);
+    arguments.extend([
+        of(Array::Tokens),
+        of(Array::DocumentStarts),
+        Number(documents),
+        of(Array::PieceStarts),
+        Number(pieces),
+        of(Array::TokenPlaces),
+        of(Array::Keys),
+        of(Array::Values),
+        of(Array::Sketches),
+    ]);
+    let lengths = vec![
+        of(Array::Tokens),
+        Number(tokens),
+        of(Array::DocumentStarts),
+        Number(documents),
+        of(Array::TokenPlaces),
+        of(Array::Lengths),
+    ];
+    vec![
+        step("invert_write_terms", (tiles(tokens), SCAN_SHARED_BYTES), arguments),
+        step("invert_lengths", (documents.div_ceil(THREADS), 0), lengths),
+    ]
+}
+
+/// Sorts pairs by the bits of their terms that lie from `shift` to `shift` + 7, to the other two arrays.
+pub fn sort_pass(pairs: u32, shift: u32) -> Vec<Step> {
+    let tiles = pairs.div_ceil(SORT_TILE);
+    let count = vec![of(Array::Keys), Number(pairs), Number(shift), of(Array::Tiles)];
+    let scatter = vec![
+        of(Array::Keys),
+        of(Array::Values),
+        Number(pairs),
+        Number(shift),
+        of(Array::Tiles),
+        of(Array::SortedKeys),
+        of(Array::SortedValues),
+    ];
+    vec![
+        step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count),
+        scan(Array::Tiles, 256 * tiles),
+        step("invert_sort_scatter", (tiles, SORT_SCATTER_SHARED_BYTES), scatter),
+    ]
+}
+
+/// Counts the postings of sorted pairs.
+pub fn count_postings(pairs: u32) -> Vec<Step> {
+    let arguments = vec![of(Array::Keys), of(Array::Values), Number(pairs), of(Array::Tiles)];
+    let tiles = tiles(pairs);
+    let count = step("invert_count_postings", (tiles, SCAN_SHARED_BYTES), arguments);
+    vec![count, scan(Array::Tiles, tiles)]
+}
+
+/// Writes them.
+pub fn write_postings(pairs: u32) -> Step {
+    let arguments = vec![
+        of(Array::Keys),
+        of(Array::Values),
+        Number(pairs),
+        of(Array::Tiles),
+        of(Array::Postings),
+        of(Array::SortedKeys),
+        of(Array::SortedValues),
+    ];
+    step("invert_write_postings", (tiles(pairs), SCAN_SHARED_BYTES), arguments)
+}
+
+fn postings(postings: u32, first: u32) -> Vec<Argument<Array>> {
+    vec![
+        of(Array::SortedKeys),
+        of(Array::SortedValues),
+        of(Array::Postings),
+        Number(postings),
+        of(Array::Lasts),
+        Number(first),
+    ]
+}
+
+/// Measures pieces and lists; the batch begins at docid `first` of the run.
+pub fn measure(count: u32, first: u32, pieces: u32) -> Vec<Step> {
+    let mut arguments = postings(count, first);
+    arguments.extend([
+        of(Array::PieceStarts),
+        Number(pieces),
+        of(Array::Tiles),
+        of(Array::PieceBytes),
+        of(Array::PiecePostings),
+    ]);
+    let measure = step("invert_measure", (tiles(count), MEASURE_SHARED_BYTES), arguments);
+    vec![measure, scan(Array::Tiles, tiles(count))]
+}
+
+/// Writes the lists of so many terms.
+pub fn write_lists(count: u32, first: u32, terms: u32) -> Vec<Step> {
+    let mut arguments = postings(count, first);
+    arguments.extend([of(Array::Tiles), of(Array::ListPlaces), of(Array::Lists)]);
+    let starts = vec![
+        of(Array::SortedKeys),
+        Number(count),
+        of(Array::ListPlaces),
+        Number(terms),
+        of(Array::ListStarts),
+    ];
+    let lasts = vec![
+        of(Array::SortedKeys),
+        of(Array::SortedValues),
+        Number(count),
+        Number(first),
+        of(Array::Lasts),
+    ];
+    vec![
+        step("invert_write_lists", (tiles(count), SCAN_SHARED_BYTES), arguments),
+        step("invert_list_starts", ((terms + 1).div_ceil(THREADS), 0), starts),
+        step("invert_move_lasts", (count.div_ceil(THREADS), 0), lasts),
+    ]
+}
+
+/// Puts what `from` slots have into `to` empty ones.
+pub fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
+    let arguments = vec![
+        of(Array::Slots),
+        of(Array::SlotForms),
+        Number(from),
+        of(Array::NextSlots),
+        Number(to - 1),
+        Number(tuning.probes),
+        of(Array::NextSlotForms),
+    ];
+    step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
+}
+
+/// Words of the sketches of so many pieces.
+pub fn sketch_words(pieces: u32) -> u64 {
+    u64::from(pieces) * Sketch::REGISTERS as u64
+}

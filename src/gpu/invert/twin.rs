@@ -1,0 +1,91 @@
+//! What do the kernels find? Their twins in plain Rust, by the definitions alone.
+
+use super::inverter::Counted;
+use super::text::PieceText;
+use crate::codec::folded;
+use crate::dictionary::memo::for_each_member;
+use crate::order::{PieceCounts, Sketch};
+use crate::text::analysis::Analysis;
+use std::collections::BTreeMap;
+
+/// `invert_scan`: the sums of all values before each, and of all.
+pub fn scan(values: &[u32]) -> (Vec<u32>, u32) {
+    let (mut sums, mut sum) = (Vec::with_capacity(values.len()), 0);
+    for value in values {
+        sums.push(sum);
+        sum += value;
+    }
+    (sums, sum)
+}
+
+/// `invert_write_tokens`: where stretches of ASCII letters and digits and bytes from 0x80 on begin.
+pub fn tokens(text: &[u8]) -> Vec<u32> {
+    let is_word = |&byte: &u8| byte >= 0x80 || byte.is_ascii_alphanumeric();
+    let begins = |at: &usize| is_word(&text[*at]) && (*at == 0 || !is_word(&text[*at - 1]));
+    (0..text.len()).filter(begins).map(|at| at as u32).collect()
+}
+
+/// A pass of the sort: pairs by 8 bits of their keys; equal ones stay in their order.
+pub fn sort_pass(pairs: &[(u32, u32)], shift: u32) -> Vec<(u32, u32)> {
+    let mut sorted = pairs.to_vec();
+    sorted.sort_by_key(|(key, _)| key >> shift & 255);
+    sorted
+}
+
+/// `invert_write_postings`: where runs of equal pairs begin, and the end.
+pub fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
+    let begins = |at: &usize| *at == 0 || pairs[*at] != pairs[*at - 1];
+    (0..pairs.len()).filter(begins).chain([pairs.len()]).map(|at| at as u32).collect()
+}
+
+/// The postings of each term, by its string: docids and frequencies.
+pub type Run = BTreeMap<String, Vec<(u32, u32)>>;
+
+/// All of it: what the pieces of a batch count, whose first document has docid `first`; their postings are added to `run`.
+pub fn invert(
+    analysis: &Analysis,
+    pieces: &[PieceText],
+    first: u32,
+    run: &mut Run,
+) -> Vec<Counted> {
+    let mut docid = first;
+    let mut all = Vec::new();
+    for piece in pieces {
+        let (mut lists, mut sketch, mut lengths) = (Run::new(), Sketch::default(), Vec::new());
+        let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
+        for (&start, end) in piece.starts.iter().zip(ends) {
+            let mut length = 0;
+            analysis.tokenizer.for_each_token(
+                &piece.bytes[start as usize..end as usize],
+                |token| {
+                    let Some(term) = analysis.analyze_token(token) else { return };
+                    for_each_member(token, |hash| sketch.add(hash));
+                    length += 1;
+                    let list = lists.entry(term.into_owned()).or_default();
+                    match list.last_mut() {
+                        Some((last, tf)) if *last == docid => *tf += 1,
+                        _ => list.push((docid, 1)),
+                    }
+                },
+            );
+            lengths.push(length);
+            docid += 1;
+        }
+        // A term's first posting of a piece counts four bytes.
+        let behind = |list: &Vec<(u32, u32)>| -> u64 {
+            let pairs = list.windows(2);
+            4 + pairs.map(|p| folded::bytes(p[1].0 - p[0].0 - 1, p[1].1) as u64).sum::<u64>()
+        };
+        let counts = PieceCounts {
+            documents: piece.documents(),
+            postings: lists.values().map(|list| list.len() as u64).sum(),
+            list_bytes: lists.values().map(behind).sum(),
+            forms: sketch,
+        };
+        all.push(Counted { counts, lengths });
+        for (term, list) in lists {
+            run.entry(term).or_default().extend(list);
+        }
+    }
+    all
+}

@@ -1,0 +1,292 @@
+//! Which lists come to a device with the batch that asks for them, and which of these does the host keep laid out? A batch
+//! brings each list once. To lay a list out takes longer than to copy it: the host keeps those that it laid out last, as
+//! many as have room, and who knows the queries that come has their lists laid out ahead, by several threads.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Lists begin at multiples of so many bytes.
+const ALIGNMENT: usize = 16;
+
+/// A list that travels: how it lies, and its bytes.
+pub type Bytes<L> = (L, Arc<[u8]>);
+
+/// The lists that travel with a batch, by their keys.
+#[derive(Debug)]
+pub(in crate::gpu) struct Travelling<K, L> {
+    /// In the order of their places.
+    lists: Vec<(K, usize, Arc<[u8]>)>,
+    places: HashMap<K, (u64, L)>,
+    bytes: usize,
+}
+
+/// A list of a query.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::gpu) struct Placed<L> {
+    /// Where it is, in bytes, on the device or among those that travel.
+    pub(in crate::gpu) place: u64,
+    /// How it lies there.
+    pub(in crate::gpu) laid: L,
+    /// Whether it travels.
+    pub(in crate::gpu) travels: bool,
+}
+
+impl<K, L> Default for Travelling<K, L> {
+    fn default() -> Self {
+        Self { lists: Vec::new(), places: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
+    /// Where a list is among them, in bytes, and how it lies there. It is put behind the others if it is not there yet; `lay`
+    /// gives it then.
+    ///
+    /// # Errors
+    /// What `lay` returns.
+    fn place<E>(
+        &mut self,
+        key: &K,
+        lay: impl FnOnce() -> Result<Bytes<L>, E>,
+    ) -> Result<(u64, L), E> {
+        if let Some(&place) = self.places.get(key) {
+            return Ok(place);
+        }
+        let (laid, bytes) = lay()?;
+        let place = (self.bytes as u64, laid);
+        self.places.insert(key.clone(), place);
+        let end = self.bytes + bytes.len();
+        self.lists.push((key.clone(), self.bytes, bytes));
+        self.bytes = end.next_multiple_of(ALIGNMENT);
+        Ok(place)
+    }
+
+    /// Where the lists of a query are: on the device, as is said of each, or among these. `lay` gives one that is in neither, by
+    /// its number in the query.
+    ///
+    /// # Errors
+    /// What `lay` returns. None of them was added then.
+    pub(in crate::gpu) fn place_all<'a, E>(
+        &mut self,
+        asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>)>,
+        mut lay: impl FnMut(usize) -> Result<Bytes<L>, E>,
+    ) -> Result<Vec<Placed<L>>, E>
+    where
+        K: 'a,
+    {
+        let before = self.lists.len();
+        let placed = asked.into_iter().enumerate().map(|(number, (key, on_device))| {
+            let (place, laid) = match on_device {
+                Some(place) => place,
+                None => self.place(key, || lay(number))?,
+            };
+            Ok(Placed { place, laid, travels: on_device.is_none() })
+        });
+        placed.collect::<Result<_, E>>().inspect_err(|_| self.truncate(before))
+    }
+
+    /// How many there are.
+    pub(in crate::gpu) fn len(&self) -> usize {
+        self.lists.len()
+    }
+
+    /// Forgets all but the first so many.
+    pub(in crate::gpu) fn truncate(&mut self, len: usize) {
+        for (key, at, _) in self.lists.drain(len..).rev() {
+            self.places.remove(&key);
+            self.bytes = at;
+        }
+    }
+
+    /// Bytes of all.
+    pub(in crate::gpu) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Each list, and where it goes if the first goes to `begin`.
+    pub(in crate::gpu) fn parts(&self, begin: usize) -> impl Iterator<Item = (usize, &[u8])> {
+        self.lists.iter().map(move |(_, at, bytes)| (begin + at, &bytes[..]))
+    }
+}
+
+/// Lists as they lie on a device, on the host. A layer `S` lays them out.
+#[derive(Debug)]
+pub struct Kept<K, L, S> {
+    lists: HashMap<K, Bytes<L>>,
+    /// In the order in which they came.
+    order: VecDeque<K>,
+    layer: S,
+    room: Vec<u8>,
+    bytes: u64,
+    most: u64,
+}
+
+impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
+    /// Room for so many bytes of lists.
+    pub fn new(most: u64) -> Self {
+        let (lists, order, layer) = (HashMap::new(), VecDeque::new(), S::default());
+        Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
+    }
+
+    /// A list, which `lay` lays out if it is not kept.
+    ///
+    /// # Errors
+    /// What `lay` returns.
+    pub fn list<E>(
+        &mut self,
+        key: &K,
+        lay: impl FnOnce(&mut S, &mut Vec<u8>) -> Result<L, E>,
+    ) -> Result<Bytes<L>, E> {
+        if let Some((laid, bytes)) = self.lists.get(key) {
+            return Ok((*laid, bytes.clone()));
+        }
+        self.room.clear();
+        let laid = lay(&mut self.layer, &mut self.room)?;
+        let bytes: Bytes<L> = (laid, self.room.as_slice().into());
+        self.put(key.clone(), bytes.clone());
+        Ok(bytes)
+    }
+
+    /// Keeps a list, in the place of those that have been there longest.
+    fn put(&mut self, key: K, bytes: Bytes<L>) {
+        let len = bytes.1.len() as u64;
+        if len > self.most || self.lists.contains_key(&key) {
+            return;
+        }
+        while self.bytes + len > self.most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.bytes -= self.lists.remove(&oldest).map_or(0, |(_, bytes)| bytes.len() as u64);
+        }
+        self.bytes += len;
+        self.order.push_back(key.clone());
+        self.lists.insert(key, bytes);
+    }
+
+    /// Lays out those of some lists that are not kept, by so many threads, until these have no more room all together.
+    ///
+    /// # Errors
+    /// What `lay` returns of one of them; others are kept all the same.
+    pub fn lay_ahead<W: Sync, E: Send>(
+        &mut self,
+        wanted: impl IntoIterator<Item = (K, W)>,
+        threads: usize,
+        lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<L, E> + Sync,
+    ) -> Result<(), E> {
+        let mut known = HashSet::new();
+        let is_new = |(key, _): &(K, W)| !self.lists.contains_key(key) && known.insert(key.clone());
+        let wanted: Vec<(K, W)> = wanted.into_iter().filter(is_new).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let (threads, most) = (threads.clamp(1, wanted.len()), self.most);
+        let (next, state) = (AtomicUsize::new(0), Mutex::new((self, 0)));
+        let work = || -> Result<(), E> {
+            let (mut layer, mut room) = (S::default(), Vec::new());
+            while let Some((key, list)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                room.clear();
+                let laid = lay(&mut layer, list, &mut room)?;
+                let bytes: Bytes<L> = (laid, room.as_slice().into());
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                let (kept, new) = &mut *state;
+                *new += bytes.1.len() as u64;
+                // Those that are laid out now are not to take each other's place: the first are needed first.
+                if *new > most {
+                    break;
+                }
+                kept.put(key.clone(), bytes);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let mine = work();
+            let done = threads.into_iter().map(|thread| thread.join().expect("a thread panicked"));
+            done.fold(mine, Result::and)
+        })
+    }
+
+    /// Bytes that a list takes on a device, if it is kept.
+    pub fn bytes_of(&self, key: &K) -> Option<u64> {
+        self.lists.get(key).map(|(_, bytes)| bytes.len() as u64)
+    }
+
+    /// Bytes of all lists.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The list of a number has as many bytes.
+    fn lay(bytes: u8, out: &mut Vec<u8>) -> Result<u8, String> {
+        out.resize(bytes.into(), bytes);
+        if bytes == 99 { Err("damaged".into()) } else { Ok(bytes) }
+    }
+
+    #[test]
+    fn those_that_came_last_are_kept() {
+        let mut kept = Kept::<u8, u8, ()>::new(100);
+        let mut ask = |key: u8| kept.list(&key, |(), out| lay(key, out)).map(|(laid, _)| laid);
+        for key in [40, 30, 20, 40] {
+            assert_eq!(ask(key), Ok(key));
+        }
+        // The oldest makes room, and a list that is larger than all room is not kept.
+        assert_eq!([ask(25), ask(101), ask(99)], [Ok(25), Ok(101), Err("damaged".into())]);
+        let there = [20, 25, 30, 40, 99, 101].map(|key| kept.bytes_of(&key));
+        assert_eq!(there, [Some(20), Some(25), Some(30), None, None, None]);
+        assert_eq!(kept.bytes(), 75);
+    }
+
+    #[test]
+    fn lists_are_laid_out_ahead_as_far_as_they_have_room() {
+        for threads in [1, 3] {
+            let mut kept = Kept::<u8, u8, ()>::new(100);
+            let each = |keys: &[u8]| keys.iter().map(|&key| (key, key)).collect::<Vec<_>>();
+            let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
+            kept.lay_ahead(each(&[10, 20, 10, 30]), threads, of).unwrap();
+            assert_eq!(kept.bytes(), 60);
+            let error = kept.lay_ahead(each(&[5, 99]), threads, of).unwrap_err();
+            assert_eq!((error.as_str(), kept.bytes_of(&5)), ("damaged", Some(5)));
+            kept.lay_ahead(each(&[90, 80, 70]), threads, of).unwrap();
+            assert!((70..=100).contains(&kept.bytes()), "{}", kept.bytes());
+        }
+    }
+
+    #[test]
+    fn a_batch_has_each_list_once_and_forgets_the_last_ones() {
+        let mut batch = Travelling::<u8, u8>::default();
+        let place = |batch: &mut Travelling<u8, u8>, key: u8| {
+            let list =
+                || lay(key, &mut Vec::new()).map(|laid| (laid, vec![key; key.into()].into()));
+            batch.place(&key, list)
+        };
+        assert_eq!(place(&mut batch, 5), Ok((0, 5)));
+        assert_eq!(place(&mut batch, 17), Ok((16, 17)));
+        assert_eq!(place(&mut batch, 5), Ok((0, 5)));
+        assert_eq!((batch.len(), batch.bytes()), (2, 48));
+        assert!(place(&mut batch, 99).is_err());
+        assert_eq!(place(&mut batch, 3), Ok((48, 3)));
+        batch.truncate(1);
+        assert_eq!((batch.len(), batch.bytes()), (1, 16));
+        assert_eq!(place(&mut batch, 3), Ok((16, 3)));
+        // One on the device, one that is there, a new one, and then one that cannot be laid out.
+        let mut all = |keys: &[u8]| {
+            let asked = keys.iter().map(|key| (key, (*key == 1).then_some((1000, 1))));
+            let list =
+                |n: usize| lay(keys[n], &mut Vec::new()).map(|laid| (laid, vec![0; 8].into()));
+            batch.place_all(asked, list)
+        };
+        assert!(all(&[1, 5, 8, 99]).is_err());
+        let placed = all(&[1, 5, 9]).unwrap();
+        let placed: Vec<_> = placed.iter().map(|of| (of.place, of.laid, of.travels)).collect();
+        assert_eq!(placed, [(1000, 1, false), (0, 5, true), (32, 9, true)]);
+        batch.truncate(2);
+        let parts: Vec<_> = batch.parts(100).map(|(at, bytes)| (at, bytes.len())).collect();
+        assert_eq!(parts, [(100, 5), (116, 3)]);
+    }
+}

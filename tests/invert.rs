@@ -1,0 +1,259 @@
+//! Does a device turn texts into the lists that the CPU makes? The kernels of `invert.cu`, emulated and on a device, against
+//! their twins.
+
+mod device;
+pub(crate) mod machine;
+
+use crate::emulation::Random;
+use machine::{Emulated, compiled};
+use millrace::codec::folded;
+use millrace::dictionary::inverted::Lists;
+use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::inverter::{Counted, Inverter};
+use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::steps::{self, Array};
+use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
+use millrace::gpu::invert::twin::{self, Run};
+use millrace::text::analysis::Analysis;
+use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::collections::BTreeMap;
+
+/// Makes a word: common ones, stop words, rare ones, long ones, and stretches of other scripts.
+fn word(random: &mut Random, rare: u32) -> Vec<u8> {
+    const COMMON: [&str; 12] = [
+        "the",
+        "Mill",
+        "mills",
+        "OF",
+        "Running",
+        "runs",
+        "1984",
+        "x",
+        "3d",
+        "na\u{ef}ve",
+        "don\u{2019}t",
+        "\u{2014}",
+    ];
+    match random.below(60) {
+        0 => "\u{5317}\u{4eac}\u{3002}\u{5927}\u{5b66}".repeat(random.below(9) as usize).into(),
+        1 => vec![b'q'; random.below(300) as usize],
+        2 => format!("internationalisation{}", random.below(5)).into(),
+        3 => vec![0xff, b'a', 0xc3],
+        4..10 => format!("w{}", random.below(rare)).into(),
+        _ => COMMON[(random.below(12).min(random.below(12))) as usize].into(),
+    }
+}
+
+/// Pieces of documents of words, among them empty ones.
+fn pieces(
+    random: &mut Random,
+    (pieces, documents, words, rare): (u32, u32, u32, u32),
+) -> Vec<PieceText> {
+    let piece = |random: &mut Random| {
+        let mut piece = PieceText::default();
+        for _ in 0..random.below(documents + 1) {
+            let mut text = Vec::new();
+            for _ in 0..random.below(words + 1) {
+                text.extend(word(random, rare));
+                text.extend([&b" "[..], b"\n", b", ", b"-"][random.below(4) as usize]);
+            }
+            // The last word may end with the text.
+            text.extend(word(random, rare));
+            piece.push(if random.below(8) == 0 { &[] } else { &text });
+        }
+        piece
+    };
+    (0..pieces).map(|_| piece(random)).collect()
+}
+
+/// Postings by trie collection and suffix.
+type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
+
+/// The lists of a run.
+fn read(inverted: &millrace::dictionary::forms::Terms, batches: &[Lists]) -> Keyed {
+    let mut lists = BTreeMap::new();
+    for (number, collection, suffix) in inverted.iter() {
+        let mut bytes = Vec::new();
+        for batch in batches {
+            if let Some([start, end]) = batch.starts.get(number as usize..number as usize + 2) {
+                bytes.extend_from_slice(&batch.bytes[*start as usize..*end as usize]);
+            }
+        }
+        let (mut at, mut next, mut list) = (0, 0, Vec::new());
+        while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
+            list.push((next + gap, tf));
+            next += gap + 1;
+        }
+        assert_eq!(at, bytes.len());
+        if !list.is_empty() {
+            assert!(lists.insert((collection, suffix.to_vec()), list).is_none(), "a term twice");
+        }
+    }
+    lists
+}
+
+fn keyed(run: &Run) -> Keyed {
+    let keyed = run.iter().map(|(term, list)| {
+        let collection = trie_collection(term);
+        ((collection, term.as_bytes()[implied_prefix_len(collection)..].to_vec()), list.clone())
+    });
+    keyed.collect()
+}
+
+fn compare(counted: &Counted, expected: &Counted) {
+    assert_eq!(counted.lengths, expected.lengths);
+    let numbers = |of: &Counted| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
+    assert_eq!(numbers(counted), numbers(expected));
+    assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
+}
+
+/// Two runs of several batches, one of them counted twice since the run is to end within it.
+fn invert<M: Machine>(inverter: &mut Inverter<M>, seed: u64, shape: (u32, u32, u32, u32)) {
+    let (mut random, analysis) = (Random(seed), Analysis::default());
+    for batches in [3, 1] {
+        let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+        for batch in 0..batches {
+            let mut pieces = pieces(&mut random, shape);
+            if batch == 1 {
+                // What is behind the run's end belongs to the next one.
+                inverter.count(&pieces, first).unwrap();
+                pieces.truncate(pieces.len().div_ceil(2));
+            }
+            let expected = twin::invert(&analysis, &pieces, first, &mut run);
+            let counted = inverter.count(&pieces, first).unwrap();
+            assert_eq!(counted.len(), expected.len());
+            for (counted, expected) in counted.iter().zip(&expected) {
+                compare(counted, expected);
+            }
+            first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
+            found.push(inverter.lists().unwrap());
+        }
+        assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
+    }
+}
+
+const SHAPES: [(u32, u32, u32, u32); 4] =
+    [(1, 1, 0, 1), (3, 2, 3, 5), (5, 12, 60, 900), (9, 40, 12, 40)];
+
+#[test]
+fn twin_emulated_batches_are_inverted() {
+    let Some(emulator) = compiled() else { return };
+    for (seed, shape) in (0..).zip(SHAPES) {
+        let mut inverter =
+            Inverter::new(Emulated::new(emulator.clone(), seed), Analysis::default(), 2);
+        invert(&mut inverter, seed + 100, shape);
+        let work = inverter.work();
+        assert!(work.batches >= 5 && work.forgotten == 0, "{work:?}");
+    }
+}
+
+/// Forms whose fingerprints are those of others, and tables without room, change nothing but the work.
+#[test]
+fn twin_emulated_clashes_change_nothing() {
+    let Some(emulator) = compiled() else { return };
+    for seed in [0, 7] {
+        let mut inverter =
+            Inverter::new(Emulated::new(emulator.clone(), seed), Analysis::default(), 1);
+        inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2 });
+        invert(&mut inverter, seed + 200, SHAPES[2]);
+        let work = inverter.work();
+        assert!(work.odd * 8 > work.tokens, "{work:?}");
+    }
+}
+
+fn words(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+fn get(machine: &mut Emulated, array: Array, len: usize) -> Vec<u32> {
+    let mut bytes = vec![0; 4 * len];
+    machine.read(array, 0, &mut bytes).unwrap();
+    bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+fn put(machine: &mut Emulated, array: Array, bytes: &[u8]) {
+    machine.reserve(array, bytes.len().max(16) as u64, 0).unwrap();
+    machine.write(array, 0, bytes).unwrap();
+}
+
+#[test]
+fn twin_emulated_steps_find_what_their_twins_find() {
+    let Some(emulator) = compiled() else { return };
+    let mut random = Random(5);
+    for seed in 0..3 {
+        let mut machine = Emulated::new(emulator.clone(), seed);
+        put(&mut machine, Array::Counters, &[0; 4 * steps::COUNTERS]);
+        for len in [1, 33, 8192, 8193, 20_000] {
+            let values: Vec<u32> = (0..len).map(|_| random.below(1000)).collect();
+            put(&mut machine, Array::Tiles, &words(&values));
+            machine.run(&[steps::scan(Array::Tiles, len)]).unwrap();
+            let (sums, sum) = twin::scan(&values);
+            assert_eq!(get(&mut machine, Array::Tiles, len as usize), sums);
+            assert_eq!(get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM], sum);
+        }
+        let text: Vec<u8> = (0..3 * TILE_BYTES)
+            .map(|_| {
+                [b' ', b'a', b'Z', b'0', b'-', 0x80, 0xff, b'@', b'[', b'`', b'{', b':', b'/']
+                    [random.below(13) as usize]
+            })
+            .collect();
+        put(&mut machine, Array::Text, &text);
+        put(&mut machine, Array::Tiles, &[0; 12]);
+        machine.run(&steps::count_tokens(3)).unwrap();
+        let tokens = get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM] as usize;
+        put(&mut machine, Array::Tokens, &vec![0; 4 * tokens]);
+        machine.run(&[steps::write_tokens(3)]).unwrap();
+        assert_eq!(get(&mut machine, Array::Tokens, tokens), twin::tokens(&text));
+
+        for (len, below) in [(1, 1), (700, 5), (9000, 70_000)] {
+            let mut pairs: Vec<(u32, u32)> = (0..len).map(|i| (random.below(below), i)).collect();
+            for array in [Array::SortedKeys, Array::SortedValues] {
+                machine.reserve(array, 4 * u64::from(len).max(4), 0).unwrap();
+            }
+            machine.reserve(Array::Tiles, 4 * u64::from(steps::sort_words(len)), 0).unwrap();
+            for shift in [0, 8, 16] {
+                put(&mut machine, Array::Keys, &words(&Vec::from_iter(pairs.iter().map(|p| p.0))));
+                put(
+                    &mut machine,
+                    Array::Values,
+                    &words(&Vec::from_iter(pairs.iter().map(|p| p.1))),
+                );
+                machine.run(&steps::sort_pass(len, shift)).unwrap();
+                let keys = get(&mut machine, Array::SortedKeys, len as usize);
+                let values = get(&mut machine, Array::SortedValues, len as usize);
+                pairs = twin::sort_pass(&pairs, shift);
+                assert_eq!(keys.into_iter().zip(values).collect::<Vec<_>>(), pairs);
+            }
+            let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(key, i)| (key, i / 4)).collect();
+            put(&mut machine, Array::Keys, &words(&Vec::from_iter(pairs.iter().map(|p| p.0))));
+            put(&mut machine, Array::Values, &words(&Vec::from_iter(pairs.iter().map(|p| p.1))));
+            machine.run(&steps::count_postings(len)).unwrap();
+            let postings = get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM] as usize;
+            machine.reserve(Array::Postings, 4 * (postings as u64 + 1).max(4), 0).unwrap();
+            machine.run(&[steps::write_postings(len)]).unwrap();
+            assert_eq!(get(&mut machine, Array::Postings, postings + 1), twin::postings(&pairs));
+        }
+    }
+}
+
+/// A device without memory for a batch says so, and takes a smaller one as if nothing had been.
+#[test]
+fn a_full_device_takes_smaller_batches() {
+    let Some(emulator) = compiled() else { return };
+    let mut random = Random(9);
+    let analysis = Analysis::default();
+    let pieces = pieces(&mut random, (12, 30, 40, 500));
+    let mut machine = Emulated::new(emulator, 3);
+    machine.most_bytes = 250_000;
+    let mut inverter = Inverter::new(machine, analysis.clone(), 1);
+    let Err(error) = inverter.count(&pieces, 0) else { panic!("a full device takes all") };
+    assert!(error.is_out_of_memory(), "{error}");
+    let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+    for pieces in pieces.chunks(2) {
+        let expected = twin::invert(&analysis, pieces, first, &mut run);
+        assert!(inverter.count(pieces, first).unwrap() == expected);
+        first += pieces.iter().map(PieceText::documents).sum::<u32>();
+        found.push(inverter.lists().unwrap());
+    }
+    assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
+}

@@ -1,0 +1,21 @@
+//! The kernels on a device. Without one this test prints that it was skipped, unless `MILLRACE_REQUIRE_GPU` is set. It is
+//! small enough for `compute-sanitizer`.
+
+use super::{SHAPES, invert};
+use crate::gpu::device;
+use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::cuda::CudaMachine;
+use millrace::gpu::invert::inverter::Inverter;
+use millrace::text::analysis::Analysis;
+
+#[test]
+fn twin_batches_are_inverted_on_a_device() {
+    for tuning in [Tuning::default(), Tuning { fingerprint_bits: 6, probes: 2 }] {
+        for (seed, shape) in (300..).zip(SHAPES.into_iter().chain([(40, 200, 90, 20_000)])) {
+            let Some((device, toolchain)) = device() else { return };
+            let machine = CudaMachine::open(device, &toolchain).unwrap();
+            let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning);
+            invert(&mut inverter, seed, shape);
+        }
+    }
+}

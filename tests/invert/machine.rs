@@ -1,0 +1,84 @@
+//! A device that inverts, emulated: arrays have exactly the bytes that are asked for, and are full of rubbish.
+
+use crate::emulation::{Arg, Buffer, Emulator};
+use millrace::gpu::error::GpuError;
+use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::steps::{ARRAYS, Array, Step};
+use millrace::gpu::invert::{KERNELS, source};
+use std::sync::Arc;
+
+/// The kernels of `invert.cu`, compiled for the CPU; none where there is no compiler.
+pub(crate) fn compiled() -> Option<Arc<Emulator>> {
+    let source = source();
+    Emulator::compile(source.text, &KERNELS, &source.sizes).map(Arc::new)
+}
+
+pub(crate) struct Emulated {
+    emulator: Arc<Emulator>,
+    arrays: Vec<Option<Buffer>>,
+    seed: u64,
+    /// Bytes that all arrays together may have.
+    pub(crate) most_bytes: u64,
+}
+
+impl Emulated {
+    pub(crate) fn new(emulator: Arc<Emulator>, seed: u64) -> Self {
+        let arrays = (0..ARRAYS).map(|_| None).collect();
+        Self { emulator, arrays, seed, most_bytes: u64::MAX }
+    }
+
+    fn array(&self, array: Array) -> &Buffer {
+        self.arrays[array as usize].as_ref().unwrap_or_else(|| panic!("{array:?} is not there"))
+    }
+}
+
+impl Machine for Emulated {
+    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
+        let old = self.arrays[array as usize].as_ref();
+        if old.is_some_and(|old| old.len() as u64 >= bytes) {
+            return Ok(());
+        }
+        let others: usize = self.arrays.iter().flatten().map(Buffer::len).sum();
+        let mine = old.map_or(0, Buffer::len);
+        let left = self.most_bytes.saturating_sub((others - mine) as u64);
+        if bytes > left {
+            let (device, limit) = ("an emulated device".to_owned(), self.most_bytes);
+            return Err(GpuError::Budget { device, what: "arrays", bytes, left, limit });
+        }
+        let new = self.emulator.alloc(bytes as usize).unwrap();
+        if kept > 0 {
+            let old = old.expect("what is kept is there").download().unwrap();
+            new.write(0, &old[..kept as usize]).unwrap();
+        }
+        self.arrays[array as usize] = Some(new);
+        Ok(())
+    }
+
+    fn free_but(&mut self, kept: Array) {
+        for (array, buffer) in self.arrays.iter_mut().enumerate() {
+            if array != kept as usize {
+                *buffer = None;
+            }
+        }
+    }
+
+    fn swap(&mut self, one: Array, other: Array) {
+        self.arrays.swap(one as usize, other as usize);
+    }
+
+    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        self.array(array).write(at as usize, bytes).unwrap();
+        Ok(())
+    }
+
+    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
+        let bytes = self.array(array).download().unwrap();
+        to.copy_from_slice(&bytes[at as usize..][..to.len()]);
+        Ok(())
+    }
+
+    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+        self.emulator.run(steps, self.seed, |array, at| Arg::Resident(self.array(array), at));
+        Ok(())
+    }
+}
