@@ -8,6 +8,7 @@ use millrace::index::cache_plan::{PlanOf, Policy};
 use millrace::index::generation::Generation;
 use millrace::query::caching::Demand;
 use millrace::query::snapshot::{Scoring, Snapshot};
+use millrace::shown::number_of;
 use serde_json::json;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -77,11 +78,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let lists = plan.cached.lists().len();
     if !args.common.quiet {
         say!(
-            "{}: {} of {} lists, by {} queries of the log; {} that find no document did not count",
+            "{}: {} of {}, by {} of the log; those that find no document did not count: {}",
             args.index.display(),
             show_bytes(plan.cached_bytes),
-            show_count(lists as u64),
-            show_count(demand.queries),
+            number_of(lists as u64, "list", "lists"),
+            number_of(demand.queries, "query", "queries"),
             show_count(demand.without_answer),
         );
     }

@@ -1,9 +1,10 @@
 //! `millrace export`.
 
-use crate::args::{Common, show_count};
+use crate::args::Common;
 use anyhow::Context;
 use millrace::index::ciff;
 use millrace::index::find::open_plain;
+use millrace::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -41,10 +42,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
         say!(
-            "{}: {} terms and {} documents in {seconds:.2} s",
+            "{}: {} and {} in {seconds:.2} s",
             args.file.display(),
-            show_count(exported.terms),
-            show_count(exported.documents.into())
+            number_of(exported.terms, "term", "terms"),
+            number_of(exported.documents.into(), "document", "documents")
         );
     }
     let totals = serde_json::json!({"job": "export", "terms": exported.terms, "documents": exported.documents});

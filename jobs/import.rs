@@ -1,7 +1,7 @@
 //! `millrace import`.
 
 use crate::Usage;
-use crate::args::{Common, show_count, size};
+use crate::args::{Common, size};
 use crate::index_args::IndexArgs;
 use anyhow::Context;
 use millrace::index::ciff::{self, Import};
@@ -10,6 +10,7 @@ use millrace::index::manifest::{Manifest, Settings};
 use millrace::index::vectors::{self, VectorFile};
 use millrace::input::hash::entry_of;
 use millrace::input::unpacked::Unpacked;
+use millrace::shown::number_of;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
@@ -96,11 +97,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let factor = factor.map_or(String::new(), |factor| format!(", weights times {factor}"));
     if !args.common.quiet {
         say!(
-            "{}: {} terms, {} postings and {} documents in {seconds:.2} s{factor}, generation {}",
+            "{}: {}, {} and {} in {seconds:.2} s{factor}, generation {}",
             args.index.display(),
-            show_count(found.terms),
-            show_count(found.postings),
-            show_count(found.documents),
+            number_of(found.terms, "term", "terms"),
+            number_of(found.postings, "posting", "postings"),
+            number_of(found.documents, "document", "documents"),
             manifest.generation
         );
     }

@@ -68,7 +68,7 @@ enum Job {
     Demo(demo::Args),
     /// Measure runs by what people judged, and compare them.
     Evaluate(evaluate::Args),
-    /// Find the k1 and b that rank best, by judgements, with cross-validation.
+    /// Find the parameters of a score that rank best, by judgements, with cross-validation.
     Tune(tune::Args),
     /// Make one run of several.
     Fuse(fuse::Args),

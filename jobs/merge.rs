@@ -10,6 +10,7 @@ use millrace::index::error::IndexError;
 use millrace::index::list::ListCodec;
 use millrace::index::merge::{Merged, Ranks, Recode, merge_index};
 use millrace::index::shards::ShardedManifest;
+use millrace::shown::number_of;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -78,7 +79,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         match generation {
             None => say!("{index}: one run: nothing to merge"),
             Some(generation) => say!(
-                "{index}: {runs} run(s) merged into one in {seconds:.2} s, generation {generation}"
+                "{index}: {} merged into one in {seconds:.2} s, generation {generation}",
+                number_of(runs as u64, "run", "runs")
             ),
         }
     }

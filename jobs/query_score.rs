@@ -43,17 +43,22 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
     }
 }
 
+/// What the library says of parameters, as options.
+pub(crate) fn of_given(error: GivenError) -> Usage {
+    match error {
+        GivenError::Foreign { name, score } => {
+            Usage(format!("--{name} does not go with --score {score}"))
+        }
+        other => Usage(other.to_string()),
+    }
+}
+
 impl Scored {
     /// The scoring function.
     pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
         let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
         let given = Given { k1, b, idf, alpha, mu, score_delta };
-        given.scoring(&self.score).map_err(|error| match error {
-            GivenError::Foreign { name, score } => {
-                Usage(format!("--{name} does not go with --score {score}"))
-            }
-            other => Usage(other.to_string()),
-        })
+        given.scoring(&self.score).map_err(of_given)
     }
 
     /// Refuses a score that takes more of an index than one of several processes has.

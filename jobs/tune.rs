@@ -3,6 +3,7 @@
 use crate::Usage;
 use crate::args::Common;
 use crate::query_input::Input;
+use crate::query_score::{of_given, parse_idf};
 use anyhow::{Context, bail};
 use millrace::evaluate::measure::Measure;
 use millrace::evaluate::qrels::Qrels;
@@ -10,7 +11,10 @@ use millrace::index::find::open_plain;
 use millrace::input::splits::STDIN;
 use millrace::query::lines::Query;
 use millrace::query::wanted::Mode;
-use millrace::tune::{Goal, Topic, grid, judged, tune};
+use millrace::score::bm25::IdfKind;
+use millrace::score::named::Score;
+use millrace::shown::number_of;
+use millrace::tune::{Goal, Grid, GridError, Topic, Tried, judged, tune};
 use std::collections::HashMap;
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -26,14 +30,28 @@ pub(crate) struct Args {
     /// Judgements: TREC's `qid iteration document relevance`, or BEIR's TSV.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// The values of k1 to try, with commas between them.
+    /// The score whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql or wang.
+    #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
+    #[arg(hide_possible_values = true)]
+    score: String,
+    /// The values of k1 to try, with commas between them (0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3 if left out).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3")]
-    k1: Vec<f64>,
-    /// The values of b to try.
+    k1: Option<Vec<f64>>,
+    /// The values of b to try (0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1 if left out).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    #[arg(default_value = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1")]
-    b: Vec<f64>,
+    b: Option<Vec<f64>>,
+    /// The values of delta to try, of bm25plus and bm25l (0,0.25,0.5,1,1.5 if left out).
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    score_delta: Option<Vec<f64>>,
+    /// The values of mu to try, of ql (50,100,200,500,1000,1500,2000,3000,5000 if left out).
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    mu: Option<Vec<f64>>,
+    /// The values of alpha to try, of wang (0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9 if left out).
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    alpha: Option<Vec<f64>>,
+    /// Weight of rare terms: lucene (if left out), or robertson as in the papers.
+    #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
+    idf: Option<IdfKind>,
     /// What is to be as high as it gets: a measure as `evaluate` names them.
     #[arg(short, long, value_name = "NAME", default_value = "nDCG@10", value_parser = crate::evaluate::measure)]
     measure: Measure,
@@ -63,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
     crate::args::stdin_once([&queries, &args.qrels])?;
-    let grid = grid(&args.k1, &args.b).map_err(|error| Usage(error.to_string()))?;
+    let grid = args.grid()?;
     let qrels = Qrels::open(&args.qrels)?;
     let topics = topics(args, &qrels)?;
     if !(2..=topics.len()).contains(&args.folds) {
@@ -81,18 +99,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals["job"] = "tune".into();
     totals["index"] = args.index.display().to_string().into();
     totals["qrels"] = qrels.name().into();
+    totals["score"] = grid.score().into();
     totals["measure"] = args.measure.to_string().into();
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{totals}")?;
     } else {
-        out.write_all(found.text((&args.k1, &args.b), &goal).as_bytes())?;
+        out.write_all(found.text(&grid, &goal).as_bytes())?;
     }
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
-        say!("{} pairs of k1 and b, {} queries, {seconds:.2} s", grid.len(), topics.len());
+        let settings = number_of(grid.len() as u64, "setting", "settings");
+        let queries = number_of(topics.len() as u64, "query", "queries");
+        say!("{settings} of {}, {queries}, {seconds:.2} s", grid.names());
     }
     crate::report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
+}
+
+impl Args {
+    /// What is tried.
+    fn grid(&self) -> Result<Grid, Usage> {
+        let Self { k1, b, alpha, mu, score_delta, .. } = self.clone();
+        let tried = Tried { k1, b, alpha, mu, score_delta };
+        Grid::new(&self.score, self.idf, &tried).map_err(|error| match error {
+            GridError::Given(error) => of_given(error),
+            other => Usage(other.to_string()),
+        })
+    }
 }
 
 /// The judged queries, in the order of the judgements.

@@ -8,7 +8,7 @@
 //
 //   query_put        brings what the host has made of lists                      query_unpack.cuh
 //   query_unpack     decodes the rest of them
-//   query_decode     decodes blocks to docids and tfs alone, to be measured    query_decode.cuh
+//   query_decode*    decodes blocks to docids and tfs alone, to be measured    query_decode.cuh
 //   query_begin      brings a batch from the host and makes zero what has to be
 //   query_sample     some windows of each query, for a first threshold           query_or.cuh
 //   query_or         all windows: candidates, and a rising threshold

@@ -25,10 +25,14 @@ __device__ __forceinline__ void four_values(u64 all, const u32* words, u32 bits,
 }
 
 // Block n of the parcel goes to places n * block_len and following; places behind the last posting of a list get NONE
-// and 0. A term frequency of 255 stands for that and more. A line that does not fit the parcel sets `fault`.
-extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len,
-                                        const u32* __restrict__ parcel, u32 words, uint4* docids, u32* tfs,
-                                        u32* fault) {
+// and 0. A term frequency of 255 stands for that and more. A line that does not fit the parcel sets `fault`. LEN is block_len
+// where the compiler is to know it, and else 0: without a loop over parts of a block a thread has 32 registers, so that a
+// multiprocessor is full, and with it 40.
+template <u32 LEN>
+__device__ __forceinline__ void decode_blocks(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len,
+                                              const u32* __restrict__ parcel, u32 words, uint4* docids, u32* tfs,
+                                              u32* fault) {
+    if (LEN) block_len = LEN;
     u32 lane = lane_of(), each = block_len / 32;
     u32 warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = gridDim.x * blockDim.x / 32;
     for (u32 at_line = warp; at_line < lines_len; at_line += warps) {
@@ -77,4 +81,17 @@ extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32
             tfs[place] = bytes;
         }
     }
+}
+
+extern "C" __global__ void query_decode(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len,
+                                        const u32* __restrict__ parcel, u32 words, uint4* docids, u32* tfs,
+                                        u32* fault) {
+    decode_blocks<0>(lines, lines_len, block_len, parcel, words, docids, tfs, fault);
+}
+
+// The same for blocks of 128.
+extern "C" __global__ void query_decode_128(const BlockLine* __restrict__ lines, u32 lines_len, u32 block_len,
+                                            const u32* __restrict__ parcel, u32 words, uint4* docids, u32* tfs,
+                                            u32* fault) {
+    decode_blocks<128>(lines, lines_len, block_len, parcel, words, docids, tfs, fault);
 }

@@ -7,6 +7,11 @@ pub fn count(n: u64) -> String {
     indicatif::HumanCount(n).to_string()
 }
 
+/// So many things: one of them by its own name.
+pub fn number_of(n: u64, one: &str, more: &str) -> String {
+    format!("{} {}", count(n), if n == 1 { one } else { more })
+}
+
 /// Bytes in the largest binary unit of which there is one at least.
 pub fn bytes(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
@@ -41,6 +46,11 @@ mod tests {
     #[test]
     fn numbers_are_readable_and_names_harmless() {
         assert_eq!((count(1_234_567), bytes(3 << 20)), ("1,234,567".into(), "3.00 MiB".into()));
+        let queries = |n| number_of(n, "query", "queries");
+        assert_eq!(
+            [queries(0), queries(1), queries(2000)],
+            ["0 queries", "1 query", "2,000 queries"]
+        );
         assert_eq!(visible("a\u{1b}[31mé"), "a\\u{1b}[31mé");
         assert_eq!(visible("\u{202e}x"), "\\u{202e}x");
     }

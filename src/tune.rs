@@ -1,4 +1,4 @@
-//! Which k1 and b rank the documents of an index best, by queries that people judged? All pairs of a grid are measured,
+//! Which parameters of a score rank the documents of an index best, by queries that people judged? All settings of a grid are measured,
 //! and the best is chosen by all queries; what such a choice is worth for others is told by cross-validation
 //! ([`evaluate::tune`](crate::evaluate::tune)).
 
@@ -15,9 +15,12 @@ use crate::index::generation::Generation;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
-use crate::score::bm25::{Bm25, Bm25Error, IdfKind};
-use serde::Serialize;
+use crate::score::bm25::IdfKind;
+use crate::score::given::{Given, GivenError};
+use crate::shown::number_of;
+use serde::{Serialize, Serializer};
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -68,7 +71,7 @@ pub fn judged<'a>(
     (topics, remarks)
 }
 
-/// How pairs are compared.
+/// How settings are compared.
 #[derive(Clone, Debug)]
 pub struct Goal {
     /// What is to be as high as it gets.
@@ -83,24 +86,159 @@ pub struct Goal {
     pub threads: usize,
 }
 
-/// A pair of parameters, and the mean over all queries.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Pair {
+/// Values to try, of each parameter that the score has; usual ones of those that are left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tried {
     /// Term frequency saturation.
-    pub k1: f64,
+    pub k1: Option<Vec<f64>>,
     /// Length normalisation.
-    pub b: f64,
+    pub b: Option<Vec<f64>>,
+    /// The share of PageRank.
+    pub alpha: Option<Vec<f64>>,
+    /// mu of Dirichlet smoothing.
+    pub mu: Option<Vec<f64>>,
+    /// delta of BM25+ and BM25L.
+    pub score_delta: Option<Vec<f64>>,
+}
+
+/// A parameter, what was given of it, and what is tried otherwise.
+type Values<'a> = (&'static str, Option<&'a Vec<f64>>, &'static [f64]);
+
+impl Tried {
+    /// All parameters, in the order of a grid.
+    fn of(&self) -> [Values<'_>; 5] {
+        [
+            ("alpha", self.alpha.as_ref(), &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]),
+            (
+                "mu",
+                self.mu.as_ref(),
+                &[50.0, 100.0, 200.0, 500.0, 1000.0, 1500.0, 2000.0, 3000.0, 5000.0],
+            ),
+            ("score-delta", self.score_delta.as_ref(), &[0.0, 0.25, 0.5, 1.0, 1.5]),
+            ("k1", self.k1.as_ref(), &[0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.5, 3.0]),
+            ("b", self.b.as_ref(), &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0]),
+        ]
+    }
+}
+
+/// Why there is nothing to compare.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GridError {
+    /// No such score, or a parameter is not its own or out of its range.
+    #[error(transparent)]
+    Given(#[from] GivenError),
+    /// There is nothing to choose.
+    #[error("the score {0} has no parameters")]
+    NoParameters(&'static str),
+    /// A list is empty.
+    #[error("{0}: expected a value, found none")]
+    NoValues(&'static str),
+}
+
+/// Parameters and their values, in an order of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters(pub Vec<(&'static str, f64)>);
+
+impl Serialize for Parameters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+impl fmt::Display for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> =
+            self.0.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        f.write_str(&parts.join(" "))
+    }
+}
+
+/// All settings of a score that are compared: every combination of the values of its parameters, the last parameter changing
+/// fastest, and its defaults at the end if they are none of these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    score: &'static str,
+    /// The parameters, and the values of each.
+    axes: Vec<(&'static str, Vec<f64>)>,
+    settings: Vec<Scoring>,
+    default: usize,
+}
+
+impl Grid {
+    /// Combines values for the score of this name.
+    ///
+    /// # Errors
+    /// If there is no such score, or values that it does not take.
+    pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, GridError> {
+        let usual = Given { idf, ..Given::default() }.scoring(score)?;
+        let own = usual.parameters();
+        let score = usual.score.name();
+        let mut axes = Vec::new();
+        for (name, given, values) in tried.of() {
+            match (own.iter().any(|(own, _)| *own == name), given) {
+                (false, Some(_)) => return Err(GivenError::Foreign { name, score }.into()),
+                (false, None) => {}
+                (true, Some(given)) if given.is_empty() => return Err(GridError::NoValues(name)),
+                (true, given) => axes.push((name, given.map_or(values.to_vec(), Vec::clone))),
+            }
+        }
+        if axes.is_empty() {
+            return Err(GridError::NoParameters(score));
+        }
+        let mut combined = vec![Given { idf, ..Given::default() }];
+        for (name, values) in &axes {
+            let with =
+                |given: &Given| values.iter().map(|&v| given.with(name, v)).collect::<Vec<_>>();
+            combined = combined.iter().flat_map(with).collect();
+        }
+        let settings = combined.iter().map(|given| given.scoring(score));
+        let mut settings = settings.collect::<Result<Vec<_>, _>>()?;
+        let default = settings.iter().position(|setting| *setting == usual);
+        let default = default.unwrap_or_else(|| {
+            settings.push(usual);
+            settings.len() - 1
+        });
+        Ok(Self { score, axes, settings, default })
+    }
+
+    /// How many settings there are.
+    #[expect(clippy::len_without_is_empty, reason = "the defaults are always there")]
+    pub fn len(&self) -> usize {
+        self.settings.len()
+    }
+
+    /// The name of the score.
+    pub fn score(&self) -> &'static str {
+        self.score
+    }
+
+    /// The names of the parameters, with `and` before the last.
+    pub fn names(&self) -> String {
+        let names: Vec<&str> = self.axes.iter().map(|(name, _)| *name).collect();
+        match &names[..] {
+            [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+            names => names.join(""),
+        }
+    }
+}
+
+/// Parameters, and the mean over all queries.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// The parameters.
+    #[serde(flatten)]
+    pub parameters: Parameters,
     /// The mean of the measure.
     pub mean: f64,
 }
 
 /// What the queries outside of a fold have chosen for it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FoldChoice {
-    /// Term frequency saturation.
-    pub k1: f64,
-    /// Length normalisation.
-    pub b: f64,
+    /// The parameters.
+    #[serde(flatten)]
+    pub parameters: Parameters,
     /// The mean over the other queries.
     pub train: f64,
     /// The mean over the fold's queries.
@@ -125,128 +263,141 @@ pub struct Validated {
 pub struct Tuned {
     /// Queries that counted.
     pub queries: usize,
-    /// The pair with the highest mean over all queries.
-    pub best: Pair,
+    /// The setting with the highest mean over all queries.
+    pub best: Setting,
     /// The defaults.
-    pub default: Pair,
+    pub default: Setting,
     /// What the choice is worth.
     pub cross_validated: Validated,
-    /// All pairs that were measured, in the order of the [`grid`].
-    pub grid: Vec<Pair>,
+    /// All settings that were measured, in the order of the [`Grid`].
+    pub grid: Vec<Setting>,
 }
 
 impl Tuned {
-    /// A table of means, k1 down and b across, and what follows from it: for the values of k1 and b that the
-    /// [`grid`] was made of.
-    pub fn text(&self, (k1s, bs): (&[f64], &[f64]), goal: &Goal) -> String {
-        let mut text = format!("{:>8}", "k1 \\ b");
-        bs.iter().for_each(|b| text += &format!(" {b:>7}"));
-        // What the defaults add to the grid stands behind it.
-        for (k1, row) in k1s.iter().zip(self.grid.chunks(bs.len())) {
-            text += &format!("\n{k1:>8}");
-            row.iter().for_each(|pair| text += &format!("  {:.4}", pair.mean));
-        }
+    /// Tables of means, the last parameter across, the one before it down, and a table for each value of another; then what follows from them.
+    pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
+        let mut text = String::new();
         let (measure, held_out) = (&goal.measure, &self.cross_validated);
-        let row = |name: &str, Pair { k1, b, mean }: Pair| {
-            format!("\n{name:<9} {measure} {mean:.4} with k1 {k1} b {b}")
+        let one = [(" ", vec![f64::NAN])];
+        let (tables, [down, across]) = match &grid.axes[..] {
+            [axis] => (&one[..], [axis, &one[0]]),
+            [down, across] => (&one[..], [down, across]),
+            [others @ .., down, across] => (others, [down, across]),
+            [] => unreachable!("a grid has a parameter"),
         };
-        text += &format!("\n{}{}", row("best", self.best), row("default", self.default));
+        let corner = match across.0 {
+            " " => down.0.to_string(),
+            name => format!("{} \\ {name}", down.0),
+        };
+        // A score has three parameters at most; what the defaults add to the grid stands behind it.
+        let mut cells = self.grid.chunks(across.1.len());
+        for table in &tables[0].1 {
+            if !table.is_nan() {
+                text += &format!("{} {table}\n", tables[0].0);
+            }
+            text += &format!("{corner:>8}");
+            for value in &across.1 {
+                let head = if value.is_nan() { measure.to_string() } else { value.to_string() };
+                text += &format!(" {head:>7}");
+            }
+            for (value, row) in down.1.iter().zip(&mut cells) {
+                text += &format!("\n{value:>8}");
+                row.iter().for_each(|setting| text += &format!("  {:.4}", setting.mean));
+            }
+            text += "\n";
+        }
+        let row = |name: &str, Setting { parameters, mean }: &Setting| {
+            format!("{name:<9} {measure} {mean:.4} with {parameters}\n")
+        };
+        text += &row("best", &self.best);
+        text += &row("default", &self.default);
         let against = &held_out.against_default;
         text += &format!(
-            "\nheld out  {measure} {:.4} with {} folds; against the default {:+.4}, better for {} queries, worse for {}, p (t-test) {}\n",
+            "held out  {measure} {:.4} with {} folds; against the default {:+.4}, better for {}, worse for {}, p (t-test) {}\n",
             held_out.mean,
             goal.folds,
             against.difference,
-            against.better,
+            number_of(against.better as u64, "query", "queries"),
             against.worse,
             against.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
         );
         for (number, fold) in (1..).zip(&held_out.folds) {
             text += &format!(
-                "fold {number:>3}  {} queries: {:.4} with k1 {} b {}, chosen by {:.4} of the others\n",
-                fold.queries, fold.test, fold.k1, fold.b, fold.train
+                "fold {number:>3}  {}: {:.4} with {}, chosen by {:.4} of the others\n",
+                number_of(fold.queries as u64, "query", "queries"),
+                fold.test,
+                fold.parameters,
+                fold.train
             );
         }
         text
     }
 }
 
-/// All pairs of some values, k1 by k1, and the defaults at the end if they are not among them.
+/// Measures every setting of a grid on the generation in the folder `generation`, which is not changed.
 ///
 /// # Errors
-/// When a value is none that BM25 takes.
-pub fn grid(k1: &[f64], b: &[f64]) -> Result<Vec<Bm25>, Bm25Error> {
-    let pairs = k1.iter().flat_map(|&k1| b.iter().map(move |&b| (k1, b)));
-    let mut grid = pairs.map(|(k1, b)| Bm25::new(k1, b)).collect::<Result<Vec<_>, _>>()?;
-    if !grid.contains(&Bm25::default()) {
-        grid.push(Bm25::default());
-    }
-    Ok(grid)
-}
-
-/// Measures every pair of a [`grid`] on the generation in the folder `generation`, which is not changed.
-///
-/// # Errors
-/// When the index is damaged, or two documents of a ranking have one name.
+/// When the index is damaged or lacks what the score needs, or two documents of a ranking have one name.
 ///
 /// # Panics
-/// If the defaults are not in the grid, or there are not as many queries as folds.
+/// If there are not as many queries as folds.
 pub fn tune(
     generation: &Path,
-    grid: &[Bm25],
+    grid: &Grid,
     topics: &[Topic<'_>],
     goal: &Goal,
 ) -> Result<Tuned, TuneError> {
-    let values = measure_all(generation, grid, topics, goal)?;
+    let values = measure_all(generation, &grid.settings, topics, goal)?;
     let queries = topics.len();
-    let pair = |at: usize| {
-        let mean = values[at].iter().sum::<f64>() / queries as f64;
-        Pair { k1: grid[at].k1(), b: grid[at].b(), mean }
+    let parameters = |at: usize| Parameters(grid.settings[at].parameters());
+    let setting = |at: usize| Setting {
+        parameters: parameters(at),
+        mean: values[at].iter().sum::<f64>() / queries as f64,
     };
-    let default = grid.iter().position(|&bm25| bm25 == Bm25::default());
-    let default = default.expect("the defaults are in the grid");
     let validated = cross_validate(&values, goal.folds);
-    let folds = validated.folds.iter().map(|fold| {
-        let Pair { k1, b, .. } = pair(fold.chosen);
-        FoldChoice { k1, b, train: fold.train, test: fold.test, queries: fold.queries }
+    let folds = validated.folds.iter().map(|fold| FoldChoice {
+        parameters: parameters(fold.chosen),
+        train: fold.train,
+        test: fold.test,
+        queries: fold.queries,
     });
     Ok(Tuned {
         queries,
-        best: pair(best(&values, 0..queries).0),
-        default: pair(default),
+        best: setting(best(&values, 0..queries).0),
+        default: setting(grid.default),
         cross_validated: Validated {
             mean: validated.held_out.iter().sum::<f64>() / queries as f64,
             folds: folds.collect(),
-            against_default: Comparison::new(&validated.held_out, &values[default]),
+            against_default: Comparison::new(&validated.held_out, &values[grid.default]),
         },
-        grid: (0..grid.len()).map(pair).collect(),
+        grid: (0..grid.len()).map(setting).collect(),
     })
 }
 
-/// The value of each query for each pair: [pairs][queries]. Bounds hold for any k1 and b, so each pair is asked of the index
-/// as it is.
+/// The value of each query for each setting: [settings][queries]. Bounds hold for any parameters, so each setting is asked of the
+/// index as it is.
 fn measure_all(
     generation: &Path,
-    grid: &[Bm25],
+    settings: &[Scoring],
     topics: &[Topic<'_>],
     goal: &Goal,
 ) -> Result<Vec<Vec<f64>>, TuneError> {
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
-    let values = Mutex::new(vec![Vec::new(); grid.len()]);
+    let values = Mutex::new(vec![Vec::new(); settings.len()]);
     let work = || {
         let mut searcher = Searcher::new();
         while !failed.load(Ordering::Relaxed) {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(&bm25) = grid.get(at) else { break };
-            let found = measure_one(generation, bm25, topics, goal, &mut searcher);
+            let Some(&scoring) = settings.get(at) else { break };
+            let found = measure_one(generation, scoring, topics, goal, &mut searcher);
             failed.fetch_or(found.is_err(), Ordering::Relaxed);
             values.lock().unwrap_or_else(|poisoned| poisoned.into_inner())[at] = found?;
         }
         Ok::<_, TuneError>(())
     };
     std::thread::scope(|scope| {
-        let threads = goal.threads.min(grid.len());
+        let threads = goal.threads.min(settings.len());
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("a thread of tune panicked"))
     })?;
@@ -255,12 +406,11 @@ fn measure_all(
 
 fn measure_one(
     generation: &Path,
-    bm25: Bm25,
+    scoring: Scoring,
     topics: &[Topic<'_>],
     goal: &Goal,
     searcher: &mut Searcher,
 ) -> Result<Vec<f64>, TuneError> {
-    let scoring = Scoring { bm25, idf: IdfKind::Lucene, ..Scoring::default() };
     let snapshot = Snapshot::new(Generation::open_folder(generation, false)?, scoring)?;
     let documents = snapshot.generation().documents();
     let wanted = Wanted { k: goal.k, mode: goal.mode, ..Wanted::default() };

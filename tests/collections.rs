@@ -145,5 +145,5 @@ fn what_is_no_text_is_refused() {
     scratch.write("folder/a.txt", "a text");
     scratch.write("folder/b.txt", &binary);
     let outcome = millrace(args!["build", "--index", index, folder]).ok();
-    outcome.says("1 documents").says("1 files of no known format ignored");
+    outcome.says("1 document,").says("1 file of no known format ignored");
 }

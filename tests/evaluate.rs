@@ -38,7 +38,7 @@ fn golden_values_of_every_query() {
         }
     }
     assert!(far.is_empty(), "{far:#?}");
-    outcome.says("1 of 20 judged queries have no document in this run").says("1 queries have no");
+    outcome.says("1 of 20 judged queries have no document in this run").says("1 query has no");
 }
 
 /// What ir_measures says of our own runs, k = 1000, of public collections.
@@ -166,7 +166,7 @@ fn tune_finds_what_evaluate_finds() {
     let (qrels, queries) = (folder.join("qrels.txt"), folder.join("queries.tsv"));
     let tune = args!["tune", "--index", index, "--qrels", qrels, "--json", "-w", "2"];
     let job = millrace(tune).args(["--k1", "0.5,2", "--b", "0.3,0.9", "--folds", "4"]);
-    let found = job.arg(&queries).ok().says("5 pairs of k1 and b").json_lines().remove(0);
+    let found = job.arg(&queries).ok().says("5 settings of k1 and b").json_lines().remove(0);
     let grid = found["grid"].as_array().unwrap();
     let mut columns: Vec<Vec<f64>> = Vec::new();
     for (pair, expected) in
@@ -200,11 +200,50 @@ fn tune_finds_what_evaluate_finds() {
         .map(|query| columns.iter().map(|column| column[query]).fold(0.0, f64::max))
         .sum();
     assert!(mean <= bound / all);
+    // Other scores have other parameters.
+    let job = millrace(args![
+        "tune", "--index", index, "--qrels", qrels, "--score", "bm25plus", "--json", &queries
+    ]);
+    let job = job.args(["--k1", "0.9", "--b", "0.4", "--score-delta", "0,0.3"]);
+    let found = job.ok().says("3 settings of score-delta, k1 and b").json_lines().remove(0);
+    assert_eq!(found["score"], "bm25plus");
+    let deltas: Vec<f64> = found["grid"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|setting| {
+            let delta = setting["score-delta"].as_f64().unwrap();
+            let run = millrace(args!["query", "--quiet", "-k", "1000", "--index", index, &queries])
+                .args(["--score", "bm25plus", "--score-delta", &delta.to_string()])
+                .args(["k1", "b"].map(|name| format!("--{name}={}", setting[name])))
+                .ok()
+                .stdout;
+            let job = millrace(args!["evaluate", "--json", "-m", "nDCG@10", "--qrels", qrels, "-"]);
+            let evaluated = job.stdin(run).ok().json_lines().remove(0);
+            let mean = evaluated["measures"]["nDCG@10"].as_f64().unwrap();
+            assert!((setting["mean"].as_f64().unwrap() - mean).abs() < 1e-12, "{setting}: {mean}");
+            delta
+        })
+        .collect();
+    assert_eq!(deltas, [0.0, 0.3, 1.0]);
+    let page = scratch.path("tune.html");
+    let job =
+        millrace(args!["tune", "--index", index, "--qrels", qrels, "--report", page, &queries]);
+    let told = job.args(["--score", "ql", "--mu", "100,1000", "-m", "AP"]).ok();
+    let lines: Vec<&str> = told.text().lines().collect();
+    assert!(lines[0].trim_start().starts_with("mu") && lines[0].ends_with("AP"), "{lines:?}");
+    let page = std::fs::read_to_string(page).unwrap();
+    for line in &lines[1..3] {
+        let mean = line.split_whitespace().nth(1).unwrap();
+        assert!(page.contains(&format!("\">{mean}</td>")), "{line}");
+    }
     let wrong = |more: &[&str], says: &str| {
         let job = millrace(args!["tune", "--index", index, "--qrels", qrels, queries]).args(more);
         job.fails(2).says(says);
     };
     wrong(&["--folds", "1"], "--folds is 2 to the number of judged queries, which is 52");
     wrong(&["--k1=-1"], "k1");
+    wrong(&["--mu", "9"], "--mu does not go with --score bm25");
+    wrong(&["--score", "dph"], "the score dph has no parameters");
     wrong(&["--b", "1.5"], "b");
 }

@@ -168,8 +168,8 @@ impl<'a> Memory<'a> {
             Arg::Resident(&tfs, 0),
             Arg::Resident(&self.fault, 0),
         ];
-        let launch =
-            Launch { kernel: "query_decode", blocks: 3, threads: 64, shared_bytes: 0, seed: 5 };
+        let kernel = if block_len == 128 { "query_decode_128" } else { "query_decode" };
+        let launch = Launch { kernel, blocks: 3, threads: 64, shared_bytes: 0, seed: 5 };
         self.emulator.launch(launch, &mut [], &arguments).unwrap();
         let (docids, tfs) = (docids.download().unwrap(), tfs.download().unwrap());
         let mut expected = (Vec::<u32>::new(), Vec::<u8>::new());
@@ -213,7 +213,11 @@ impl<'a> Memory<'a> {
 
 fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
-    Emulator::compile(source.text, &["query_put", "query_unpack", "query_decode"], &source.sizes)
+    Emulator::compile(
+        source.text,
+        &["query_put", "query_unpack", "query_decode", "query_decode_128"],
+        &source.sizes,
+    )
 }
 
 #[test]

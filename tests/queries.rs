@@ -305,7 +305,7 @@ fn an_empty_index_has_no_hits() {
         millrace(args!["build", "--quiet", "--index", index, blank]).run().expect_status(1);
     assert!(refused.stderr.contains("no text in any of 2 documents"), "{refused:?}");
     let job = millrace(args!["query", "--index", index]).stdin("mill\n");
-    assert_eq!(job.ok().says("1 queries with no indexed term").text(), "");
+    assert_eq!(job.ok().says("1 query with no indexed term").text(), "");
 }
 
 #[test]

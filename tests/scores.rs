@@ -389,7 +389,7 @@ fn vectors_are_ranked_by_impacts_exactly() {
     assert_eq!(by_object, all);
 
     let whole = scratch.write("whole.jsonl", "{\"id\":\"x\",\"vector\":{\"a\":3,\"b\":0}}\n");
-    import(&[], &whole).ok().says("1 terms").says("weights times 1,");
+    import(&[], &whole).ok().says("1 term,").says("weights times 1,");
     for (text, says) in [
         (
             "{\"id\":1,\"vector\":{\"a\":1}}\n{\"id\":2,\"vector\":{\"a\":-1}}",

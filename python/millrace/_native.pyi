@@ -14,6 +14,7 @@ _Queries: TypeAlias = Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str]
 _Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]]
 _Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]]
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
+_Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
 
 class MillraceError(Exception): ...
 
@@ -51,13 +52,19 @@ class Index:
         self,
         path: _Path,
         *,
-        k1: float = 1.2,
-        b: float = 0.75,
-        idf: Literal["lucene", "robertson"] = "lucene",
+        score: _Score | str = "bm25",
+        k1: float | None = None,
+        b: float | None = None,
+        idf: Literal["lucene", "robertson"] | None = None,
+        mu: float | None = None,
+        score_delta: float | None = None,
+        alpha: float | None = None,
         verify: bool = False,
     ) -> None: ...
     @property
     def path(self) -> Path: ...
+    @property
+    def score(self) -> str: ...
     @property
     def generation_number(self) -> int: ...
     def __len__(self) -> int: ...
@@ -82,8 +89,11 @@ class Index:
         queries: _Queries,
         qrels: _Qrels,
         *,
-        k1: Sequence[float] = ...,
-        b: Sequence[float] = ...,
+        k1: Sequence[float] | None = None,
+        b: Sequence[float] | None = None,
+        mu: Sequence[float] | None = None,
+        score_delta: Sequence[float] | None = None,
+        alpha: Sequence[float] | None = None,
         measure: str = "nDCG@10",
         folds: int = 5,
         k: int = 1000,

@@ -4,7 +4,7 @@ use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_index, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
-use crate::options::{mode, scoring, threads, wanted};
+use crate::options::{idf, mode, threads, wanted};
 use millrace::index::error::IndexError;
 use millrace::index::find::{DocumentKey, DocumentRow, find_in};
 use millrace::index::generation::Generation;
@@ -13,7 +13,8 @@ use millrace::query::explain::explain;
 use millrace::query::many::search_many;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
-use millrace::tune::{Goal, Topic, grid, tune};
+use millrace::score::given::Given;
+use millrace::tune::{Goal, Grid, Topic, Tried, tune};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use std::path::PathBuf;
@@ -26,7 +27,9 @@ use std::sync::{Arc, Mutex};
 ///
 /// Args:
 ///     path: the folder of the index.
-///     k1, b, idf: parameters of BM25; idf is "lucene", or "robertson" as in the papers.
+///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang"; docs/query.md has their formulas.
+///     k1, b, idf, mu, score_delta, alpha: parameters of the score; those that it does not have are refused. idf is "lucene", or
+///         "robertson" as in the papers.
 ///     verify: verify the checksums of all postings first.
 ///
 /// Raises:
@@ -67,16 +70,24 @@ impl Index {
 #[pymethods]
 impl Index {
     #[new]
-    #[pyo3(signature = (path, *, k1=1.2, b=0.75, idf="lucene", verify=false))]
+    #[pyo3(signature = (path, *, score="bm25", k1=None, b=None, idf=None, mu=None, score_delta=None, alpha=None,
+        verify=false))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        k1: f64,
-        b: f64,
-        idf: &str,
+        score: &str,
+        k1: Option<f64>,
+        b: Option<f64>,
+        idf: Option<&str>,
+        mu: Option<f64>,
+        score_delta: Option<f64>,
+        alpha: Option<f64>,
         verify: bool,
     ) -> PyResult<Self> {
-        let scoring = scoring(k1, b, idf)?;
+        let idf = idf.map(self::idf).transpose()?;
+        let given = Given { k1, b, idf, alpha, mu, score_delta };
+        let scoring = given.scoring(score).map_err(wrong)?;
         let opened = py.detach(|| Snapshot::open(&path, verify, scoring));
         let snapshot = opened.map_err(|error| of_index(&error))?;
         Ok(Self { path, snapshot, searchers: Mutex::default() })
@@ -86,6 +97,12 @@ impl Index {
     #[getter]
     fn path(&self) -> PathBuf {
         self.path.clone()
+    }
+
+    /// The name of the score.
+    #[getter]
+    fn score(&self) -> &'static str {
+        self.snapshot.scoring().score.name()
     }
 
     /// The number of the generation.
@@ -217,29 +234,31 @@ impl Index {
         json(py, &explained.map_err(|error| of_index(&error))?)
     }
 
-    /// Finds the k1 and b that rank best by judgements, cross-validated.
+    /// Finds the parameters of the index's score that rank best by judgements, cross-validated.
     ///
     /// Args:
     ///     queries: as in `search_many`.
     ///     qrels: as in `evaluate`; queries without judgements do not count.
-    ///     k1, b: the values to try.
+    ///     k1, b, mu, score_delta, alpha: the values to try, of each parameter that the score has; usual ones of those that are left out.
     ///     measure: what is to be as high as it gets.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
     ///     k, mode, workers: as in `search_many`.
     ///
     /// Returns:
-    ///     "best", "default", "cross_validated", and "grid" with the mean of each pair.
-    #[pyo3(signature = (queries, qrels, *, k1=vec![0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.5, 3.0],
-        b=vec![0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0], measure="nDCG@10", folds=5, k=1000, mode="or",
-        workers=None))]
+    ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
+    #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure="nDCG@10", folds=5,
+        k=1000, mode="or", workers=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
         &self,
         py: Python<'py>,
         queries: &Bound<'py, PyAny>,
         qrels: &Bound<'py, PyAny>,
-        k1: Vec<f64>,
-        b: Vec<f64>,
+        k1: Option<Vec<f64>>,
+        b: Option<Vec<f64>>,
+        mu: Option<Vec<f64>>,
+        score_delta: Option<Vec<f64>>,
+        alpha: Option<Vec<f64>>,
         measure: &str,
         folds: usize,
         k: usize,
@@ -261,7 +280,10 @@ impl Index {
                 "folds is from 2 to the number of judged queries, {judged}"
             )));
         }
-        let grid = grid(&k1, &b).map_err(wrong)?;
+        let scoring = self.snapshot.scoring();
+        let (score, tried) = (scoring.score, Tried { k1, b, alpha, mu, score_delta });
+        let idf = score.has_idf_kinds().then_some(scoring.idf);
+        let grid = Grid::new(score.name(), idf, &tried).map_err(wrong)?;
         let measure = measures(Some(vec![measure.to_string()]))?[0];
         let (mode, threads) = (self::mode(mode)?, threads(workers)?.get());
         let goal = Goal { measure, k, mode, folds, threads };

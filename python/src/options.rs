@@ -1,10 +1,9 @@
 //! How are Python's values read as options?
 
 use crate::error::wrong;
-use millrace::query::snapshot::Scoring;
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::rebuild::values;
-use millrace::score::bm25::{Bm25, IdfKind};
+use millrace::score::bm25::IdfKind;
 use pyo3::prelude::*;
 use std::num::NonZeroUsize;
 
@@ -49,14 +48,13 @@ pub(crate) fn threads(workers: Option<usize>) -> PyResult<NonZeroUsize> {
     }
 }
 
-pub(crate) fn scoring(k1: f64, b: f64, idf: &str) -> PyResult<Scoring> {
-    let bm25 = Bm25::new(k1, b).map_err(wrong)?;
-    let idf = match idf {
-        "lucene" => IdfKind::Lucene,
-        "robertson" => IdfKind::Robertson,
-        _ => return Err(wrong(format!("idf is lucene or robertson, not {idf}"))),
-    };
-    Ok(Scoring { bm25, idf, ..Scoring::default() })
+/// The weight of rare terms of this name.
+pub(crate) fn idf(name: &str) -> PyResult<IdfKind> {
+    match name {
+        "lucene" => Ok(IdfKind::Lucene),
+        "robertson" => Ok(IdfKind::Robertson),
+        _ => Err(wrong(format!("idf is lucene or robertson, not {name}"))),
+    }
 }
 
 pub(crate) fn wanted(k: usize, mode: &str, algorithm: &str) -> PyResult<Wanted> {

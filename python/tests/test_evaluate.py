@@ -84,3 +84,11 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     assert found["best"]["mean"] == max(pair["mean"] for pair in found["grid"])
     with pytest.raises(ValueError, match="folds"):
         index.tune(queries, qrels, folds=13)
+    smoothed = millrace.Index(index_path, score="ql", mu=200)
+    found = smoothed.tune(queries, qrels, mu=[200], measure="AP", folds=3, k=50)
+    assert [setting["mu"] for setting in found["grid"]] == [200, 1000]
+    answers = smoothed.search_many(queries, 50)
+    assert found["best"]["mean"] >= found["grid"][0]["mean"]
+    assert found["grid"][0]["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP"])["measures"]["AP"])
+    with pytest.raises(ValueError, match="k1 does not go with the score ql"):
+        smoothed.tune(queries, qrels, k1=[1])

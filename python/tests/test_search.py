@@ -45,6 +45,27 @@ def test_parameters_of_the_score_are_heeded(index_path, documents):
     assert robertson.search("w30x")[0][2] < lucene.search("w30x")[0][2]
 
 
+def test_other_scores_rank_by_their_formulas(index_path, documents):
+    tokens = {name: text.split() for name, text in documents.items()}
+    cf = sum(words.count("w3x") for words in tokens.values())
+    p = cf / sum(map(len, tokens.values()))
+    index = millrace.Index(index_path, score="ql", mu=50)
+    assert index.score == "ql" and millrace.Index(index_path).score == "bm25"
+    hits = index.search("w3x", 1000)
+    assert len(hits) > 100
+    for name, _, score in hits:
+        tf, length = tokens[name].count("w3x"), len(tokens[name])
+        expected = math.log(1 + tf / (50 * p)) + math.log(50 / (length + 50))
+        assert score == pytest.approx(max(expected, 0), abs=1e-5)
+    for score in ["bm25-lucene", "bm25plus", "bm25l", "tfidf", "dph", "impact", "wang"]:
+        index = millrace.Index(index_path, score=score)
+        [one, *_], [best, *_] = index.search("w9x w20x", 3), index.search("w9x w20x", 3, algorithm="exhaustive")
+        assert one == best, score
+    for wrong in [{"score": "okapi"}, {"score": "ql", "k1": 1}, {"mu": 9}, {"score": "ql", "mu": 0}]:
+        with pytest.raises(ValueError):
+            millrace.Index(index_path, **wrong)
+
+
 @pytest.mark.parametrize("mode", ["or", "and", "and-or"])
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_many_are_as_one_by_one(index, queries, mode, workers):

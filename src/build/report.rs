@@ -7,7 +7,7 @@ use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
-use crate::shown::{bytes, count};
+use crate::shown::{bytes, number_of};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -226,43 +226,43 @@ impl BuildReport {
         if let Some(whole) = &self.whole {
             let duplicates = match whole.duplicate_names {
                 0 => String::new(),
-                n => format!("; {} duplicate names", count(n)),
+                n => format!("; {}", number_of(n, "duplicate name", "duplicate names")),
             };
             lines.push(format!(
-                "{index}: {} documents, {} postings in {} shards in {seconds:.2} s; generation {}{duplicates}",
-                count(whole.documents),
-                count(whole.postings),
-                whole.shards,
+                "{index}: {}, {} in {} in {seconds:.2} s; generation {}{duplicates}",
+                number_of(whole.documents, "document", "documents"),
+                number_of(whole.postings, "posting", "postings"),
+                number_of(whole.shards as u64, "shard", "shards"),
                 whole.generation,
             ));
         }
-        let runs = match self.runs {
-            1 => "1 run".to_string(),
-            n => format!("{n} runs"),
-        };
+        let runs = number_of(self.runs as u64, "run", "runs");
         let of = match self.processes {
             1 => String::new(),
             processes => format!(" (shard {} of {processes})", self.process),
         };
         let mut line = format!(
-            "{index}{of}: {} documents, {} terms, {} postings from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
-            count(self.documents),
-            count(self.terms),
-            count(self.postings),
+            "{index}{of}: {}, {}, {} from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",
+            number_of(self.documents, "document", "documents"),
+            number_of(self.terms, "term", "terms"),
+            number_of(self.postings, "posting", "postings"),
             bytes(self.read_bytes),
             self.mb_per_s,
             bytes(self.index_bytes),
             self.generation,
         );
         let also = [
-            (self.skipped.values().sum(), "skipped"),
-            (self.duplicate_names, "duplicate names"),
-            (self.empty_documents, "empty"),
-            (self.ignored_files, "files of no known format ignored"),
+            (self.skipped.values().sum(), ["skipped"; 2]),
+            (self.duplicate_names, ["duplicate name", "duplicate names"]),
+            (self.empty_documents, ["empty"; 2]),
+            (
+                self.ignored_files,
+                ["file of no known format ignored", "files of no known format ignored"],
+            ),
         ];
-        for (n, what) in also {
+        for (n, [one, more]) in also {
             if n > 0 {
-                line += &format!("; {} {what}", count(n));
+                line += &format!("; {}", number_of(n, one, more));
             }
         }
         lines.push(line);

@@ -103,36 +103,65 @@ fn latency(page: &mut String, map: &Map<String, Value>) {
     rows(page, "Queries by time", &names, &[Series { name: "queries", values }]);
 }
 
-/// The means of a grid of `tune`, k1 down and b across, the better the darker.
+/// The means of a grid of `tune`, the better the darker: b, or the only parameter, across, k1 down, and a table for each value of a third.
 fn heat(page: &mut String, grid: &[Value]) {
     let values = |field: &str| {
-        let mut values: Vec<f64> = grid.iter().map(|pair| float(&pair[field])).collect();
+        let mut values: Vec<f64> = grid.iter().map(|setting| float(&setting[field])).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
     };
-    let (k1s, bs, means) = (values("k1"), values("b"), values("mean"));
+    let means = values("mean");
     let (Some(least), Some(most)) = (means.first(), means.last()) else { return };
-    page.push_str("<h2>Means by k1 and b</h2>\n<table><tr><th>k1 \\ b</th>");
-    bs.iter().for_each(|b| _ = write!(page, "<th>{b}</th>"));
-    for k1 in k1s {
-        _ = write!(page, "</tr>\n<tr><th>{k1}</th>");
-        for &b in &bs {
-            let is_here = |pair: &&Value| float(&pair["k1"]) == k1 && float(&pair["b"]) == b;
-            _ = match grid.iter().find(is_here).map(|pair| float(&pair["mean"])) {
-                None => write!(page, "<td></td>"),
-                Some(mean) => {
-                    let share = if most > least { (mean - least) / (most - least) } else { 0.0 };
-                    write!(
-                        page,
-                        "<td style=\"background:rgba(0,114,178,{:.2})\">{mean:.4}</td>",
-                        0.75 * share
-                    )
-                }
-            };
+    let Some(Value::Object(first)) = grid.first() else { return };
+    let mut names: Vec<&str> = first.keys().map(String::as_str).filter(|n| *n != "mean").collect();
+    // Others come first, b last.
+    names.sort_by_key(|name| {
+        ["k1", "b"].iter().position(|known| known == name).map_or(0, |n| n + 1)
+    });
+    let mut axes: Vec<(&str, Vec<f64>)> =
+        names.into_iter().map(|name| (name, values(name))).collect();
+    let across = axes.pop().unwrap_or_default();
+    let [down, table] = [axes.pop(), axes.pop()].map(|axis| axis.unwrap_or(("", vec![f64::NAN])));
+    let is_at = |setting: &Value, (name, _): &(&str, Vec<f64>), value: f64| {
+        name.is_empty() || float(&setting[*name]) == value
+    };
+    for &in_table in &table.1 {
+        let which =
+            if table.0.is_empty() { String::new() } else { format!(", {} {in_table}", table.0) };
+        let corner = [down.0, across.0].join(if down.0.is_empty() { "" } else { " \\ " });
+        let of = if down.0.is_empty() {
+            across.0.to_string()
+        } else {
+            format!("{} and {}", down.0, across.0)
+        };
+        _ = write!(page, "<h2>Means by {of}{which}</h2>\n<table><tr><th>{corner}</th>");
+        across.1.iter().for_each(|value| _ = write!(page, "<th>{value}</th>"));
+        for &row in &down.1 {
+            let head = if row.is_nan() { "mean".to_string() } else { row.to_string() };
+            _ = write!(page, "</tr>\n<tr><th>{head}</th>");
+            for &column in &across.1 {
+                let is_here = |setting: &&Value| {
+                    is_at(setting, &table, in_table)
+                        && is_at(setting, &down, row)
+                        && is_at(setting, &across, column)
+                };
+                _ = match grid.iter().find(is_here).map(|setting| float(&setting["mean"])) {
+                    None => write!(page, "<td></td>"),
+                    Some(mean) => {
+                        let share =
+                            if most > least { (mean - least) / (most - least) } else { 0.0 };
+                        let shade = 0.75 * share;
+                        write!(
+                            page,
+                            "<td style=\"background:rgba(0,114,178,{shade:.2})\">{mean:.4}</td>"
+                        )
+                    }
+                };
+            }
         }
+        page.push_str("</tr></table>\n");
     }
-    page.push_str("</tr></table>\n");
 }
 
 /// All that is a single value.
@@ -213,5 +242,30 @@ mod tests {
                 && page.contains("rgba(0,114,178,0.75)\">0.4000<")
         );
         assert!(page.contains("<p class=\"failed\">too &lt;late&gt;</p>"));
+    }
+
+    #[test]
+    fn heat_maps_have_one_parameter_or_three() {
+        let mus = json!([{"mu": 50.0, "mean": 0.1}, {"mu": 9.0, "mean": 0.3}]);
+        let mus = page(&json!({"job": "tune", "grid": mus}));
+        assert!(
+            mus.contains("<h2>Means by mu</h2>\n<table><tr><th>mu</th><th>9</th><th>50</th></tr>"),
+            "{mus}"
+        );
+        assert!(
+            mus.contains("<tr><th>mean</th><td style=\"background:rgba(0,114,178,0.75)\">0.3000<"),
+            "{mus}"
+        );
+        let setting = |delta: f64, b: f64, mean: f64| json!({"score-delta": delta, "k1": 1.2, "b": b, "mean": mean});
+        let grid = [setting(0.0, 0.5, 0.1), setting(1.0, 0.5, 0.2), setting(1.0, 0.7, 0.5)];
+        let page = page(&json!({"job": "tune", "grid": grid}));
+        for part in [
+            "<h2>Means by k1 and b, score-delta 0</h2>",
+            "<h2>Means by k1 and b, score-delta 1</h2>\n<table><tr><th>k1 \\ b</th><th>0.5</th><th>0.7</th></tr>",
+            "rgba(0,114,178,0.00)\">0.1000</td><td></td></tr></table>",
+            "rgba(0,114,178,0.19)\">0.2000</td><td style=\"background:rgba(0,114,178,0.75)\">0.5000</td></tr></table>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 }

@@ -35,7 +35,7 @@ use crate::query::engine::{Engines, Model, Wakers};
 use crate::query::latencies::{Latencies, LatencyReport};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
-use crate::shown::count;
+use crate::shown::number_of;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -124,17 +124,15 @@ impl fmt::Display for QueryReport {
         }
         let (queries, hits, seconds) = (self.queries, self.hits, self.took.as_secs_f64());
         let per_second = queries as f64 / seconds;
-        let (queries, hits) = (count(queries), count(hits));
-        write!(
-            f,
-            ": {queries} queries, {hits} hits in {seconds:.3} s ({per_second:.0} queries/s)"
-        )?;
+        let of_queries = |n| number_of(n, "query", "queries");
+        let (queries, hits) = (of_queries(queries), number_of(hits, "hit", "hits"));
+        write!(f, ": {queries}, {hits} in {seconds:.3} s ({per_second:.0} queries/s)")?;
         if self.late > 0 {
-            write!(f, "; {} queries were late and left unanswered", count(self.late))?;
+            write!(f, "; {} came too late and had no answer", of_queries(self.late))?;
         }
         match self.unknown {
             0 => Ok(()),
-            unknown => write!(f, "; {} queries with no indexed term", count(unknown)),
+            unknown => write!(f, "; {} with no indexed term", of_queries(unknown)),
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod written;
 
 pub use error::EvaluateError;
 
+use crate::shown::number_of;
 use compare::Comparison;
 use measure::Measure;
 use qrels::Qrels;
@@ -92,8 +93,13 @@ impl Evaluation {
             ));
         }
         if *not_judged > 0 {
-            remarks
-                .push(format!("{run}: {not_judged} queries have no judgements and do not count"));
+            let verbs = if *not_judged == 1 {
+                "has no judgements and does"
+            } else {
+                "have no judgements and do"
+            };
+            let queries = number_of(*not_judged as u64, "query", "queries");
+            remarks.push(format!("{run}: {queries} {verbs} not count"));
         }
         remarks
     }

@@ -11,6 +11,7 @@ use crate::rebuild::job_file::JobFile;
 use crate::rebuild::page::page;
 use crate::rebuild::schedule::{Due, Turn};
 use crate::rebuild::status::{Status, replace};
+use crate::shown::number_of;
 use jiff::Timestamp;
 use std::convert::Infallible;
 use std::fmt;
@@ -77,25 +78,24 @@ impl fmt::Display for Event<'_> {
                 let (index, generation) = (index.display(), record.generation.unwrap_or(0));
                 let (live, inputs, seconds) =
                     (record.documents.live, record.inputs, record.seconds);
+                let live = number_of(live, "document", "documents");
                 if record.outcome == Outcome::Unchanged {
                     write!(
                         f,
-                        "{index}: the sources have not changed; generation {generation}, {live} documents"
+                        "{index}: the sources have not changed; generation {generation}, {live}"
                     )?;
                 } else {
                     write!(
                         f,
-                        "{index}: generation {generation}, {live} documents; files: {} new, {} changed, {} gone, {} as they were",
+                        "{index}: generation {generation}, {live}; files: {} new, {} changed, {} gone, {} as they were",
                         inputs.added, inputs.changed, inputs.removed, inputs.unchanged
                     )?;
                 }
                 if let Some(logs) = &record.logs {
                     let [first, last] = &logs.days;
-                    write!(
-                        f,
-                        "; a cache of {} lists is planned by {} queries of {first} to {last}",
-                        logs.lists, logs.queries
-                    )?;
+                    let lists = number_of(logs.lists, "list", "lists");
+                    let queries = number_of(logs.queries, "query", "queries");
+                    write!(f, "; a cache of {lists} is planned by {queries} of {first} to {last}")?;
                 }
                 write!(f, "; in {seconds:.2} s")
             }
@@ -345,7 +345,7 @@ mod tests {
         fs::write(&source, sound).unwrap();
         daemon.turn(&stop, Some(Timestamp::now())).unwrap();
         let lines = told.lock().unwrap();
-        assert!(lines.len() == 1 && lines[0].contains("generation 1, 1 documents"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].contains("generation 1, 1 document;"), "{lines:?}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris, is_being_written};
 use crate::index::scores::RunScores;
 use crate::index::shards::ShardedManifest;
-use crate::shown;
+use crate::shown::{self, number_of};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -63,11 +63,12 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [documents, terms, postings] =
-            [self.documents, self.terms, self.postings].map(shown::count);
-        write!(f, "{documents} documents, {terms} terms, {postings} postings")?;
+        let documents = number_of(self.documents, "document", "documents");
+        let terms = number_of(self.terms, "term", "terms");
+        let postings = number_of(self.postings, "posting", "postings");
+        write!(f, "{documents}, {terms}, {postings}")?;
         if self.shards > 0 {
-            write!(f, " in {} shards", self.shards)?;
+            write!(f, " in {}", number_of(self.shards, "shard", "shards"))?;
         }
         write!(f, "; {}", shown::bytes(self.bytes))
     }

@@ -11,7 +11,7 @@ use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
 use crate::index::shards::{ShardEntry, ShardedManifest};
 use crate::index::storage::FileEntry;
-use crate::shown::{bytes, count};
+use crate::shown::{bytes, count, number_of};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -224,8 +224,8 @@ impl fmt::Display for Contents {
         row("empty documents", count(self.empty_documents))?;
         row("duplicate names", count(self.duplicate_names))?;
         if self.deleted_documents > 0 {
-            let deleted = count(self.deleted_documents);
-            row("deleted", format!("{deleted} documents, which a merge drops"))?;
+            let deleted = number_of(self.deleted_documents, "document", "documents");
+            row("deleted", format!("{deleted}, dropped by the next merge"))?;
         }
         for (reason, n) in &self.skipped {
             row("skipped", format!("{} {reason}", count(*n)))?;
@@ -233,20 +233,23 @@ impl fmt::Display for Contents {
         row("tokenizer", self.settings.tokenizer.clone().unwrap_or_else(|| "words".into()))?;
         row("stemmer", self.settings.stemmer.clone())?;
         let words = &self.settings.stop_words;
-        row("stop words", format!("{} ({} words)", words.name, words.words.len()))?;
+        row(
+            "stop words",
+            format!("{} ({})", words.name, number_of(words.words.len() as u64, "word", "words")),
+        )?;
         row("codec", format!("{}, blocks of {}", self.codec, self.block_size))?;
         if let Some(order) = &self.order {
             row("order", order.to_string())?;
         }
         if let Some(plan) = &self.cache_plan {
             let value = format!(
-                "{} {}: {} in {} lists, by {} queries for {} hits",
+                "{} {}: {} in {}, by {} for {}",
                 plan.cache,
                 plan.lambda,
                 bytes(plan.cached_bytes),
-                count(plan.lists),
-                count(plan.queries),
-                plan.k,
+                number_of(plan.lists, "list", "lists"),
+                number_of(plan.queries, "query", "queries"),
+                number_of(plan.k as u64, "hit", "hits"),
             );
             row("cache plan", value)?;
         }
@@ -262,11 +265,11 @@ impl fmt::Display for Contents {
         for (number, shard) in self.shards.iter().enumerate() {
             let s = &shard.statistics;
             let value = format!(
-                "{} documents from docid {}, {} terms, {} runs, {}",
-                count(s.documents),
+                "{} from docid {}, {}, {}, {}",
+                number_of(s.documents, "document", "documents"),
                 shard.first_docid,
-                count(s.terms),
-                shard.runs,
+                number_of(s.terms, "term", "terms"),
+                number_of(shard.runs, "run", "runs"),
                 bytes(shard.bytes)
             );
             row(&shard_name(number), value)?;

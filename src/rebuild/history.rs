@@ -4,7 +4,7 @@
 //! is passed over and ended by the next.
 
 use crate::fault;
-use crate::shown::count;
+use crate::shown::{count, number_of};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -149,8 +149,9 @@ impl fmt::Display for Record {
         let generation = self.generation.map_or("-".into(), |number| number.to_string());
         write!(f, "{started} {:>9.2} s  {outcome:<9}  generation {generation}", self.seconds)?;
         let DocumentCounts { live, added, changed, removed } = self.documents;
-        let [live, added, changed, removed] = [live, added, changed, removed].map(count);
-        write!(f, "  {live} documents (+{added} ~{changed} -{removed})")?;
+        let live = number_of(live, "document", "documents");
+        let [added, changed, removed] = [added, changed, removed].map(count);
+        write!(f, "  {live} (+{added} ~{changed} -{removed})")?;
         let InputCounts { added, changed, removed, .. } = self.inputs;
         write!(f, "  files +{added} ~{changed} -{removed}")?;
         match &self.reason {

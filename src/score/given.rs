@@ -54,6 +54,23 @@ pub enum GivenError {
 }
 
 impl Given {
+    /// The same with another value of the parameter of this name.
+    ///
+    /// # Panics
+    /// If there is no such parameter.
+    #[must_use]
+    pub fn with(self, name: &str, value: f64) -> Self {
+        let value = Some(value);
+        match name {
+            "k1" => Self { k1: value, ..self },
+            "b" => Self { b: value, ..self },
+            "alpha" => Self { alpha: value, ..self },
+            "mu" => Self { mu: value, ..self },
+            "score-delta" => Self { score_delta: value, ..self },
+            _ => panic!("no parameter is named {name}"),
+        }
+    }
+
     /// The scoring function with this name and these parameters.
     ///
     /// # Errors
@@ -129,6 +146,17 @@ mod tests {
                 _ => "------",
             };
             assert_eq!(takes, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_read_back() {
+        for name in Score::NAMES {
+            for (parameter, usual) in Given::default().scoring(name).unwrap().parameters() {
+                let other = usual * 0.5;
+                let scoring = Given::default().with(parameter, other).scoring(name).unwrap();
+                assert!(scoring.parameters().contains(&(parameter, other)), "{name} {parameter}");
+            }
         }
     }
 

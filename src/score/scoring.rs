@@ -48,6 +48,20 @@ pub struct TermCounts {
 }
 
 impl Scoring {
+    /// The numbers that the score has, each with its name.
+    pub fn parameters(&self) -> Vec<(&'static str, f64)> {
+        let mut all = match self.score {
+            Score::Wang(wang) => vec![("alpha", wang.alpha())],
+            Score::Ql(mu) => vec![("mu", mu.get())],
+            Score::Bm25Plus(delta) | Score::Bm25L(delta) => vec![("score-delta", delta.get())],
+            _ => Vec::new(),
+        };
+        if self.score.has_k1() {
+            all.extend([("k1", self.bm25.k1()), ("b", self.bm25.b())]);
+        }
+        all
+    }
+
     /// The norm of a document of `length` tokens, where the mean of all documents is `mean`.
     pub fn norm(&self, length: u32, mean: f64) -> f32 {
         match self.score {

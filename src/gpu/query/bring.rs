@@ -61,7 +61,8 @@ pub struct Bringer<I> {
     stream: Arc<CudaStream>,
     put: CudaFunction,
     unpack: CudaFunction,
-    decode: CudaFunction,
+    /// For blocks of any length, and of 128.
+    decode: [CudaFunction; 2],
     windows: Windows,
     arena: Arc<Slab>,
     norms: Arc<Slab>,
@@ -109,7 +110,7 @@ impl<I: Copy> Bringer<I> {
             stream,
             put: query.function("query_put").clone(),
             unpack: query.function("query_unpack").clone(),
-            decode: query.function("query_decode").clone(),
+            decode: ["query_decode", "query_decode_128"].map(|it| query.function(it).clone()),
             windows,
             arena: query.arena().clone(),
             norms: query.norms().clone(),

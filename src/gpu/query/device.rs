@@ -24,10 +24,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The kernels of `query.cu`.
-pub const KERNELS: [&str; 15] = [
+pub const KERNELS: [&str; 16] = [
     "query_put",
     "query_unpack",
     "query_decode",
+    "query_decode_128",
     "query_begin",
     "query_sample",
     "query_or",

@@ -157,10 +157,11 @@ impl<I: Copy> Bringer<I> {
         let parcel = self.memory.address();
         let (lines, lines_len) = (parcel + tables.lines.0 as u64, tables.lines.1);
         let (docids, tfs, fault) = (docids.address(), tfs.address(), self.staging.address());
-        let mut arguments = self.stream.launch_builder(&self.decode);
+        let kernel = &self.decode[usize::from(block_len == 128)];
+        let mut arguments = self.stream.launch_builder(kernel);
         arguments.arg(&lines).arg(&lines_len).arg(&block_len).arg(&parcel).arg(&tables.words);
         arguments.arg(&docids).arg(&tfs).arg(&fault);
-        let config = self.config(&self.decode, lines_len.div_ceil(THREADS / 32))?;
+        let config = self.config(kernel, lines_len.div_ceil(THREADS / 32))?;
         // SAFETY: these are the arguments that the kernel declares, which the tests pass to it too; both arrays have room
         // for all postings of all blocks, and live until the stream is waited for.
         unsafe { arguments.launch(config) }?;
