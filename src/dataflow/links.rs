@@ -74,7 +74,7 @@ impl<'scope> TakeLinks<'scope> for StreamVec<'scope, u64, Local<LinkGroup>> {
                         build.wiring.flow.absorbed(group.memory_bytes());
                         guard.work(|| {
                             let take = take.as_mut().ok_or("links go to worker 0")?;
-                            group.pages.iter().try_for_each(|page| take(page))
+                            group.pages.iter().try_for_each(take)
                         });
                     }
                 });

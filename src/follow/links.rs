@@ -38,7 +38,12 @@ impl Rebuild<'_> {
         match links {
             Links::File(path) => {
                 let known = files::Known::default();
-                let known = files::look(&[path.clone()], Trust::Content, &known, self.workers())?;
+                let known = files::look(
+                    std::slice::from_ref(path),
+                    Trust::Content,
+                    &known,
+                    self.workers(),
+                )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
                 Ok(Found { hash, path: path.clone(), of_pages: false })
