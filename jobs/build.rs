@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Folder of the index; made if it is not there.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Who finds terms and postings: fast or wei11.
+    /// Who finds terms and postings: fast, wei11, or gpu, which needs a GPU.
     #[arg(long, default_value = "fast")]
     indexer: Indexer,
     /// The most memory that the job may take, such as 64M or 4G.
@@ -193,6 +193,7 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Devices(error) => anyhow::Error::from(error).context("--gpus"),
         BuildError::Rates { .. } => anyhow::Error::from(error)
             .context("`millrace bench pipeline --only rates` measures them"),
+        BuildError::NeedsGpu { .. } => anyhow::Error::from(error).context("--indexer"),
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
@@ -223,7 +224,9 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
 fn option(error: &OptionsError) -> &'static str {
     match error {
         OptionsError::Memory(_) => "--memory",
-        OptionsError::MaxDocument { .. } => "--max-document",
+        OptionsError::MaxDocument { .. } | OptionsError::MaxDocumentOfDevice { .. } => {
+            "--max-document"
+        }
         OptionsError::Readers => "--readers",
         OptionsError::OrderOfMany => "--order and --pagerank",
         OptionsError::Roles(RolesError::Parsers { .. }) => "--parsers",

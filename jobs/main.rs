@@ -33,6 +33,7 @@ mod help;
 mod import;
 mod index_args;
 mod info;
+mod log;
 mod merge;
 mod order_args;
 mod progress;
@@ -134,7 +135,7 @@ fn main() -> ExitCode {
     millrace::dataflow::workers::keep_panic_messages();
     let (start, matches) = (Instant::now(), cli().get_matches());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let result = match cli.job {
+    let result = log::start().map_err(anyhow::Error::from).and_then(|()| match cli.job {
         Job::Build(args) => build::run(&args),
         Job::Query(args) => query::run(&args),
         Job::Demo(args) => demo::run(&args),
@@ -157,7 +158,7 @@ fn main() -> ExitCode {
         Job::Bench(args) => bench::run(&args),
         Job::Completions(args) => shell::completions(&args),
         Job::Man(args) => shell::man(&args),
-    };
+    });
     millrace::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };
     if is_closed_output(&error) {

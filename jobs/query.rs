@@ -112,22 +112,23 @@ pub(crate) struct Args {
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
 struct Spreading {
-    /// inter: a query to a worker; docp-ui: each query to all workers, by docid; docp-pi: so, in
-    /// copies; fgqp: in tasks. All answer the same.
+    /// inter: one worker answers a query; docp-ui: all do, each a range of docids; docp-pi: as docp-ui, each in
+    /// its own copy of that range; fgqp: queries are cut into tasks for whoever is free. All answer the same.
     #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
     #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
     parallelism: String,
-    /// Of fgqp: no new query is cut while more tasks are open; 5 is for latency, 150 for throughput.
+    /// With fgqp: cut the next query into tasks as soon as no more than N are open. 5 is best for latency, 150 for
+    /// throughput (5 if left out).
     #[arg(long, value_name = "N")]
     delta: Option<usize>,
-    /// Of fgqp: queries that take fewer microseconds, as estimated, are not cut (100 if left out).
+    /// With fgqp: do not cut queries that are estimated to take less than so many microseconds (100 if left out).
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
-    /// Of fgqp: a worker without work looks for more for so many microseconds before it sleeps, since
-    /// to be woken takes longer (200 if left out).
+    /// With fgqp: a worker without work looks for some for so many microseconds before it sleeps, since
+    /// waking it takes longer (200 if left out).
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
-    /// Of docp-ui and docp-pi: all workers end a query before any of them begins the next, as in the
+    /// With docp-ui and docp-pi: no worker begins a query before all have ended the one before, as in the
     /// paper.
     #[arg(long)]
     barrier: bool,

@@ -24,7 +24,8 @@
 //!
 //! What an embedding program needs stands here at the front and in [`build`](mod@build); the other
 //! modules are the inside, documented for who works on it. Nothing of the library prints, reads the
-//! command line or installs hooks; the binary in `jobs/` does. Imports run one way: `jobs`, then
+//! command line or installs hooks; the binary in `jobs/` does. What happens inside is told by events of `tracing`, of stages and files, never of single documents or
+//! queries. Imports run one way: `jobs`, then
 //! [`build`](mod@build), then [`dataflow`], then [`query`], [`index`], [`dictionary`], [`input`] and
 //! [`text`], then [`codec`] and [`score`].
 //!
@@ -39,7 +40,7 @@
 //! | [`score`] | how much a posting is worth |
 //! | [`query`] | which documents answer a query best |
 //! | [`evaluate`] | how good a ranking is, by what people judged |
-//! | [`tune`] | which parameters of BM25 rank best |
+//! | [`tune`] | which parameters of a score rank best |
 //! | [`rebuild`] | what a job file asks for, and what the rebuilds of an index have done |
 //! | [`follow`] | how an index is brought up to date with its sources |
 //! | [`schedule`] | who does which part of a job |

@@ -341,6 +341,40 @@ fn builds_report_and_can_be_quiet() {
 }
 
 #[test]
+fn what_happens_inside_is_told_to_who_asks() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let input = scratch.write("c.jsonl", ONE);
+    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "debug").ok();
+    let told = told.says("reading path=").says("wrote a run").says("published generation=1");
+    assert!(told.stderr.contains("millrace::index::publish"), "{told:?}");
+    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "warn,millrace::index=info").ok();
+    assert!(told.says("published generation=2").stderr.lines().count() == 2);
+    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "").ok();
+    assert_eq!(told.stderr.lines().count(), 1, "{told:?}");
+    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "noisy");
+    told.fails(2).says("MILLRACE_LOG=noisy: give off, error, warn");
+}
+
+#[test]
+fn info_has_a_date_and_the_first_inputs() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    for number in 0..12 {
+        scratch.write(format!("in/{number:02}.txt"), "a mill");
+    }
+    build(&index, args![scratch.path("in")]);
+    let job = millrace(args!["info", "--index", index]).ok();
+    let year = |text: &str| text.get(17..21).and_then(|year| year.parse::<u32>().ok());
+    let made = job.text().lines().find(|line| line.starts_with("made ")).unwrap();
+    assert!(year(made) >= Some(2024) && made.contains(" UTC by `"), "{made}");
+    let inputs: Vec<&str> = job.text().lines().filter(|line| line.starts_with("input ")).collect();
+    assert!(inputs.len() == 11 && inputs[9].contains("09.txt"), "{inputs:?}");
+    assert_eq!(inputs[10], "input            2 other files (12 B); --json lists all");
+    assert_eq!(info(&index)["input_files"].as_array().unwrap().len(), 12);
+}
+
+#[test]
 fn demo_works_alone_and_on_own_files() {
     let outcome = millrace(["demo"]).ok();
     assert!(!outcome.stdout.is_empty(), "{outcome:?}");

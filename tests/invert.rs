@@ -1,6 +1,7 @@
 //! Does a device turn texts into the lists that the CPU makes? The kernels of `invert.cu`, emulated and on a device, against
 //! their twins.
 
+mod builds;
 mod device;
 pub(crate) mod machine;
 

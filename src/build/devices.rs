@@ -8,17 +8,21 @@ use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::indexer::TokenIndexer;
 use crate::gpu::cache::{ModuleCache, Origin};
+use crate::gpu::device::Device;
 use crate::gpu::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::error::GpuError;
 use crate::gpu::indexer::GpuIndexer;
 use crate::gpu::indexer::cuda::{CudaTrees, Sizes};
 use crate::gpu::indexer::opening::Opening;
+use crate::gpu::invert::cuda::CudaMachine;
+use crate::gpu::invert::machine::MakeMachine;
 use crate::gpu::modules::Toolchain;
 use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::shown::chain;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 /// The devices that a build uses, and what their kernels are made with.
@@ -41,7 +45,7 @@ pub(super) struct Finding {
 /// The indexer uses no GPU and some are asked for; the system gives no thread.
 pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
     let finding = match gpus {
-        Gpus::Auto | Gpus::Number(_) if indexer == Indexer::Wei11 => {
+        Gpus::Auto | Gpus::Number(_) if indexer != Indexer::Fast => {
             let thread = Builder::new().name("devices".into());
             Ok(thread.spawn(Discovery::of_machine).map_err(BuildError::Thread)?)
         }
@@ -72,7 +76,7 @@ impl Finding {
         };
         let devices = discovery.choose(self.gpus)?;
         let reasons = discovery.reasons();
-        if devices.is_empty() {
+        if devices.is_empty() && options.indexer != Indexer::Gpu {
             options.note(&Note::NoGpu { reasons: reasons.clone() });
         }
         let toolchain = Toolchain::of(&discovery, ModuleCache::of_user());
@@ -111,17 +115,42 @@ impl Chosen {
     ) -> Result<Roles, BuildError> {
         let (pipeline, workers) = (&options.pipeline, options.workers);
         let asked = [("CPU", pipeline.cpu_indexers), ("GPU", pipeline.gpu_indexers)];
-        if options.indexer == Indexer::Fast
+        if options.indexer != Indexer::Wei11
             && let Some(&(side, _)) = asked.iter().find(|(_, asked)| asked.is_some())
         {
             return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
         }
+        if options.indexer == Indexer::Gpu && pipeline.make_machine.is_none() {
+            self.needs_one(options.indexer)?;
+        }
         // Half of what may be under way is for pinned memory at most.
         let host_bytes = budget.under_way() * workers as u64 / 2;
         let note = |note| options.note(&note);
-        let gpu_indexers = self.indexers(pipeline.gpu_indexers, workers, host_bytes, note)?;
+        let gpu_indexers = match options.indexer {
+            Indexer::Wei11 => self.indexers(pipeline.gpu_indexers, workers, host_bytes, note)?,
+            // What a device inverts is encoded by all workers.
+            Indexer::Fast | Indexer::Gpu => 0,
+        };
         let roles = Roles::new(workers, pipeline.parsers, pipeline.cpu_indexers, gpu_indexers);
         Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
+    }
+
+    /// The first device.
+    fn needs_one(&self, indexer: Indexer) -> Result<&DeviceInfo, BuildError> {
+        let none = || BuildError::NeedsGpu { indexer, reasons: self.reasons.clone() };
+        self.devices.first().ok_or_else(none)
+    }
+
+    /// Makes the first device that takes texts.
+    pub(super) fn make_machine(&self) -> MakeMachine {
+        let (device, toolchain) = (self.devices.first().cloned(), self.toolchain.clone());
+        Arc::new(move || {
+            let (Some(device), Some(toolchain)) = (&device, &toolchain) else {
+                return Err("no device was chosen".into());
+            };
+            let device = Device::open(device, 1)?;
+            Ok(Box::new(CudaMachine::open(device, toolchain)?))
+        })
     }
 
     /// How many indexers work on devices: [`ON_A_DEVICE`] on each unless it was `asked` otherwise,

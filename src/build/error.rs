@@ -33,6 +33,14 @@ pub enum BuildError {
         /// Why there is no device.
         reasons: Vec<String>,
     },
+    /// The indexer works on a GPU, and there is none.
+    #[error("the indexer {indexer} needs a GPU, and none can be used ({})", reasons.join("; "))]
+    NeedsGpu {
+        /// The indexer.
+        indexer: Indexer,
+        /// Why there is no device.
+        reasons: Vec<String>,
+    },
     /// The input has no document.
     #[error("no document in {bytes} bytes of {place}: {}", show_reasons(.skipped))]
     NoDocuments {
@@ -165,6 +173,16 @@ pub enum OptionsError {
         indexer: Indexer,
         /// `CPU` or `GPU`.
         side: &'static str,
+    },
+    /// The longest document is too long for a device.
+    #[error("documents of {got} bytes: the indexer {indexer} takes at most {most}")]
+    MaxDocumentOfDevice {
+        /// What was asked for.
+        got: u64,
+        /// The most.
+        most: u64,
+        /// The indexer.
+        indexer: Indexer,
     },
     /// Devices were asked for, and the indexer uses none.
     #[error("the indexer {indexer} uses no GPU, and {asked} were asked for")]

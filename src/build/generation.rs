@@ -14,6 +14,7 @@ use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
 use crate::dataflow::workers;
 use crate::dictionary::names::Duplicates;
+use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
@@ -41,6 +42,9 @@ pub(super) struct Built {
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
+
+/// Text that a device takes together, at most: with more a run's lists are in fewer parts, and the device's memory is filled sooner.
+const MOST_BATCH_BYTES: usize = 256 << 20;
 
 /// Builds generation `number` in its empty folder and syncs it; publishes nothing. Indexes the documents
 /// that are `wanted`, or all.
@@ -93,9 +97,18 @@ pub(super) fn dataflow_of(
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let under_way = budget.under_way() as usize * workers;
     let own = options.pipeline.make_indexer.take();
+    let machine = options.pipeline.make_machine.take().unwrap_or_else(|| gpus.make_machine());
+    let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
+        start_inverter: Box::new(move |wake| {
+            let (machine, analysis) = (machine.clone(), analysis.clone());
+            let how = Inverting { analysis, threads: workers, run_limit };
+            Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
+        }),
+        // Two batches are with the device, and the next is gathered.
+        batch_bytes: (under_way / 4).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
         indexing: options.indexer.indexing(),
         parse_block: options.pipeline.parse_block,
         claims: Claims::default(),
@@ -137,8 +150,8 @@ fn finish(
     resident: u64,
 ) -> Result<(Manifest, Vec<InputRead>), BuildError> {
     let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let indexers = std::mem::take(&mut done.indexers);
-    let mut done = std::mem::replace(&mut *done, Done { indexers, ..Done::default() });
+    let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
+    let mut done = std::mem::replace(&mut *done, Done { indexers, inverted, ..Done::default() });
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
     for (reason, n) in &build.plan.passed.counts {
         *documents.skipped.entry((*reason).to_string()).or_default() += n;

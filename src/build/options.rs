@@ -9,6 +9,7 @@ use crate::dataflow::build_context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
 use crate::dictionary::indexer::Indexing;
 use crate::gpu::discover::Gpus;
+use crate::gpu::invert::machine::MakeMachine;
 use crate::index::list::Form;
 use crate::index::manifest::Manifest;
 use crate::index::order::DocumentOrder;
@@ -54,6 +55,8 @@ pub enum Indexer {
     Fast,
     /// B-trees take tokens, on CPU and GPU, as in the paper `wei11`.
     Wei11,
+    /// A GPU takes texts, and finds, sorts and counts the words. It needs one.
+    Gpu,
 }
 
 impl Indexer {
@@ -62,6 +65,7 @@ impl Indexer {
         match self {
             Self::Fast => "fast",
             Self::Wei11 => "wei11",
+            Self::Gpu => "gpu",
         }
     }
 
@@ -70,6 +74,7 @@ impl Indexer {
         match self {
             Self::Fast => Indexing::Postings,
             Self::Wei11 => Indexing::Tokens,
+            Self::Gpu => Indexing::Texts,
         }
     }
 }
@@ -84,10 +89,10 @@ impl FromStr for Indexer {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Fast, Self::Wei11]
+        [Self::Fast, Self::Wei11, Self::Gpu]
             .into_iter()
             .find(|indexer| indexer.name() == text)
-            .ok_or("the indexers are fast and wei11")
+            .ok_or("the indexers are fast, wei11 and gpu")
     }
 }
 
@@ -112,6 +117,8 @@ pub struct Pipeline {
     pub rates: Option<Rates>,
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
+    /// Makes the device that takes texts in place of a GPU of this machine.
+    pub make_machine: Option<MakeMachine>,
 }
 
 impl Default for Pipeline {
@@ -125,6 +132,7 @@ impl Default for Pipeline {
             sample: SAMPLE_BYTES,
             rates: None,
             make_indexer: None,
+            make_machine: None,
         }
     }
 }

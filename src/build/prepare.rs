@@ -5,7 +5,7 @@ use super::error::{BuildError, OptionsError};
 use super::generation::{Built, build_generation};
 use super::guards::documents_of;
 use super::note::Note;
-use super::options::{BuildOptions, Input};
+use super::options::{BuildOptions, Indexer, Input};
 use super::report::BuildReport;
 use super::{memory, place, shard};
 use crate::dataflow::build_context::InputRead;
@@ -18,6 +18,9 @@ use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use std::path::Path;
 use std::time::Instant;
+
+/// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
+const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
 /// A build whose options and input are good, and which has written nothing yet.
 pub struct Prepared {
@@ -119,6 +122,11 @@ impl Ready {
         Budget::new(memory, workers).map_err(OptionsError::Memory)?;
         if options.max_document >= 4 << 30 {
             return Err(OptionsError::MaxDocument { got: options.max_document }.into());
+        }
+        if options.indexer == Indexer::Gpu && options.max_document > MOST_DEVICE_DOCUMENT {
+            let (got, most) = (options.max_document, MOST_DEVICE_DOCUMENT);
+            let indexer = options.indexer;
+            return Err(OptionsError::MaxDocumentOfDevice { got, most, indexer }.into());
         }
         if options.pipeline.readers == Some(0) {
             return Err(OptionsError::Readers.into());

@@ -5,6 +5,7 @@ use super::options::BuildOptions;
 use super::place::Placement;
 use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
+use crate::gpu::invert::inverter::InverterWork;
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
 use crate::shown::{bytes, number_of};
@@ -63,6 +64,9 @@ pub struct BuildReport {
     pub placement: Placement,
     /// What each owner of trie collections has done.
     pub indexers: Vec<IndexerReport>,
+    /// What the device has done that takes texts; nothing without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inverter: Option<InverterWork>,
     /// How fast the indexers of tokens were by split of the input, the slowest of them; nothing where
     /// there are more than 2,000 splits.
     pub splits: Vec<SplitReport>,
@@ -210,6 +214,7 @@ impl BuildReport {
             memory_bytes: options.memory,
             placement: placement.clone(),
             indexers: indexers(build),
+            inverter: inverted(build),
             splits: splits(build),
             phases: *phases,
             whole,
@@ -281,6 +286,11 @@ fn splits(build: &Build) -> Vec<SplitReport> {
     }
     let row = |(split, (text_bytes, seconds))| SplitReport { split, text_bytes, seconds };
     if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
+}
+
+/// What the device has done that takes texts.
+fn inverted(build: &Build) -> Option<InverterWork> {
+    build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).inverted
 }
 
 /// What each owner of trie collections has done; of those that take postings, what was encoded.

@@ -10,11 +10,13 @@ use super::encode::Encode;
 use super::flush::Flush;
 use super::index::Index;
 use super::index_tokens::IndexTokens;
+use super::invert::invert;
 use super::parse::Parse;
 use super::read::read;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
+use crate::dictionary::texts::Texts;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::{Concat, Probe};
@@ -25,6 +27,13 @@ use timely::worker::Worker;
 /// ```text
 /// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens -> encode -> (exchange) -> flush
 ///                         `----> (exchange) -> documents
+/// ```
+///
+/// or, where a device takes texts,
+///
+/// ```text
+/// read -> decompress -> parse -> (exchange) -> invert -> (exchange by owner) -> encode -> (exchange) -> flush
+///                                                `----> documents
 /// ```
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
@@ -40,6 +49,11 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
             Indexing::Tokens => {
                 let (groups, batches) = pieces.parse::<TokenTally>(build, feed);
                 let (runs, indexed) = groups.index_tokens(build);
+                (runs, indexed, batches)
+            }
+            Indexing::Texts => {
+                let (texts, batches) = pieces.parse::<Texts>(build, feed);
+                let (runs, batches, indexed) = invert(texts, batches, build);
                 (runs, indexed, batches)
             }
         };

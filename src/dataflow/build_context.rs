@@ -3,9 +3,12 @@
 
 use super::control::{Cause, Control};
 use super::flow::Flow;
+use crate::dictionary::closed::Wake;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
+use crate::gpu::invert::inverter::InverterWork;
+use crate::gpu::invert::service::InvertService;
 use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::input::Compression;
@@ -27,6 +30,9 @@ const BLOCKS_BY_WORKER: usize = 8;
 
 /// Makes the indexer with a number.
 pub type MakeIndexer = Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
+
+/// Starts the thread of the device that inverts; it wakes whoever is given.
+pub type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
 
 /// What all operators of a build know.
 pub struct Build {
@@ -70,6 +76,10 @@ pub(crate) struct BuildWiring {
     pub(crate) writing: usize,
     /// Makes an indexer that takes tokens, by its number.
     pub(crate) make_indexer: MakeIndexer,
+    /// Starts the device that takes texts, if one does.
+    pub(crate) start_inverter: StartInverter,
+    /// Bytes of text that it takes together, if memory allows it.
+    pub(crate) batch_bytes: usize,
     /// How indexers get what is parsed.
     pub(crate) indexing: Indexing,
     /// Bytes of text that an indexer of tokens takes together, if memory allows it.
@@ -125,6 +135,8 @@ pub struct Done {
     pub inputs: Vec<InputRead>,
     /// What the indexers of tokens have done.
     pub indexers: Vec<IndexerWork>,
+    /// What the device has done that takes texts.
+    pub inverted: Option<InverterWork>,
 }
 
 /// An input that was read to its end.

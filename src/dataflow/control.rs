@@ -14,6 +14,7 @@ use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use thiserror::Error;
+use tracing::debug;
 
 /// Any error of an operator.
 pub type Cause = Box<dyn Error + Send + Sync>;
@@ -131,6 +132,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Control {
     /// Ends the job; the first failure counts.
     pub fn fail(&self, error: JobError) {
+        debug!(%error, "the job is to end");
         lock(&self.failure).get_or_insert(error);
         self.stop.set();
     }

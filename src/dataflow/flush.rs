@@ -18,6 +18,7 @@ use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
+use tracing::debug;
 
 /// See the [module](self).
 pub trait Flush<'scope> {
@@ -56,6 +57,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
                             return Ok(false);
                         }
                         let run = entry.remove().finish()?;
+                        debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
                         lock(&build.done).runs.push(run);
                         Progress::add(&build.progress.runs, 1);
                         Ok(true)

@@ -110,6 +110,8 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
     let wiring = BuildWiring {
         writing: 0,
         make_indexer: Box::new(|_| Err("no indexer was asked for".into())),
+        start_inverter: Box::new(|_| Err("no device was asked for".into())),
+        batch_bytes: 1 << 20,
         indexing: Indexing::Postings,
         parse_block: 1 << 20,
         claims: Default::default(),

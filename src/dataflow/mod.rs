@@ -28,6 +28,7 @@ mod gather;
 mod harness;
 pub mod index;
 pub mod index_tokens;
+mod invert;
 mod lay_out;
 pub mod links;
 pub mod local;

@@ -20,6 +20,7 @@ use timely::communication::allocator::zero_copy::initialize::initialize_networki
 use timely::communication::allocator::{AllocatorBuilder, ProcessBuilder};
 use timely::communication::{Hooks, WorkerGuards};
 use timely::worker::Worker;
+use tracing::debug;
 
 thread_local! {
     /// Message and place of the last panic of this thread.
@@ -66,6 +67,7 @@ pub fn run(
     control: &Arc<Control>,
     build: impl Fn(&mut Worker) + Send + Sync + 'static,
 ) -> Result<(), JobError> {
+    debug!(workers, "starting");
     let communication = match workers {
         1 => timely::CommunicationConfig::Thread,
         n => timely::CommunicationConfig::Process(n),

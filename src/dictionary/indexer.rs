@@ -12,6 +12,8 @@ pub enum Indexing {
     Postings,
     /// Tokens, one by one, as in the paper `wei11`.
     Tokens,
+    /// Texts, in which a device finds the words.
+    Texts,
 }
 
 /// Consecutive pieces of one run that an indexer takes together, collection by collection over all

@@ -27,3 +27,4 @@ pub mod short;
 pub mod slices;
 pub mod stream;
 pub mod tally;
+pub mod texts;

@@ -13,6 +13,7 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::sync::OnceLock;
+use tracing::debug;
 
 /// The oldest driver that is used, by the CUDA that it speaks.
 pub const LEAST_DRIVER: Version = Version { major: 12, minor: 8 };
@@ -228,7 +229,9 @@ impl Discovery {
             let unfit = unfit(info.architecture, compiler.as_ref());
             Found { info, unfit }
         });
-        Self { driver, devices: found.collect(), compiler, missing }
+        let found = Self { driver, devices: found.collect(), compiler, missing };
+        debug!(usable = found.usable().len(), reasons = ?found.reasons(), "looked for GPUs");
+        found
     }
 
     /// The devices that can be used.

@@ -6,6 +6,8 @@
 //! | [`cuda`] | how a CUDA device runs the steps |
 //! | [`inverter`] | how a batch becomes lists |
 //! | [`machine`] | what is asked of a device |
+//! | [`runs`] | where runs begin and end |
+//! | [`service`] | who drives it |
 //! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
 //! | [`text`] | which texts make a batch |
 //! | [`twin`] | what the kernels find |
@@ -13,6 +15,8 @@
 pub mod cuda;
 pub mod inverter;
 pub mod machine;
+pub mod runs;
+pub mod service;
 pub mod steps;
 pub mod text;
 pub mod twin;

@@ -11,6 +11,7 @@ use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::sys;
 use std::ffi::CString;
 use std::ptr;
+use tracing::debug;
 
 /// The oldest NVRTC that is used.
 pub const LEAST_NVRTC: Version = Version { major: 12, minor: 0 };
@@ -124,6 +125,7 @@ impl Compiler {
         architecture: Architecture,
     ) -> Result<Vec<u8>, GpuError> {
         let options = source.options(architecture);
+        debug!(kernel = source.name, %architecture, "compiling");
         let failed = |error: NvrtcError, log: String| GpuError::Compile {
             name: source.name.to_owned(),
             architecture: architecture.to_string(),

@@ -12,6 +12,7 @@ use crate::index::order::OrderEntry;
 use crate::index::shards::{ShardEntry, ShardedManifest};
 use crate::index::storage::FileEntry;
 use crate::shown::{bytes, count, number_of};
+use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,7 +61,6 @@ pub struct Contents {
     /// How many files it was made of.
     pub inputs: u64,
     /// Which; not told of shards.
-    #[serde(skip)]
     pub input_files: Vec<InputEntry>,
     /// Bytes of all files but the manifests.
     pub bytes: u64,
@@ -213,6 +213,17 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
     count_distinct_terms(&runs, COUNT_BYTES).map(Some)
 }
 
+/// Inputs that are shown one by one.
+const SHOWN_INPUTS: usize = 10;
+
+/// The date of a time in seconds after 1970.
+fn date(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|s| Timestamp::from_second(s).ok());
+    time.map_or(format!("{seconds} s after 1970"), |time| {
+        time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+    })
+}
+
 impl fmt::Display for Contents {
     /// A row for each thing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -255,9 +266,16 @@ impl fmt::Display for Contents {
         }
         row("runs", count(self.runs))?;
         row("generation", self.generation.to_string())?;
-        row("made", format!("{} s after 1970 by `{}`", self.created, self.command))?;
-        for input in &self.input_files {
+        row("made", format!("{} by `{}`", date(self.created), self.command))?;
+        for input in self.input_files.iter().take(SHOWN_INPUTS) {
             row("input", format!("{} ({}, {})", input.path, input.format, bytes(input.bytes)))?;
+        }
+        if let Some(others) =
+            self.input_files.get(SHOWN_INPUTS..).filter(|others| !others.is_empty())
+        {
+            let sum = others.iter().map(|input| input.bytes).sum();
+            let others = number_of(others.len() as u64, "other file", "other files");
+            row("input", format!("{others} ({}); --json lists all", bytes(sum)))?;
         }
         for file in &self.files {
             row("file", format!("{} ({})", file.name, bytes(file.bytes)))?;

@@ -13,6 +13,7 @@ use crate::index::manifest::Manifest;
 use crate::index::publish;
 use crate::index::run::Run;
 use std::path::{Path, PathBuf};
+use tracing::debug;
 
 /// How often a generation may be replaced while it is opened.
 const ATTEMPTS: usize = 16;
@@ -55,6 +56,7 @@ impl Generation {
         for run in &runs {
             run.check_form(&manifest.settings)?;
         }
+        debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
     }
 

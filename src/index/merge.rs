@@ -39,6 +39,7 @@ use parts::Joint;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terms::TermMerge;
+use tracing::info;
 
 /// What writing takes of the memory: the run's buffers and tables and the encoder's payload.
 const WRITER_BYTES: u64 = 3 << 20;
@@ -227,6 +228,7 @@ fn merge(
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     check_order(&inputs)?;
+    info!(runs = inputs.len(), generation = %to.display(), "merging");
     let documents = documents::merge(&inputs, to, number, &merging.stop)?;
     for Input { generation, run, remove, .. } in &inputs {
         let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));

@@ -19,6 +19,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tracing::info;
 
 /// The right to write to an index, held until it is dropped or the process ends.
 #[derive(Debug)]
@@ -148,6 +149,7 @@ impl IndexLock {
         storage::sync_dir(&path)?;
         self.keep_all()?;
         self.switch(number)?;
+        info!(generation = number, index = %self.index.display(), "published");
         let _ = self.keep_few();
         let _ = self.remove_debris();
         Ok(())

@@ -55,6 +55,18 @@ impl PieceDocuments {
         self.documents.push(Row { name_end, line, length, location, content });
     }
 
+    /// Says what the piece counts, and the lengths of its documents, where these were not known as they were pushed.
+    ///
+    /// # Panics
+    /// If there are not as many lengths as documents.
+    pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: &[u32]) {
+        assert_eq!(lengths.len(), self.documents.len(), "each document has a length");
+        for (row, &length) in self.documents.iter_mut().zip(lengths) {
+            row.length = length;
+        }
+        self.counts = counts;
+    }
+
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         self.names.capacity() + self.documents.capacity() * size_of::<Row>()

@@ -72,7 +72,8 @@ pub fn sample(
     per_gigabyte: u64,
 ) -> Option<Sample> {
     match indexing {
-        Indexing::Postings => {
+        // What a device makes of texts is encoded as what parsers count is.
+        Indexing::Postings | Indexing::Texts => {
             take::<Tally>(plan, analysis, max_document, per_gigabyte, weigh_postings)
         }
         Indexing::Tokens => {

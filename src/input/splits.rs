@@ -16,6 +16,7 @@ use super::folder::{Passed, Walk};
 use super::list::{Input, Inputs};
 use super::pipe::Pipe;
 use crate::order::PIECE_BYTES;
+use tracing::debug;
 
 /// Inputs that are read as one stream: one file of records, or some neighbouring small files that are
 /// a document each.
@@ -438,6 +439,7 @@ impl Plan {
         reader.by_ref().take(6).read_to_end(&mut start).map_err(error)?;
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
+        debug!(path = %path.display(), %compression, "reading");
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
     }
 

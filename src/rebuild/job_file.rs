@@ -413,8 +413,8 @@ impl Place<'_> {
         })?;
         Ok(BuildKeys {
             indexer: self.or(&keys.indexer, "fast".into(), |name| match name {
-                "fast" | "wei11" => Ok(name.to_string()),
-                other => Err(format!("`{other}` is not `fast` or `wei11`")),
+                "fast" | "wei11" | "gpu" => Ok(name.to_string()),
+                other => Err(format!("`{other}` is not `fast`, `wei11` or `gpu`")),
             })?,
             tokenizer: self.or(&keys.tokenizer, Tokenizer::default(), |name| {
                 Tokenizer::named(name)

@@ -16,6 +16,7 @@ use crate::gpu::error::GpuError;
 use crate::order::{PieceCounts, Sketch};
 use crate::text::analysis::Analysis;
 use bytemuck::{Pod, Zeroable};
+use serde::Serialize;
 
 /// What one piece of a batch counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct Counted {
 }
 
 /// What an inverter has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InverterWork {
     /// Batches that were counted, those included that were counted again since a run ended within them.
     pub batches: u64,

@@ -2,7 +2,12 @@
 //! emulated, so that the host's part is the same there.
 
 use super::steps::{Array, Step};
+use crate::dictionary::closed::ClosedError;
 use crate::gpu::error::GpuError;
+use std::sync::Arc;
+
+/// Makes a machine, once for each device that inverts.
+pub type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
 pub trait Machine: Send {
@@ -35,4 +40,30 @@ pub trait Machine: Send {
     /// # Errors
     /// The device refuses.
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError>;
+}
+
+impl Machine for Box<dyn Machine> {
+    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
+        (**self).reserve(array, bytes, kept)
+    }
+
+    fn free_but(&mut self, kept: Array) {
+        (**self).free_but(kept);
+    }
+
+    fn swap(&mut self, one: Array, other: Array) {
+        (**self).swap(one, other);
+    }
+
+    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        (**self).write(array, at, bytes)
+    }
+
+    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
+        (**self).read(array, at, to)
+    }
+
+    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+        (**self).run(steps)
+    }
 }

@@ -1,5 +1,7 @@
 //! Which texts make a batch? Those of consecutive pieces, laid out as the kernels read them.
 
+pub use crate::dictionary::texts::{PieceText, SEPARATOR};
+
 /// A longer form is looked at by the host alone, wherever it occurs.
 pub const LONGEST_FORM: u32 = 255;
 
@@ -11,35 +13,6 @@ pub const MOST_BYTES: usize = 1 << 30;
 
 /// Bytes of a tile of text: texts are filled up to whole ones.
 pub const TILE_BYTES: usize = 4096;
-
-/// What stands behind each text.
-pub const SEPARATOR: u8 = b' ';
-
-/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it.
-#[derive(Clone, Debug, Default)]
-pub struct PieceText {
-    /// The texts.
-    pub bytes: Vec<u8>,
-    /// Where each begins, and the end of the last is that of the bytes.
-    pub starts: Vec<u32>,
-}
-
-impl PieceText {
-    /// Adds a document.
-    ///
-    /// # Panics
-    /// If the piece would have 4 GiB or more.
-    pub fn push(&mut self, text: &[u8]) {
-        self.starts.push(u32::try_from(self.bytes.len()).expect("a piece has less than 4 GiB"));
-        self.bytes.extend_from_slice(text);
-        self.bytes.push(SEPARATOR);
-    }
-
-    /// Documents.
-    pub fn documents(&self) -> u32 {
-        self.starts.len() as u32
-    }
-}
 
 /// The form that begins at a place of a text.
 pub(super) fn form_at(text: &[u8], start: usize) -> &[u8] {

@@ -67,8 +67,8 @@ impl Bench<'_> {
                 let cached = self.sizes.admit(demand, policy, part * memory, LAMBDA);
                 let buffer = ((1.0 - part) * memory) as u64;
                 let most = super::BATCH_OF_FIGURES;
-                let batches = self.sizes.simulate(plans, &cached, (buffer, most));
-                let alone = self.sizes.simulate(plans, &cached, (buffer, 1));
+                let batches = self.sizes.simulate(&model.c, plans, &cached, (buffer, most));
+                let alone = self.sizes.simulate(&model.c, plans, &cached, (buffer, 1));
                 print(json!({
                     "row": "wang-figure4", "policy": policy.name(), "cache_of_memory": part,
                     "dq_mb": 1e-6 * batches.bytes, "dq_mb_alone": 1e-6 * alone.bytes,

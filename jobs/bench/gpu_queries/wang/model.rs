@@ -38,6 +38,8 @@ pub(super) struct Batches {
     pub(super) bytes: f64,
     /// Of the lists that queries ask for, the share that has something on the device.
     pub(super) hits: f64,
+    /// Seconds of a query whose lists are there, in the mean: batches differ in size, the last one most.
+    pub(super) c_s: f64,
 }
 
 /// What is measured.
@@ -121,15 +123,18 @@ impl Sizes {
         fits.into_iter().flatten().max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))
     }
 
-    /// Batches of queries, with what is cached, that take at most so many bytes and queries.
+    /// Batches of queries, with what is cached, that take at most so many bytes and queries, if c is as given.
     pub(super) fn simulate(
         &self,
+        c: &Curve,
         plans: &[Plan],
         cached: &CachedLists,
         (buffer, most): (u64, usize),
     ) -> Batches {
         let (mut travels, mut bytes, mut queries) = (HashSet::new(), 0, 0);
         let (mut all_bytes, mut batches, mut lists, mut hits) = (0u64, 1u64, 0u64, 0u64);
+        let of_batch = |queries: usize| queries as f64 * c.at(queries as f64);
+        let mut c_s = 0.0;
         for plan in plans {
             let more = |travels: &mut HashSet<u64>| -> u64 {
                 let entries = plan.lists_of(0).iter().flatten();
@@ -141,6 +146,7 @@ impl Sizes {
             let mut here = more(&mut travels);
             if queries > 0 && (bytes + here > buffer || queries == most) {
                 all_bytes += bytes;
+                c_s += of_batch(queries);
                 travels.clear();
                 (bytes, queries, batches) = (0, 0, batches + 1);
                 here = more(&mut travels);
@@ -156,6 +162,7 @@ impl Sizes {
             queries: count / batches as f64,
             bytes: (all_bytes + bytes) as f64 / count,
             hits: hits as f64 / lists.max(1) as f64,
+            c_s: (c_s + of_batch(queries)) / count,
         }
     }
 
@@ -176,9 +183,8 @@ impl Sizes {
                 return None;
             }
             loop {
-                let batches = self.simulate(plans, cached, (buffer, queries));
-                let (c, t) = (model.c.at(batches.queries), model.t.at(buffer as f64));
-                let seconds = c + t * batches.bytes;
+                let batches = self.simulate(&model.c, plans, cached, (buffer, queries));
+                let seconds = batches.c_s + model.t.at(buffer as f64) * batches.bytes;
                 let (rate, response_s) = (1.0 / seconds, batches.queries * seconds);
                 let fitted = Fitted { buffer, queries, batches, rate, response_s };
                 if response_s <= deadline_s {
@@ -215,7 +221,9 @@ impl Bench<'_> {
         let mut queries = most.min(32);
         loop {
             // Small batches of some queries take long enough.
-            let some = &plans[..plans.len().min(queries * 64)];
+            let some = plans.len().min(queries * 64);
+            // Whole batches: c is that of a batch of just so many.
+            let some = &plans[..some - some % queries];
             let how = How { round: DEFAULT_ROUND, queries, room, post };
             let took = self.best_pass(some, how)?;
             model.c.0.push((queries as f64, took.seconds / some.len() as f64));

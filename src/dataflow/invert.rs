@@ -1,0 +1,294 @@
+//! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
+//!
+//! - In: the texts of each piece, and its documents without their lengths, both exchanged to worker 0. Out: the documents with
+//!   lengths and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
+//!   on the owner's worker; and a stream without records whose frontier tells which pieces are absorbed.
+//! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
+//!   where the input ends, or when nothing more may be under way: the index does not depend on where batches end.
+//! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Two batches are with it at
+//!   most. The next run is inverted when the last one is encoded: there is memory for one.
+//! - Work per activation: what has come, and what the device has done.
+
+use super::build_context::Build;
+use super::control::{Cause, Guard, lock};
+use super::feed::{ClosedRun, wake_of};
+use super::local::Local;
+use super::sole_time::SoleTime;
+use crate::dictionary::inverted::InvertedTerms;
+use crate::dictionary::parsed::PieceGroup;
+use crate::dictionary::texts::{PieceText, TextGroup};
+use crate::gpu::invert::runs::{Event, RunEnd};
+use crate::gpu::invert::service::InvertService;
+use crate::gpu::invert::text::MOST_PIECES;
+use crate::index::run::RunPart;
+use crate::input::documents::PieceDocuments;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use timely::dataflow::StreamVec;
+use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
+use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::operator::Operator;
+
+/// How long the operator sleeps that waits for room.
+const PAUSE: Duration = Duration::from_micros(500);
+/// Batches that the device has at a time: one that it inverts, and the next.
+const MOST_BATCHES: usize = 2;
+
+/// One owner's part of a run, on its way to the owner.
+#[derive(Clone)]
+struct OwnersRun {
+    owner: u32,
+    end: RunEnd,
+}
+
+/// What an inverted build goes on with: closed runs, documents, and the frontier of what is absorbed.
+pub(super) type Inverted<'scope> = (
+    StreamVec<'scope, u64, ClosedRun>,
+    StreamVec<'scope, u64, Local<PieceDocuments>>,
+    StreamVec<'scope, u64, ()>,
+);
+
+/// The capabilities of a piece: for the run that it may end, for its documents, and for who waits until it is absorbed.
+struct Caps {
+    runs: Capability<u64>,
+    documents: Capability<u64>,
+    _absorbed: Capability<u64>,
+}
+
+/// A piece that waits for earlier ones, or for one of its two halves.
+#[derive(Default)]
+struct Waiting {
+    text: Option<(Caps, TextGroup)>,
+    documents: Option<PieceDocuments>,
+}
+
+/// A piece that the device has.
+struct Sent {
+    caps: Caps,
+    documents: PieceDocuments,
+    bytes: usize,
+    /// The last of its batch.
+    ends_batch: bool,
+}
+
+/// The worker that has the device: the one of the documents' table.
+const DEVICES: u64 = 0;
+
+/// Inverts.
+pub(super) fn invert<'scope>(
+    texts: StreamVec<'scope, u64, Local<TextGroup>>,
+    documents: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
+) -> Inverted<'scope> {
+    let build = build.clone();
+    let scope = texts.scope();
+    let worker = scope.index();
+    let mut builder = OperatorBuilder::new("Invert".to_owned(), scope);
+    let mut texts = builder.new_input(texts, Exchange::new(|_: &Local<TextGroup>| DEVICES));
+    let to_device = Exchange::new(|_: &Local<PieceDocuments>| DEVICES);
+    let mut halves = builder.new_input(documents, to_device);
+    let (runs_out, runs) = builder.new_output::<Vec<Local<OwnersRun>>>();
+    let (documents_out, documents) = builder.new_output();
+    let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
+    let mut runs_out = OutputBuilder::from(runs_out);
+    let mut documents_out = OutputBuilder::from(documents_out);
+    drop(absorbed_out);
+    let address = builder.operator_info().address;
+    let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
+    let activator = scope.activator_for(address);
+    let owners = build.owners.len() as u32;
+    let shared = build.clone();
+    builder.build(move |_| {
+        let guard = Guard::new(&build.control, "Invert", worker);
+        let mut lane = (worker as u64 == DEVICES)
+            .then(|| guard.work(|| Ok(Inverting::new((build.wiring.start_inverter)(wake)?))))
+            .flatten();
+        move |frontiers| {
+            let Some(inverting) = &mut lane else { return };
+            texts.for_each(|cap, data| {
+                for Local(group) in data.drain(..) {
+                    let caps = Caps {
+                        runs: cap.retain(0),
+                        documents: cap.retain(1),
+                        _absorbed: cap.retain(2),
+                    };
+                    inverting.waiting.entry(*cap.time()).or_default().text = Some((caps, group));
+                }
+            });
+            halves.for_each(|cap, data| {
+                for Local(batch) in data.drain(..) {
+                    inverting.waiting.entry(*cap.time()).or_default().documents = Some(batch);
+                }
+            });
+            let arrived = |time: &u64| frontiers.iter().all(|frontier| !frontier.less_equal(time));
+            let over = frontiers.iter().all(|frontier| frontier.is_empty());
+            let look = guard.work(|| {
+                inverting.gather(arrived);
+                inverting.send(&build, over);
+                let mut documents_out = documents_out.activate();
+                let mut runs_out = runs_out.activate();
+                inverting.receive(
+                    &build,
+                    |cap, documents| documents_out.session(cap).give(Local(documents)),
+                    |cap, end| {
+                        let parts = (0..owners).map(|owner| OwnersRun { owner, end: end.clone() });
+                        runs_out.session(cap).give_iterator(parts.map(Local));
+                    },
+                )?;
+                // What the device is done with makes room for more.
+                inverting.send(&build, over);
+                Ok(inverting.has_gathered())
+            });
+            match look {
+                Some(true) => activator.activate_after(PAUSE),
+                Some(false) => {}
+                // The job ends, and with it the device's thread.
+                None => lane = None,
+            }
+        }
+    });
+    (open(runs, &shared), documents, absorbed)
+}
+
+/// Opens the parts of runs on their owners' workers.
+fn open<'scope>(
+    runs: StreamVec<'scope, u64, Local<OwnersRun>>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ClosedRun> {
+    let build = build.clone();
+    let owners = build.owners.clone();
+    let to_owner =
+        Exchange::new(move |Local(run): &Local<OwnersRun>| owners.worker(run.owner) as u64);
+    runs.unary(to_owner, "OpenRuns", move |_, _| {
+        move |input, output| {
+            input.for_each(|cap, data| {
+                let runs = data.drain(..).map(|Local(OwnersRun { owner, end })| ClosedRun {
+                    part: RunPart {
+                        run: end.run,
+                        first_docid: end.first_docid,
+                        documents: end.documents,
+                        owner: owner as usize,
+                    },
+                    terms: Box::new(InvertedTerms::new(end.inverted, build.owners.clone(), owner)),
+                    lengths: end.lengths,
+                    busy: Rc::new(Cell::new(true)),
+                });
+                output.session(&cap.retain(0)).give_iterator(runs);
+            });
+        }
+    })
+}
+
+/// The device's side on its worker.
+struct Inverting {
+    service: InvertService,
+    waiting: BTreeMap<u64, Waiting>,
+    gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
+    gathered_bytes: usize,
+    sent: VecDeque<Sent>,
+    /// Batches that the device has.
+    batches: usize,
+    /// The capability of the last piece that was counted, with which its run goes out.
+    last: Option<Capability<u64>>,
+    ended: bool,
+}
+
+impl Inverting {
+    fn new(service: InvertService) -> Self {
+        Self {
+            service,
+            waiting: BTreeMap::new(),
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            sent: VecDeque::new(),
+            batches: 0,
+            last: None,
+            ended: false,
+        }
+    }
+
+    fn has_gathered(&self) -> bool {
+        !self.gathered.is_empty()
+    }
+
+    /// Takes the pieces whose turn it is.
+    fn gather(&mut self, arrived: impl Fn(&u64) -> bool) {
+        while let Some(entry) = self.waiting.first_entry()
+            && arrived(entry.key())
+        {
+            // Both halves of a piece have its time, which both frontiers have passed.
+            if let Waiting { text: Some((caps, group)), documents: Some(documents) } =
+                entry.remove()
+            {
+                self.gathered_bytes += group.text.bytes.len();
+                self.gathered.push((caps, documents, group));
+            }
+        }
+    }
+
+    /// Hands batches to the device; `over` says that no more pieces will come.
+    fn send(&mut self, build: &Build, over: bool) {
+        let ends = over && self.waiting.is_empty();
+        while self.batches < MOST_BATCHES && self.has_gathered() {
+            let full = self.gathered_bytes >= build.wiring.batch_bytes
+                || self.gathered.len() >= MOST_PIECES;
+            let starved = self.batches == 0 && !build.wiring.flow.has_room(false);
+            if !(full || ends || starved) {
+                break;
+            }
+            let (mut taken, mut bytes) = (0, 0);
+            while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
+                bytes += self.gathered[taken].2.text.bytes.len();
+                taken += 1;
+            }
+            self.gathered_bytes -= bytes;
+            let mut pieces: Vec<PieceText> = Vec::with_capacity(taken);
+            for (n, (caps, documents, group)) in self.gathered.drain(..taken).enumerate() {
+                let bytes = group.memory_bytes();
+                self.sent.push_back(Sent { caps, documents, bytes, ends_batch: n + 1 == taken });
+                pieces.push(group.text);
+            }
+            self.service.send(pieces);
+            self.batches += 1;
+        }
+        if ends && self.gathered.is_empty() && !std::mem::replace(&mut self.ended, ends) {
+            self.service.end();
+        }
+    }
+
+    /// Takes what the device has done.
+    fn receive(
+        &mut self,
+        build: &Build,
+        mut documents: impl FnMut(&Capability<u64>, PieceDocuments),
+        mut runs: impl FnMut(&Capability<u64>, &RunEnd),
+    ) -> Result<(), Cause> {
+        while let Some(outcome) = self.service.outcome() {
+            match outcome? {
+                Event::Piece { counts, lengths } => {
+                    let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
+                    build.wiring.flow.absorbed(sent.bytes);
+                    sent.documents.count(counts, &lengths);
+                    documents(&sent.caps.documents, sent.documents);
+                    self.batches -= usize::from(sent.ends_batch);
+                    self.last = Some(sent.caps.runs);
+                }
+                Event::Run(end) => {
+                    // It is kept until all is over, so that the last outcome finds somebody.
+                    let cap = self.last.as_ref().ok_or("a run ends with a piece")?;
+                    runs(cap, &end);
+                }
+                Event::End(work) => {
+                    self.last = None;
+                    lock(&build.done).inverted = Some(work);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! What does a parser hand on when a device finds the words? The texts of a piece's documents, as the kernels of
+//! `invert.cu` read them; what the piece counts, and its documents' lengths, are known only later.
+
+use super::owners::Owners;
+use super::parsed::{PieceGroup, Regroup};
+use crate::order::PieceCounts;
+use crate::text::analysis::Analysis;
+use std::sync::Arc;
+
+/// What stands behind each text.
+pub const SEPARATOR: u8 = b' ';
+
+/// The texts of a piece's documents, each with a [`SEPARATOR`] behind it.
+#[derive(Clone, Debug, Default)]
+pub struct PieceText {
+    /// The texts.
+    pub bytes: Vec<u8>,
+    /// Where each begins; the end of the last is that of the bytes.
+    pub starts: Vec<u32>,
+}
+
+impl PieceText {
+    /// Adds a document.
+    ///
+    /// # Panics
+    /// If the piece would have 4 GiB or more.
+    pub fn push(&mut self, text: &[u8]) {
+        self.starts.push(u32::try_from(self.bytes.len()).expect("a piece has less than 4 GiB"));
+        self.bytes.extend_from_slice(text);
+        self.bytes.push(SEPARATOR);
+    }
+
+    /// Documents.
+    pub fn documents(&self) -> u32 {
+        self.starts.len() as u32
+    }
+}
+
+/// A piece on its way to a device.
+pub struct TextGroup {
+    /// Its texts.
+    pub text: PieceText,
+    /// Nothing yet.
+    counts: Arc<PieceCounts>,
+    lengths: Arc<[u8]>,
+}
+
+impl PieceGroup for TextGroup {
+    fn memory_bytes(&self) -> usize {
+        self.text.bytes.capacity() + 4 * self.text.starts.capacity()
+    }
+
+    fn owner(&self) -> u32 {
+        0
+    }
+
+    fn counts(&self) -> &Arc<PieceCounts> {
+        &self.counts
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
+    }
+}
+
+/// Gathers the texts of one piece after the other.
+pub struct Texts {
+    text: PieceText,
+    /// Bytes of the last piece: the next one's are about as many.
+    last: usize,
+}
+
+impl Regroup for Texts {
+    type Group = TextGroup;
+
+    fn new(_: Analysis, _: Arc<Owners>, _: usize) -> Self {
+        Self { text: PieceText::default(), last: 0 }
+    }
+
+    /// Keeps the text; its length is not known, and 0 stands for it.
+    fn document(&mut self, text: &[u8]) -> u32 {
+        if self.text.bytes.is_empty() {
+            self.text.bytes.reserve(self.last.max(text.len() + 1));
+        }
+        self.text.push(text);
+        0
+    }
+
+    fn documents(&self) -> u32 {
+        self.text.documents()
+    }
+
+    fn finish(&mut self) -> Vec<TextGroup> {
+        let text = std::mem::take(&mut self.text);
+        // A few thousand bytes more save moving the last ones.
+        self.last = text.bytes.len() + text.bytes.len() / 16;
+        vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
+    }
+}

@@ -1,0 +1,182 @@
+//! Where do runs begin and end on a device? Batches of texts come in, in the order of the input; what each piece counts goes
+//! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
+//! to its end are counted again without the others, and these begin the next run.
+
+use super::inverter::{Inverter, InverterWork};
+use super::machine::Machine;
+use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
+use crate::dictionary::closed::ClosedError;
+use crate::dictionary::inverted::{InvertedRun, Lists};
+use crate::order::{PieceCounts, Placement, Sequencer};
+use crate::score::bounds::code_below;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// What became of texts.
+pub enum Event {
+    /// The next piece is counted, and belongs to the open run.
+    Piece {
+        /// What it counts.
+        counts: Arc<PieceCounts>,
+        /// Indexed tokens of its documents.
+        lengths: Vec<u32>,
+    },
+    /// The open run ends with the last piece.
+    Run(RunEnd),
+    /// Nothing will come any more.
+    End(InverterWork),
+}
+
+/// A run that a device has inverted, and where it lies.
+#[derive(Clone)]
+pub struct RunEnd {
+    /// Its number.
+    pub run: u32,
+    /// Docid of its first document.
+    pub first_docid: u32,
+    /// Its documents.
+    pub documents: u32,
+    /// Its terms and lists.
+    pub inverted: Arc<InvertedRun>,
+    /// The codes of the lengths of its documents, piece by piece.
+    pub lengths: Vec<Arc<[u8]>>,
+}
+
+/// The open run of a device.
+pub struct Runs<M> {
+    inverter: Inverter<M>,
+    sequencer: Sequencer,
+    batches: Vec<Lists>,
+    lengths: Vec<Arc<[u8]>>,
+    /// The run before, while it is not encoded: there is memory for one.
+    before: Weak<InvertedRun>,
+    stop: Arc<AtomicBool>,
+}
+
+/// How long it sleeps before it looks again whether the run before is encoded.
+const PAUSE: Duration = Duration::from_micros(200);
+
+impl<M: Machine> Runs<M> {
+    /// The first run, which ends at about so much cost ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set.
+    pub fn new(inverter: Inverter<M>, run_limit: u64, stop: Arc<AtomicBool>) -> Self {
+        Self {
+            inverter,
+            sequencer: Sequencer::new(run_limit),
+            batches: Vec::new(),
+            lengths: Vec::new(),
+            before: Weak::new(),
+            stop,
+        }
+    }
+
+    /// Takes the next pieces.
+    ///
+    /// # Errors
+    /// Of the device, a piece with more text than a device takes, or too many documents.
+    pub fn take(
+        &mut self,
+        pieces: &[PieceText],
+        mut out: impl FnMut(Event),
+    ) -> Result<(), ClosedError> {
+        let mut rest = pieces;
+        while !rest.is_empty() {
+            if !self.wait_for_encoders() {
+                return Ok(());
+            }
+            let (_, _, first) = self.sequencer.open_run();
+            let mut here = fitting(rest)?;
+            let counted = loop {
+                match self.inverter.count(&rest[..here], first) {
+                    Err(error) if error.is_out_of_memory() && here > 1 => here /= 2,
+                    counted => break counted?,
+                }
+            };
+            let mut closes = None;
+            let mut taken = 0;
+            for counted in &counted {
+                let placement = self.sequencer.place(&counted.counts)?;
+                taken += 1;
+                if placement.closes {
+                    closes = Some(placement);
+                    break;
+                }
+            }
+            if taken < here {
+                self.inverter.count(&rest[..taken], first)?;
+            }
+            self.batches.push(self.inverter.lists()?);
+            for counted in counted.into_iter().take(taken) {
+                let codes = counted.lengths.iter().map(|&length| code_below(length));
+                self.lengths.push(codes.collect());
+                let counts = Arc::new(counted.counts);
+                out(Event::Piece { counts, lengths: counted.lengths });
+            }
+            if let Some(placement) = closes {
+                self.close(placement, &mut out)?;
+            }
+            rest = &rest[taken..];
+        }
+        Ok(())
+    }
+
+    /// No piece will come any more: the open run ends, if it has documents.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn end(&mut self, mut out: impl FnMut(Event)) -> Result<(), ClosedError> {
+        let (run, run_first, run_documents) = self.sequencer.open_run();
+        if run_documents > 0 {
+            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            self.close(placement, &mut out)?;
+        }
+        out(Event::End(self.inverter.work()));
+        Ok(())
+    }
+
+    fn close(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<(), ClosedError> {
+        let terms = self.inverter.end_run()?;
+        let batches = std::mem::take(&mut self.batches);
+        let inverted = Arc::new(InvertedRun { terms, batches });
+        self.before = Arc::downgrade(&inverted);
+        out(Event::Run(RunEnd {
+            run: at.run,
+            first_docid: at.run_first,
+            documents: at.run_documents,
+            inverted,
+            lengths: std::mem::take(&mut self.lengths),
+        }));
+        Ok(())
+    }
+
+    /// Waits until the run before is encoded; false if all is to end.
+    fn wait_for_encoders(&self) -> bool {
+        loop {
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            if self.before.strong_count() == 0 {
+                return true;
+            }
+            sleep(PAUSE);
+        }
+    }
+}
+
+/// How many of the pieces a device takes at once.
+fn fitting(pieces: &[PieceText]) -> Result<usize, ClosedError> {
+    let mut bytes = 0;
+    let fits = |piece: &&PieceText| {
+        bytes += piece.bytes.len();
+        bytes <= MOST_BYTES - TILE_BYTES
+    };
+    match pieces.iter().take(MOST_PIECES).take_while(fits).count() {
+        0 => Err(format!(
+            "a piece of the input has {} bytes of text, and a device takes {MOST_BYTES} at once",
+            pieces[0].bytes.len()
+        )
+        .into()),
+        fitting => Ok(fitting),
+    }
+}

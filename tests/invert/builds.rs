@@ -1,0 +1,80 @@
+//! Does a build whose words a device finds give the index of `fast`, to the byte? The device is emulated, so that all but the driver
+//! is as it is with one.
+
+use super::machine::{Emulated, compiled};
+use crate::util::*;
+use millrace::build::{BuildOptions, Indexer, build};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Small inputs of several formats: each ends a piece.
+fn inputs(scratch: &Scratch) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for seed in 0..7 {
+        let jsonl = Collection::new(seed, 12, 30).unname(5).jsonl();
+        paths.push(scratch.write(format!("{seed}.jsonl"), jsonl));
+    }
+    let texts = "caf\u{e9} \u{2014} na\u{ef}ve\tna\u{ef}vet\u{e9}s, \u{5317}\u{4eac}\u{3002}\u{5927}\u{5b66}-x";
+    paths.push(scratch.write("8.txt", texts.repeat(9)));
+    paths
+        .push(scratch.write("9.html", format!("<p>Mills<b>of</b>{}&eacute;</p>", "x".repeat(700))));
+    paths.push(scratch.write("a.tsv", "t1\tthe running runs\nt2\t\nt3\tof the\n"));
+    paths
+}
+
+/// What the test says when it runs itself again, with runs that end early.
+const LIMIT: &str = "MILLRACE_RUN_LIMIT";
+
+fn options(index: &Path, inputs: &[PathBuf], workers: usize) -> BuildOptions {
+    let mut options = BuildOptions::of_paths(index, inputs);
+    (options.workers, options.merge) = (workers, false);
+    options
+}
+
+#[test]
+fn builds_on_an_emulated_device_are_those_of_fast() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let inputs = inputs(&scratch);
+    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let expected = build(options(&fast, &inputs, 1)).unwrap();
+    let mut options = options(&inverted, &inputs, 3);
+    options.indexer = Indexer::Gpu;
+    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 11)) as _);
+    options.pipeline.make_machine = Some(Arc::new(machine));
+    let report = build(options).unwrap();
+    assert_same_index(&fast, &inverted, &[]);
+    let work = report.inverter.unwrap();
+    assert_eq!((work.postings, report.tokens), (expected.postings, expected.tokens));
+    if std::env::var_os(LIMIT).is_some() {
+        assert!(
+            report.runs >= 4 && work.batches > report.runs as u64,
+            "{work:?}, {} runs",
+            report.runs
+        );
+        return;
+    }
+    assert_eq!(report.runs, 1);
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "invert::builds::builds_on_an_emulated_device_are_those_of_fast"])
+        .env(LIMIT, "40000")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert!(child.status.success() && text.contains("1 passed"), "{text}");
+}
+
+#[test]
+fn a_build_that_needs_a_gpu_says_so() {
+    let scratch = Scratch::new();
+    let input = scratch.write("c.jsonl", Collection::new(1, 3, 5).jsonl());
+    let job = millrace(args!["build", "--indexer", "gpu", "--gpus", "none", "--index"]);
+    let outcome = job.arg(scratch.path("index")).arg(&input).fails(1);
+    outcome.says("--indexer: the indexer gpu needs a GPU, and none can be used (none may be used)");
+    let job = millrace(args!["build", "--indexer", "gpu", "--max-document", "1G", "--index"]);
+    let outcome = job.arg(scratch.path("index")).arg(&input).fails(2);
+    outcome.says(
+        "--max-document: documents of 1073741824 bytes: the indexer gpu takes at most 536870912",
+    );
+}
