@@ -65,6 +65,46 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
 }
 
+/// Builds shared files twice, whatever is broken in them, and compares.
+fn compare_shared(folder: &str) {
+    let (Some(emulator), Some(input)) = (compiled(), shared(folder)) else { return };
+    let scratch = Scratch::new();
+    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let of = |index: &Path| {
+        let mut options = options(index, std::slice::from_ref(&input), 2);
+        (options.guards.allow_cut, options.guards.allow_empty) = (true, true);
+        options
+    };
+    build(of(&fast)).unwrap();
+    let mut options = of(&inverted);
+    options.indexer = Indexer::Gpu;
+    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 12)) as _);
+    options.pipeline.make_machine = Some(Arc::new(machine));
+    let work = build(options).unwrap().inverter.unwrap();
+    assert_same_index(&fast, &inverted, &[]);
+    eprintln!("{folder}: {work:?}");
+}
+
+#[test]
+fn shared_files_on_an_emulated_device_are_those_of_fast() {
+    compare_shared("formats/warc");
+    compare_shared("formats/trec-small");
+}
+
+#[test]
+#[ignore = "takes long: make campaign"]
+fn campaign_all_shared_files_on_an_emulated_device_are_those_of_fast() {
+    for folder in [
+        "collections/cacm",
+        "collections/cisi",
+        "collections/cranfield",
+        "formats/mediawiki",
+        "formats/trec-vaswani",
+    ] {
+        compare_shared(folder);
+    }
+}
+
 #[test]
 fn a_build_that_needs_a_gpu_says_so() {
     let scratch = Scratch::new();

@@ -14,6 +14,7 @@ use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
 use crate::order::{PieceCounts, Sketch};
+use crate::pages;
 use crate::text::analysis::Analysis;
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
@@ -475,7 +476,9 @@ impl<M: Machine> Inverter<M> {
         at: u64,
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
-        let mut values = vec![T::zeroed(); len];
+        // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
+        let mut values = pages::with_capacity(len);
+        values.resize(len, T::zeroed());
         let from = at * size_of::<T>() as u64;
         self.machine.read(array, from, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)
