@@ -3,7 +3,7 @@
 //!
 //! A page is known by its *key*: a hash of its address without the fragment, an empty query, and whether it is `http` or
 //! `https`. Addresses are resolved and written in one way as the URL standard has it (the crate `url`). Only addresses
-//! of `http`, `https` and `file` are kept; a file that is a page has the address of its path.
+//! of `http`, `https` and `file` are kept; a file that is a page has its name for an address, from the root on.
 //!
 //! ```text
 //! 8 bytes of magic; u64: files; a u64 key of each file; u64: hash of these keys
@@ -66,14 +66,15 @@ impl PageLinks {
     }
 }
 
-/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the path of a file.
+/// The address of a page: a URL, maybe in angle brackets as old web archives have it, or the name of a file, which is
+/// taken to lie below the root, wherever the job runs.
 fn address(written: &[u8]) -> Option<Url> {
     let text = String::from_utf8_lossy(written.trim_ascii());
     let text = text.strip_prefix('<').and_then(|text| text.strip_suffix('>')).unwrap_or(&text);
     if text.is_empty() {
         return None;
     }
-    let file = || Url::from_file_path(std::path::absolute(text).ok()?).ok();
+    let file = || Url::from_file_path(Path::new("/").join(&*text)).ok();
     Url::parse(text).ok().or_else(file)
 }
 

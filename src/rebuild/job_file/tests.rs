@@ -139,7 +139,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[notify]\non_failure = []\n", "5:14", "a list of words"),
         ("[links]\nfrom = \"file\"\nfile = \"nowhere\"\n", "6:8", "there is no file"),
         ("[links]\nfrom = \"xml\"\n", "5:8", "is not `file`"),
-        ("[links]\nfrom = \"html\"\n", "5:8", "are not looked for"),
+        ("[links]\nfrom = \"html\"\nfile = \"docs/c.txt\"\n", "6:8", "are not in a file"),
         ("[pagerank]\n", "4:1", "needs [links]"),
         (
             "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\ndamping = 1.0\n",

@@ -15,7 +15,7 @@ use memchr::{memchr, memmem};
 pub struct Page<'a> {
     /// The name of its document.
     pub name: &'a [u8],
-    /// Its address; the path of a file that is a page.
+    /// Its address; the name of a file that is a page.
     pub url: &'a [u8],
     /// Its bytes.
     pub bytes: &'a [u8],
