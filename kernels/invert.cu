@@ -16,9 +16,9 @@
 // 7. invert_measure: bytes of postings, as each piece counts them and as lists take them.
 //    invert_write_lists, invert_list_starts, invert_move_lasts: the lists of the batch.
 //
-// invert_scan makes sums of what tiles count; invert_rehash fills a larger table; invert_clear makes arrays zero.
+// invert_scan makes sums of what tiles count, of many with invert_sum_tiles and invert_scan_tiles; invert_rehash fills a larger table; invert_clear makes arrays zero.
 //
-// Launch: one dimension; 256 threads a block, 1024 for invert_scan; a block a tile, or a thread an item. Shared memory:
+// Launch: one dimension; 256 threads a block, 1024 for those that scan; a block a tile, or a thread an item. Shared memory:
 // the struct that each kernel names. Results do not depend on the order of threads, but for the numbers of new forms and
 // the order of odd ones.
 
@@ -82,6 +82,30 @@ extern "C" __global__ void invert_scan(u32* values, u32 n, u32* total) {
         before += all;
     }
     if (threadIdx.x == 0) *total = before;
+}
+
+// sums [n / 8192]: of each tile of values [n].
+extern "C" __global__ void invert_sum_tiles(const u32* __restrict__ values, u32 n, u32* sums) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * SCAN_ITEMS, sum = 0, total;
+    for (u32 at = first; at < first + SCAN_ITEMS && at < n; at++) sum += values[at];
+    block_scan(shared, sum, total);
+    if (threadIdx.x == 0) sums[blockIdx.x] = total;
+}
+
+// values [n]: as invert_scan leaves them, by the sums [n / 8192] before each tile.
+extern "C" __global__ void invert_scan_tiles(u32* values, u32 n, const u32* __restrict__ sums) {
+    SHARED(BlockScan, shared);
+    u32 first = (blockIdx.x * blockDim.x + threadIdx.x) * SCAN_ITEMS, here[SCAN_ITEMS], sum = 0, total;
+    for (u32 i = 0; i < SCAN_ITEMS; i++) {
+        here[i] = first + i < n ? values[first + i] : 0;
+        sum += here[i];
+    }
+    u32 at = sums[blockIdx.x] + block_scan(shared, sum, total);
+    for (u32 i = 0; i < SCAN_ITEMS; i++) {
+        if (first + i < n) values[first + i] = at;
+        at += here[i];
+    }
 }
 
 // tiles [bytes / 4096]: tokens of each tile.

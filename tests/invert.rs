@@ -174,7 +174,7 @@ fn get(machine: &mut Emulated, array: Array, len: usize) -> Vec<u32> {
 
 fn put(machine: &mut Emulated, array: Array, bytes: &[u8]) {
     machine.reserve(array, bytes.len().max(16) as u64, 0).unwrap();
-    machine.write(array, 0, bytes).unwrap();
+    machine.write(array, 0, &[bytes]).unwrap();
 }
 
 #[test]
@@ -187,7 +187,8 @@ fn twin_emulated_steps_find_what_their_twins_find() {
         for len in [1, 33, 8192, 8193, 20_000] {
             let values: Vec<u32> = (0..len).map(|_| random.below(1000)).collect();
             put(&mut machine, Array::Tiles, &words(&values));
-            machine.run(&[steps::scan(Array::Tiles, len)]).unwrap();
+            machine.reserve(Array::Sums, 4 * u64::from(steps::sum_words(len)).max(4), 0).unwrap();
+            machine.run(&steps::scan(Array::Tiles, len)).unwrap();
             let (sums, sum) = twin::scan(&values);
             assert_eq!(get(&mut machine, Array::Tiles, len as usize), sums);
             assert_eq!(get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM], sum);

@@ -33,6 +33,7 @@ mod orders;
 mod parallel;
 mod queries;
 mod query_lines;
+mod readme;
 mod rebuild;
 mod rebuild_changes;
 mod rebuild_kills;

@@ -207,6 +207,17 @@ made_by = "datasets/tiny/make.py from datasets/tiny/articles.txt and queries.tsv
 """
 
 
+# What each query is about: an article has its topic in its name, and is relevant if that is the one.
+TOPICS = {1: "mill", 2: "field", 3: "bridge", 4: "food", 5: "sea", 6: "music", 7: "farm", 8: "engine", 9: "cloth"}
+
+
+def qrels(made):
+    """The judgements, as trec_eval reads them."""
+    names = sorted(document["id"] for document in made)
+    rows = [(qid, name) for qid, topic in TOPICS.items() for name in names if name.startswith(topic)]
+    return "".join(f"{qid} 0 {name} 1\n" for qid, name in rows).encode()
+
+
 def files():
     """Names and bytes of the files that are made."""
     made = documents()
@@ -216,6 +227,7 @@ def files():
     found = {
         "a.jsonl": lines(a),
         "b.jsonl.gz": gzip_member(lines(b)) + gzip_member(lines(c)),
+        "qrels.txt": qrels(made),
     }
     descriptor = DESCRIPTOR.format(
         documents=len(made), raw_bytes=len(lines(made)), queries=queries.count(b"\n")

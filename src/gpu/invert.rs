@@ -24,8 +24,10 @@ pub mod twin;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 19] = [
+pub const KERNELS: [&str; 21] = [
     "invert_scan",
+    "invert_sum_tiles",
+    "invert_scan_tiles",
     "invert_count_tokens",
     "invert_write_tokens",
     "invert_find_forms",

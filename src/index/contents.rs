@@ -43,10 +43,8 @@ pub struct Contents {
     /// Number of the generation.
     pub generation: u32,
     /// When it was written, in seconds since 1970 (UTC).
-    #[serde(skip)]
     pub created: u64,
     /// The command line that wrote it.
-    #[serde(skip)]
     pub command: String,
     /// What made terms and lists of the input.
     pub settings: Settings,

@@ -66,8 +66,8 @@ impl Machine for Emulated {
         self.arrays.swap(one as usize, other as usize);
     }
 
-    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
-        self.array(array).write(at as usize, bytes).unwrap();
+    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
+        self.array(array).write(at as usize, &parts.concat()).unwrap();
         Ok(())
     }
 

@@ -14,11 +14,15 @@ use crate::gpu::query::slab::{Slab, Staging};
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::thread::sleep;
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// Bytes of each pinned buffer.
-const STAGED_BYTES: usize = 8 << 20;
+const STAGED_BYTES: usize = 16 << 20;
+
+/// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
+const COPY_BYTES: usize = 1 << 20;
+const COPIERS: usize = 4;
 
 /// How long the thread sleeps before it looks again whether something is done.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -45,6 +49,26 @@ pub struct CudaMachine {
     /// What kernels took, if that is measured.
     times: Option<Times>,
     device: Device,
+}
+
+/// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
+fn copy_all(mut copies: Vec<(&mut [u8], &[u8])>) {
+    let copy = |copies: &mut [(&mut [u8], &[u8])]| {
+        for (to, from) in copies {
+            to.copy_from_slice(&from[..to.len()]);
+        }
+    };
+    if copies.len() < 2 * COPIERS {
+        return copy(&mut copies);
+    }
+    let each = copies.len().div_ceil(COPIERS);
+    let (first, others) = copies.split_at_mut(each);
+    scope(|scope| {
+        for copies in others.chunks_mut(each) {
+            scope.spawn(move || copy(copies));
+        }
+        copy(first);
+    });
 }
 
 impl CudaMachine {
@@ -148,25 +172,41 @@ impl Machine for CudaMachine {
         self.arrays.swap(one as usize, other as usize);
     }
 
-    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
-        let mut at = at;
-        for part in bytes.chunks(STAGED_BYTES) {
+    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
+        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
+        loop {
             self.wait(&self.up[self.next].copied)?;
-            let to = self.array(array).part(at, part.len() as u64);
+            // SAFETY: its last copy is done.
+            let mut room = unsafe { self.up[self.next].staging.bytes_mut() };
+            let (mut copies, mut filled) = (Vec::new(), 0);
+            while !room.is_empty() {
+                if rest.is_empty() {
+                    let Some(part) = parts.next() else { break };
+                    rest = *part;
+                    continue;
+                }
+                let len = rest.len().min(room.len()).min(COPY_BYTES);
+                let (to, behind) = room.split_at_mut(len);
+                let (from, more) = rest.split_at(len);
+                (room, rest) = (behind, more);
+                copies.push((to, from));
+                filled += len;
+            }
+            if filled == 0 {
+                return Ok(());
+            }
+            copy_all(copies);
+            let to = self.array(array).part(at, filled as u64);
             let call = |e| self.device.call("copy texts to the device", e);
             self.device.context().bind_to_thread().map_err(call)?;
-            let buffer = &mut self.up[self.next];
-            // SAFETY: its last copy is done. The array has so many bytes from there on, and both stay until the copy
-            // is done: whoever frees them waits for the device.
-            let copied = unsafe {
-                buffer.staging.bytes_mut()[..part.len()].copy_from_slice(part);
-                buffer.staging.copy_up(0..part.len(), to, &self.stream)
-            };
+            let buffer = &self.up[self.next];
+            // SAFETY: the array has so many bytes from there on, and both stay until the copy is done: whoever frees
+            // them waits for the device.
+            let copied = unsafe { buffer.staging.copy_up(0..filled, to, &self.stream) };
             copied.and_then(|()| buffer.copied.record(&self.stream)).map_err(call)?;
             self.next = 1 - self.next;
-            at += part.len() as u64;
+            at += filled as u64;
         }
-        Ok(())
     }
 
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
@@ -180,9 +220,10 @@ impl Machine for CudaMachine {
                 .and_then(|()| self.down.copied.record(&self.stream))
                 .map_err(call)?;
             self.wait(&self.down.copied)?;
-            // SAFETY: the copy is done.
-            part.copy_from_slice(unsafe { &self.down.staging.bytes()[..part.len()] });
             at += part.len() as u64;
+            // SAFETY: the copy is done.
+            let bytes = unsafe { self.down.staging.bytes() };
+            copy_all(part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect());
         }
         Ok(())
     }
@@ -210,5 +251,20 @@ impl Drop for CudaMachine {
     fn drop(&mut self) {
         // A build that ends early has work under way here, which uses arrays and buffers.
         self.stream.context().record_err(self.stream.synchronize());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_whole_however_many_share_them() {
+        for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (1000, 100), (4096, 1)] {
+            let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+            let mut to = vec![0xa5; bytes];
+            copy_all(to.chunks_mut(each).zip(from.chunks(each)).collect());
+            assert_eq!(to, from);
+        }
     }
 }

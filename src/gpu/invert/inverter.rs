@@ -273,13 +273,11 @@ impl<M: Machine> Inverter<M> {
             return Ok(0);
         }
         self.reserve::<u8>(Array::Text, layout.padded as u64)?;
-        for (piece, &at) in pieces.iter().zip(&layout.piece_bytes) {
-            self.machine.write(Array::Text, at as u64, &piece.bytes)?;
-        }
         let rest = vec![SEPARATOR; layout.padded - layout.bytes];
-        self.machine.write(Array::Text, layout.bytes as u64, &rest)?;
+        let texts = pieces.iter().map(|piece| &*piece.bytes);
+        self.machine.write(Array::Text, 0, &Vec::from_iter(texts.chain([&*rest])))?;
         let tiles = steps::text_tiles(layout.padded);
-        self.reserve::<u32>(Array::Tiles, u64::from(tiles))?;
+        self.reserve_tiles(tiles)?;
         self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
         self.machine.run(&steps::count_tokens(tiles))?;
         let tokens = self.sum()?;
@@ -306,7 +304,8 @@ impl<M: Machine> Inverter<M> {
         let new = self.counter(NEW_FORMS)?;
         let mut new_bytes = 0;
         if new > 0 {
-            self.machine.run(&[steps::scan(NewPlaces, new)])?;
+            self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
+            self.machine.run(&steps::scan(NewPlaces, new))?;
             new_bytes = self.sum()?;
         }
         let (used, places) = (self.arena_bytes, u64::from(known) + 1);
@@ -351,7 +350,7 @@ impl<M: Machine> Inverter<M> {
         let (there, all) = (self.expansions_there, self.expansions.len());
         self.machine.reserve(Array::Expansions, (4 * all as u64).max(16), 4 * there as u64)?;
         let more = bytemuck::cast_slice(&self.expansions[there..]);
-        self.machine.write(Array::Expansions, 4 * there as u64, more)?;
+        self.machine.write(Array::Expansions, 4 * there as u64, &[more])?;
         // Those of odd tokens are of no use any more.
         self.expansions.truncate(kept);
         self.expansions_there = kept;
@@ -389,7 +388,7 @@ impl<M: Machine> Inverter<M> {
 
     /// Writes terms and documents of all tokens; their number.
     fn write_terms(&mut self, tokens: u32, documents: u32, pieces: u32) -> Result<u32, GpuError> {
-        self.reserve::<u32>(Array::Tiles, steps::tiles(tokens).into())?;
+        self.reserve_tiles(steps::tiles(tokens))?;
         self.machine.run(&steps::count_terms(tokens))?;
         let pairs = self.sum()?;
         for array in [Array::Keys, Array::Values, Array::SortedKeys, Array::SortedValues] {
@@ -402,7 +401,7 @@ impl<M: Machine> Inverter<M> {
 
     /// Sorts pairs by terms, whose numbers are below `terms`.
     fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::Tiles, steps::sort_words(pairs).into())?;
+        self.reserve_tiles(steps::sort_words(pairs))?;
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
         for shift in (0..bits).step_by(8) {
             self.machine.run(&steps::sort_pass(pairs, shift))?;
@@ -414,7 +413,7 @@ impl<M: Machine> Inverter<M> {
 
     /// Makes postings of sorted pairs; their number.
     fn write_postings(&mut self, pairs: u32) -> Result<u32, GpuError> {
-        self.reserve::<u32>(Array::Tiles, steps::tiles(pairs).into())?;
+        self.reserve_tiles(steps::tiles(pairs))?;
         self.machine.run(&steps::count_postings(pairs))?;
         let postings = self.sum()?;
         self.reserve::<u32>(Array::Postings, u64::from(postings) + 1)?;
@@ -456,6 +455,12 @@ impl<M: Machine> Inverter<M> {
             .collect())
     }
 
+    /// Makes room for what so many tiles count.
+    fn reserve_tiles(&mut self, tiles: u32) -> Result<(), GpuError> {
+        self.reserve::<u32>(Array::Tiles, tiles.into())?;
+        self.reserve::<u32>(Array::Sums, steps::sum_words(tiles).into())
+    }
+
     /// Makes an array at least so long; what it had is of no use any more.
     fn reserve<T>(&mut self, array: Array, len: u64) -> Result<(), GpuError> {
         self.machine.reserve(array, (len * size_of::<T>() as u64).max(16), 0)
@@ -466,7 +471,7 @@ impl<M: Machine> Inverter<M> {
         let bytes: &[u8] = bytemuck::cast_slice(values);
         let from = at * size_of::<T>() as u64;
         self.machine.reserve(array, (from + bytes.len() as u64).max(16), from)?;
-        self.machine.write(array, from, bytes)
+        self.machine.write(array, from, &[bytes])
     }
 
     /// Reads values of an array from the one with number `at` on.

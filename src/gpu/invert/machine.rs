@@ -23,11 +23,11 @@ pub trait Machine: Send {
     /// Gives two arrays each other's memory.
     fn swap(&mut self, one: Array, other: Array);
 
-    /// Writes to an array.
+    /// Writes parts to an array, one behind the other.
     ///
     /// # Errors
     /// The device refuses.
-    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError>;
+    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
 
     /// Reads of an array, when all before is done.
     ///
@@ -55,8 +55,8 @@ impl Machine for Box<dyn Machine> {
         (**self).swap(one, other);
     }
 
-    fn write(&mut self, array: Array, at: u64, bytes: &[u8]) -> Result<(), GpuError> {
-        (**self).write(array, at, bytes)
+    fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
+        (**self).write(array, at, parts)
     }
 
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {

@@ -21,6 +21,8 @@ pub enum Array {
     Tokens,
     /// u32: of each tile of a step what it counts, then where what it has goes.
     Tiles,
+    /// u32: of each tile of those their sum, then the sum of all before.
+    Sums,
     /// u32: [`COUNTERS`].
     Counters,
     /// u64: fingerprints of forms.
@@ -100,6 +102,8 @@ pub const SUM: usize = 2;
 const THREADS: u32 = 256;
 /// Threads of the block that sums.
 const SCAN_THREADS: u32 = 1024;
+/// Values of a tile of a scan.
+const SCAN_TILE: u32 = 8 * SCAN_THREADS;
 /// Items of a tile of tokens, pairs or postings.
 const TILE: u32 = 8 * THREADS;
 /// Keys of a tile of the sort.
@@ -149,18 +153,44 @@ pub fn clear(array: Array, from: u64, words: u64) -> Step {
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
+/// Words of [`Array::Sums`] that a [scan](scan) takes.
+pub fn sum_words(words: u32) -> u32 {
+    words.div_ceil(SCAN_TILE)
+}
+
 /// Makes of the first `words` of an array the sums of those before; the sum of all is a counter.
-pub fn scan(array: Array, words: u32) -> Step {
+pub fn scan(array: Array, words: u32) -> Vec<Step> {
+    let launch = |kernel, blocks, arguments| {
+        let geometry = Geometry { blocks, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
+        Step { kernel, geometry, arguments }
+    };
     let sum = Argument::Array(Array::Counters, 4 * SUM as u64);
-    let geometry = Geometry { blocks: 1, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
-    Step { kernel: "invert_scan", geometry, arguments: vec![of(array), Number(words), sum] }
+    let whole = |array, words| launch("invert_scan", 1, vec![of(array), Number(words), sum]);
+    let tiles = sum_words(words);
+    if tiles <= 1 {
+        return vec![whole(array, words)];
+    }
+    // One block would take a time in which all others do nothing.
+    let arguments = || vec![of(array), Number(words), of(Array::Sums)];
+    vec![
+        launch("invert_sum_tiles", tiles, arguments()),
+        whole(Array::Sums, tiles),
+        launch("invert_scan_tiles", tiles, arguments()),
+    ]
+}
+
+/// A launch, and the sums of what it counts by tile.
+fn counted(count: Step, tiles: u32) -> Vec<Step> {
+    let mut steps = vec![count];
+    steps.extend(scan(Array::Tiles, tiles));
+    steps
 }
 
 /// Counts the tokens of texts of so many tiles.
 pub fn count_tokens(tiles: u32) -> Vec<Step> {
     let arguments = vec![of(Array::Text), of(Array::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
-    vec![count, scan(Array::Tiles, tiles)]
+    counted(count, tiles)
 }
 
 /// Writes where they begin.
@@ -238,7 +268,7 @@ fn meanings(tokens: u32) -> Vec<Argument<Array>> {
 pub fn count_terms(tokens: u32) -> Vec<Step> {
     let (tiles, arguments) = (tiles(tokens), meanings(tokens));
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
-    vec![count, scan(Array::Tiles, tiles)]
+    counted(count, tiles)
 }
 
 /// Writes them with their documents, and the lengths of these.
@@ -282,11 +312,10 @@ pub fn sort_pass(pairs: u32, shift: u32) -> Vec<Step> {
         of(Array::SortedKeys),
         of(Array::SortedValues),
     ];
-    vec![
-        step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count),
-        scan(Array::Tiles, 256 * tiles),
-        step("invert_sort_scatter", (tiles, SORT_SCATTER_SHARED_BYTES), scatter),
-    ]
+    let count = step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count);
+    let mut steps = counted(count, 256 * tiles);
+    steps.push(step("invert_sort_scatter", (tiles, SORT_SCATTER_SHARED_BYTES), scatter));
+    steps
 }
 
 /// Counts the postings of sorted pairs.
@@ -294,7 +323,7 @@ pub fn count_postings(pairs: u32) -> Vec<Step> {
     let arguments = vec![of(Array::Keys), of(Array::Values), Number(pairs), of(Array::Tiles)];
     let tiles = tiles(pairs);
     let count = step("invert_count_postings", (tiles, SCAN_SHARED_BYTES), arguments);
-    vec![count, scan(Array::Tiles, tiles)]
+    counted(count, tiles)
 }
 
 /// Writes them.
@@ -333,7 +362,7 @@ pub fn measure(count: u32, first: u32, pieces: u32) -> Vec<Step> {
         of(Array::PiecePostings),
     ]);
     let measure = step("invert_measure", (tiles(count), MEASURE_SHARED_BYTES), arguments);
-    vec![measure, scan(Array::Tiles, tiles(count))]
+    counted(measure, tiles(count))
 }
 
 /// Writes the lists of so many terms.
