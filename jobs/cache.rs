@@ -10,6 +10,7 @@ use millrace::query::caching::Demand;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::shown::number_of;
 use serde_json::json;
+use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -66,13 +67,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
     let log = all_queries(args.log.as_deref()).context("reading the log")?;
-    let texts: Vec<&str> = log.iter().map(|query| &*query.text).collect();
+    let mut times: HashMap<&str, u32> = HashMap::new();
+    log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
+    let texts: Vec<(&str, u32)> = times.into_iter().collect();
     let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers)?;
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
     let plan = demand.plan(of, (args.cache, lambda), args.k, args.memory);
-    // A plan of another generation than the live one would be refused.
-    plan.check(&args.index, &Generation::open(&args.index, false)?)?;
-    plan.write(&args.index)?;
+    plan.write(snapshot.generation().path())?;
     let seconds = start.elapsed().as_secs_f64();
     let lists = plan.cached.lists().len();
     if !args.common.quiet {

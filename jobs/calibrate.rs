@@ -4,6 +4,7 @@ use crate::bench::all_queries;
 use crate::query::Ranking;
 use crate::query_gpus::{self, Where};
 use anyhow::{Context as _, ensure};
+use millrace::gpu::query::service::Counts;
 use millrace::query::engine::hybrid::Models;
 use millrace::query::engine::measure::costs;
 use millrace::query::engine::{Engines, Wakers};
@@ -15,6 +16,7 @@ use millrace::schedule::simulate::choose;
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 use synthetic::arrivals::Poisson;
 
 /// Arguments of the job.
@@ -50,9 +52,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         queries.iter().step_by(step).map(|query| planner.plan(&snapshot, wanted, &query.text));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
-    let engines = query_gpus::open(&devices, &snapshot, &wakers, false)?;
+    let counts = Arc::<Counts>::default();
+    let engines = query_gpus::open(&devices, &snapshot, &wakers, false, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
-    let by_cpu = engines.counts().by_cpu();
+    let by_cpu = counts.by_cpu();
     ensure!(
         by_cpu == 0,
         "{by_cpu} of the answers that devices were asked for came from the CPU: their costs are unknown"

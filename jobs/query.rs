@@ -2,6 +2,7 @@
 
 use crate::args::Workers;
 use crate::cluster::{Cluster, Setting, refuse, together};
+use crate::follow::Renew;
 use crate::query_expanded::Expansion;
 use crate::query_gpus::Where;
 use crate::query_input::{Input, Queries, end, remark};
@@ -14,10 +15,13 @@ use millrace::dataflow::control::Control;
 use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
 use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::given::without_devices;
+use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::index::generation::Generation;
 use millrace::index::shards::ShardedManifest;
 use millrace::query::docids::Docids;
+use millrace::query::engine::hybrid::Shares;
+use millrace::query::engine::renewed::{RenewedEngines, Renewer};
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::refusals::Refusals;
@@ -252,7 +256,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         };
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
-            run_on(args, (&devices, snapshot), queries, (options, measured), &control)?;
+            run_on(args, (devices, snapshot), queries, (options, measured), &control)?;
             return end(&refused);
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
@@ -300,24 +304,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// Runs the job on devices.
 fn run_on(
     args: &Args,
-    (devices, snapshot): (&Devices, Arc<Snapshot>),
+    (devices, snapshot): (Devices, Arc<Snapshot>),
     queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
     (options, measured): (QueryOptions, Option<&Measured>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
-    let (mut by, mut failed) = (AnsweredBy::default(), None);
+    let (mut by, mut failed, mut renewer) = (AnsweredBy::default(), None, None);
     let quiet = args.workers.common.quiet;
-    let scheduling = args.place.scheduling(devices, &args.ranking, (args.shed, quiet))?;
+    let maker = Maker::new(args, devices);
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
-        let opened = query_gpus::open(devices, &snapshot, wakers, quiet).and_then(|engines| {
-            by.devices = Some(engines.counts().clone());
-            let Some(scheduling) = scheduling else { return Ok(Box::new(engines) as _) };
-            let hybrid = devices.schedule(engines, scheduling, wakers)?;
-            by.shares = Some(hybrid.shares().clone());
-            Ok(Box::new(hybrid) as _)
-        });
-        match opened {
-            Ok(engines) => engines,
+        match maker.make(&snapshot, wakers) {
+            Ok(engines) => {
+                by.devices = Some(maker.counts.clone());
+                by.shares = args.place.is_hybrid().then(|| maker.shares.clone());
+                let engines = RenewedEngines::new(engines, snapshot.clone(), wakers);
+                renewer = Some(engines.renewer());
+                Box::new(engines)
+            }
             // They are thrown away if devices were asked for.
             Err(error) => {
                 failed = Some(error);
@@ -335,11 +338,66 @@ fn run_on(
             say!("millrace: {error:#}; the CPU answers");
         }
     }
-    follow::stay(&args.ranking, quiet, &snapshot, "queries on devices")?;
+    let renew: Renew = match renewer {
+        Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
+        None => Box::new(|_| {}),
+    };
+    match args.expansion.is_asked() {
+        true => follow::stay(&args.ranking, quiet, &snapshot, "expanded queries")?,
+        false => {
+            follow::follow_with(&args.ranking, quiet, &snapshot, service.mover(), renew)?;
+        }
+    }
+    drop(snapshot);
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(queries)?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     totals(args, &report, (by, measured))
+}
+
+/// Workers have to have come to an end with what devices were given before a new generation by then.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes engines of devices, for one generation after the other.
+struct Maker {
+    args: Args,
+    devices: Devices,
+    counts: Arc<Counts>,
+    shares: Arc<Shares>,
+}
+
+impl Maker {
+    fn new(args: &Args, devices: Devices) -> Self {
+        let (counts, shares) = Default::default();
+        Self { args: args.clone(), devices, counts, shares }
+    }
+
+    fn make(
+        &self,
+        snapshot: &Arc<Snapshot>,
+        wakers: &Arc<Wakers>,
+    ) -> anyhow::Result<Arc<dyn Engines>> {
+        let (args, devices) = (&self.args, &self.devices);
+        let quiet = args.workers.common.quiet;
+        let told = (args.shed, quiet);
+        let scheduling = args.place.scheduling(devices, &args.ranking, told, &self.shares)?;
+        let engines = query_gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
+        let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
+        Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
+    }
+
+    /// Lets devices answer the queries of another generation, once those of the old one are done.
+    fn renew(&self, renewer: &Renewer, snapshot: &Arc<Snapshot>) {
+        let number = snapshot.generation().manifest().generation;
+        let made = match renewer.retire(PATIENCE) {
+            true => self.make(snapshot, renewer.wakers()),
+            false => Err(anyhow::anyhow!("devices have not answered for {} s", PATIENCE.as_secs())),
+        };
+        match made {
+            Ok(engines) => renewer.renew(engines, snapshot.clone()),
+            Err(error) => say!("millrace: the CPU answers from generation {number}: {error:#}"),
+        }
+    }
 }
 
 /// What is printed before a query is typed.

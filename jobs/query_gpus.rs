@@ -9,10 +9,11 @@ use millrace::gpu::huang::Traversal;
 use millrace::gpu::query::choose::{ChoiceError, Chosen, Devices};
 use millrace::gpu::query::engine::{GpuEngines, Method, OnLost};
 use millrace::gpu::query::given::{self, Given};
+use millrace::gpu::query::service::Counts;
 use millrace::gpu::query::worth::CpuWork;
 use millrace::gpu::wang::Cached;
 use millrace::query::engine::Wakers;
-use millrace::query::engine::hybrid::{OnSlow, Scheduling};
+use millrace::query::engine::hybrid::{OnSlow, Scheduling, Shares};
 use millrace::query::snapshot::Snapshot;
 use millrace::schedule::policy::Schedule;
 use std::num::NonZeroUsize;
@@ -81,7 +82,7 @@ impl Where {
         self.device == "gpu" || self.is_hybrid()
     }
 
-    fn is_hybrid(&self) -> bool {
+    pub(crate) fn is_hybrid(&self) -> bool {
         self.device == "hybrid"
     }
 
@@ -151,6 +152,7 @@ impl Where {
         devices: &Devices,
         ranking: &Ranking,
         (shed, quiet): (bool, bool),
+        shares: &Arc<Shares>,
     ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
             return Ok(None);
@@ -181,7 +183,7 @@ impl Where {
         });
         let predict = models.predict();
         let (deadline, on_slow) = (self.deadline(), Some(on_slow));
-        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow }))
+        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
     }
 
     /// The GPUs that are asked for.
@@ -202,7 +204,7 @@ impl Where {
     }
 }
 
-/// Opens devices, and says so if one is lost later.
+/// Opens devices, and says so if one is lost later; what they do is added to `counts`.
 ///
 /// # Errors
 /// One cannot be opened, has too little memory, or does not read the lists of the index.
@@ -211,6 +213,7 @@ pub(crate) fn open(
     snapshot: &Arc<Snapshot>,
     wakers: &Arc<Wakers>,
     quiet: bool,
+    counts: &Arc<Counts>,
 ) -> anyhow::Result<GpuEngines> {
     let on_lost: OnLost = Arc::new(move |error| {
         if !quiet {
@@ -218,7 +221,7 @@ pub(crate) fn open(
             say!("millrace: {chain}; its queries are answered by the CPU from now on");
         }
     });
-    devices.open(snapshot, wakers, &on_lost).map_err(explain)
+    devices.open(snapshot, wakers, &on_lost, counts).map_err(explain)
 }
 
 /// Says with which option, or after which job, devices would answer.

@@ -21,7 +21,7 @@ const LOG: &str =
     "mill word2\nmill word2\nword2 word3\nmill\nmill word5\nmill nowhere\n1\tword3 word9 mill\n";
 
 fn read(index: &Path) -> CachePlan {
-    CachePlan::open(index, &Generation::open(index, true).unwrap()).unwrap()
+    CachePlan::open(&Generation::open(index, true).unwrap()).unwrap().expect("a plan")
 }
 
 #[test]
@@ -45,7 +45,10 @@ fn plans_are_about_the_terms_of_the_log() {
     let outcome = cache(&["--memory", "1M", "--cache", "qtf"]).ok();
     let said = outcome.stderr.clone();
     assert!(said.contains("5 lists"), "{said}");
-    assert!(said.contains("6 queries of the log; 1 that find no document did not count"), "{said}");
+    assert!(
+        said.contains("6 queries of the log; those that find no document did not count: 1"),
+        "{said}"
+    );
     let plan = read(&index);
     assert_eq!((plan.policy, plan.lambda, plan.k, plan.queries), (Policy::Qtf, 1.0, 10, 6));
     let lists = plan.cached.lists();
@@ -83,10 +86,17 @@ fn plans_are_about_the_terms_of_the_log() {
     let plan = info(&index)["cache_plan"].clone();
     assert_eq!((&plan["cache"], &plan["generation"]), (&"vfb".into(), &1.into()));
     millrace(args!["check", "--index", index]).ok();
-    // Another generation.
+    // It lies with its generation: another one has none, and a rollback brings it back.
+    build(&index, args!["--keep", "1", &input]);
+    assert!(info(&index)["cache_plan"].is_null());
+    millrace(args!["rollback", "--index", index]).ok();
+    assert_eq!(info(&index)["cache_plan"]["generation"], 1);
+    // One that is put where it does not belong is refused.
+    let first = fs::read(generation(&index).join("cache.plan")).unwrap();
     build(&index, args![&input]);
-    let told = millrace(args!["info", "--index", index]).ok();
-    assert!(told.text().contains("about generation 1, so of no use now"), "{told:?}");
+    fs::write(generation(&index).join("cache.plan"), first).unwrap();
+    millrace(args!["check", "--index", index]).fails(1).says("the plan is about generation 1");
+    cache(&["--memory", "1M"]).ok();
     millrace(args!["check", "--index", index]).ok();
     // Without global order every document is visited that may have all terms, in every run.
     let apart = scratch.path("apart");
@@ -94,17 +104,17 @@ fn plans_are_about_the_terms_of_the_log() {
     let job = args!["build", "--quiet", "--index", apart, "--no-merge", &input, more];
     millrace(job).env("MILLRACE_RUN_LIMIT", "1").ok();
     millrace(args!["cache", "--quiet", "--index", apart, "--memory", "1M", "-k", "1", &log]).ok();
-    let (plan, generation) = (read(&apart), Generation::open(&apart, false).unwrap());
-    assert!(generation.runs().len() > 1);
-    for run in 0..generation.runs().len() {
+    let (plan, open) = (read(&apart), Generation::open(&apart, false).unwrap());
+    assert!(open.runs().len() > 1);
+    for run in 0..open.runs().len() {
         let lists = plan.cached.lists().iter().filter(|list| list.run as usize == run);
         let longest = lists.max_by_key(|list| list.entry.df).unwrap();
-        assert_eq!(longest.entry.df, generation.runs()[run].documents());
+        assert_eq!(longest.entry.df, open.runs()[run].documents());
         assert_eq!(longest.blocks, longest.entry.df.div_ceil(128));
     }
 
     // A byte that is wrong.
-    let path = index.join("cache.plan");
+    let path = generation(&index).join("cache.plan");
     let mut bytes = fs::read(&path).unwrap();
     bytes[70] ^= 1;
     fs::write(&path, bytes).unwrap();

@@ -56,7 +56,7 @@ fn trap_amid() {
     let mut shares = None;
     let (service, asker) =
         QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, |wakers| {
-            let engines = devices.open(&snapshot, wakers, &on_lost).unwrap();
+            let engines = devices.open(&snapshot, wakers, &on_lost, &Arc::default()).unwrap();
             // All queries seem to suit the device.
             let scheduling = Scheduling {
                 policy: "ding09".parse().unwrap(),
@@ -64,6 +64,7 @@ fn trap_amid() {
                 shed: false,
                 predict: Arc::new(|_| Costs::new([1e-2, 1e-5], 1)),
                 on_slow: None,
+                shares: Arc::default(),
             };
             let hybrid = devices.schedule(engines, scheduling, wakers).unwrap();
             shares = Some(hybrid.shares().clone());

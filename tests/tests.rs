@@ -38,6 +38,7 @@ mod rebuild;
 mod rebuild_changes;
 mod rebuild_kills;
 mod rebuild_links;
+mod rebuild_logs;
 mod records;
 mod rm3;
 mod scores;

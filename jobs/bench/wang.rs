@@ -154,7 +154,7 @@ impl Bench {
         let block_len = self.snapshot.generation().manifest().settings.block_size as usize;
         let mut demand = Demand::new(block_len);
         for plan in train {
-            demand.count(&mut self.searcher, plan)?;
+            demand.count(&mut self.searcher, plan, 1)?;
         }
         Ok(demand)
     }

@@ -4,6 +4,7 @@ use super::error::BuildError;
 use super::generation::{build_generation, dataflow_of};
 use super::options::BuildOptions;
 use super::prepare::Ready;
+use crate::dataflow::links::{Take, links as links_of_pages};
 use crate::dataflow::scan::{Scanned, scan as scan_documents};
 use crate::gpu::discover::Gpus;
 use crate::index::manifest::Manifest;
@@ -21,6 +22,19 @@ pub fn scan(mut options: BuildOptions, folder: &Path, memory: u64) -> Result<Sca
     let input = Ready::new(&mut options, false)?;
     let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None)?;
     Ok(scan_documents(&build, folder, memory)?)
+}
+
+/// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of each page, whose file
+/// is the number of its input. `folder` is for what reading may leave.
+///
+/// # Errors
+/// See [`build`](super::build); what `take` says.
+pub fn links(mut options: BuildOptions, folder: &Path, take: Take) -> Result<(), BuildError> {
+    options.gpus = Gpus::None;
+    options.pipeline.sample = 0;
+    let input = Ready::new(&mut options, false)?;
+    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None)?;
+    Ok(links_of_pages(&build, take)?)
 }
 
 /// Builds the runs of the documents that are `wanted` into an empty folder that has one for runs, as generation 1,

@@ -1,23 +1,25 @@
-//! How often was each query asked in the last days? A sliding window over query logs.
+//! How often was each query asked in the last days, and how often was each part of a list visited? Sliding windows over
+//! query logs.
 //!
 //! ```text
 //! feed (day: + count, day + window: - count) -> count_total -> (exchange) -> tell
 //! ```
 //!
-//! The queries of the window are a differential collection, in which a query is as often as it was asked;
+//! What is in the window, the *keys*, are a differential collection, in which a key is as often as it was counted;
 //! the time is the day. A day's counts come in once, with the day on which they leave the window, so that
-//! no day is counted again. Each day gives the changes alone: queries whose count is another one than the
+//! no day is counted again. Each day gives the changes alone: keys whose count is another one than the
 //! day before, which is what a plan of caches needs to follow.
 //!
-//! - In: days in their order, each with the counts of its queries. Out: for each day the changed counts,
-//!   sorted by query, once the frontier has passed it.
+//! - In: days in their order, each with the counts of its keys. Out: for each day the changed counts,
+//!   sorted by key, once the frontier has passed it.
 //! - Memory: the counts of the window, for each day that they are from, and the counts of the window.
 //! - Work per activation: a day.
 
 use super::control::{Control, Guard, JobError, lock};
 use super::workers;
-use differential_dataflow::AsCollection;
+use differential_dataflow::hashable::Hashable;
 use differential_dataflow::operators::CountTotal;
+use differential_dataflow::{AsCollection, ExchangeData};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use timely::dataflow::channels::pact::Exchange;
@@ -25,14 +27,19 @@ use timely::dataflow::operators::Probe;
 use timely::dataflow::operators::generic::operator::{Operator, source};
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
-/// The queries of a day, each with how often it was asked.
-pub type Day = Vec<(String, u32)>;
+/// The keys of a day, each with how often it was counted.
+pub type Day<K> = Vec<(K, u32)>;
 
-/// A query whose count is another one: the count before, and the count now.
+/// What is counted: queries, or parts of lists.
+pub trait Key: ExchangeData + Hashable {}
+
+impl<K: ExchangeData + Hashable> Key for K {}
+
+/// A key whose count is another one: the count before, and the count now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Change {
-    /// The query.
-    pub query: String,
+pub struct Change<K> {
+    /// The key.
+    pub key: K,
     /// How often it was in the window of the day before.
     pub before: u64,
     /// How often it is in the window now.
@@ -40,9 +47,12 @@ pub struct Change {
 }
 
 /// Takes the changes of a day, by its number.
-pub type Tell = Box<dyn FnMut(u32, Vec<Change>) + Send>;
+pub type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
-type Update = (String, u32, isize);
+type Update<K> = (K, u32, isize);
+
+/// A key with its count, which is there once more or once less from a day on.
+type Counted<K> = ((K, isize), u32, isize);
 
 /// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.
 ///
@@ -51,15 +61,15 @@ type Update = (String, u32, isize);
 ///
 /// # Panics
 /// When the window has no day.
-pub fn frequencies(
-    days: impl IntoIterator<Item = Day, IntoIter: Send + 'static>,
+pub fn frequencies<K: Key + Send>(
+    days: impl IntoIterator<Item = Day<K>, IntoIter: Send + 'static>,
     window: u32,
     workers: usize,
     control: &Arc<Control>,
-    tell: Tell,
+    tell: Tell<K>,
 ) -> Result<(), JobError> {
     assert!(window > 0, "a window has a day at least");
-    let days: Box<dyn Iterator<Item = Day> + Send> = Box::new(days.into_iter());
+    let days: Box<dyn Iterator<Item = Day<K>> + Send> = Box::new(days.into_iter());
     // Worker 0 takes both.
     let ends = Arc::new(Mutex::new(Some((days, tell))));
     let shared = control.clone();
@@ -82,14 +92,14 @@ pub fn frequencies(
 }
 
 /// Gives a day at a time.
-fn feed<'scope>(
+fn feed<'scope, K: Key>(
     scope: Scope<'scope, u32>,
-    mut days: Option<Box<dyn Iterator<Item = Day> + Send>>,
+    mut days: Option<Box<dyn Iterator<Item = Day<K>> + Send>>,
     window: u32,
     control: &Arc<Control>,
     probe: ProbeHandle<u32>,
     last: &Arc<Mutex<Option<u32>>>,
-) -> StreamVec<'scope, u32, Update> {
+) -> StreamVec<'scope, u32, Update<K>> {
     let last = last.clone();
     let guard = Guard::new(control, "FeedDays", scope.index());
     source(scope, "FeedDays", move |capability, info| {
@@ -101,16 +111,16 @@ fn feed<'scope>(
                 return activator.activate();
             }
             let next = guard.work(|| Ok(days.as_mut().and_then(Iterator::next)));
-            let Some(Some(queries)) = next else {
+            let Some(Some(counts)) = next else {
                 *lock(&last) = Some(day);
                 capability = None;
                 return;
             };
             let mut session = output.session(&*cap);
-            for (query, count) in queries {
+            for (key, count) in counts {
                 let count = count as isize;
-                session.give((query.clone(), day, count));
-                session.give((query, day.saturating_add(window), -count));
+                session.give((key.clone(), day, count));
+                session.give((key, day.saturating_add(window), -count));
             }
             drop(session);
             day += 1;
@@ -121,35 +131,35 @@ fn feed<'scope>(
 }
 
 /// Hands the changes of each day on.
-trait TellChanges<'scope> {
+trait TellChanges<'scope, K> {
     fn tell_changes(
         self,
-        tell: Option<Tell>,
+        tell: Option<Tell<K>>,
         control: &Arc<Control>,
         last: &Arc<Mutex<Option<u32>>>,
     ) -> StreamVec<'scope, u32, ()>;
 }
 
-impl<'scope> TellChanges<'scope> for StreamVec<'scope, u32, ((String, isize), u32, isize)> {
+impl<'scope, K: Key> TellChanges<'scope, K> for StreamVec<'scope, u32, Counted<K>> {
     fn tell_changes(
         self,
-        mut tell: Option<Tell>,
+        mut tell: Option<Tell<K>>,
         control: &Arc<Control>,
         last: &Arc<Mutex<Option<u32>>>,
     ) -> StreamVec<'scope, u32, ()> {
         let (guard, last) =
             (Guard::new(control, "TellChanges", self.scope().index()), last.clone());
-        let to_first = Exchange::new(|_: &((String, isize), u32, isize)| 0);
+        let to_first = Exchange::new(|_: &Counted<K>| 0);
         self.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
             to_first,
             "TellChanges",
             move |_, _| {
-                let mut open: BTreeMap<u32, BTreeMap<String, (u64, u64)>> = BTreeMap::new();
+                let mut open: BTreeMap<u32, BTreeMap<K, (u64, u64)>> = BTreeMap::new();
                 let mut next = 0;
                 move |(input, frontier), _output| {
                     input.for_each(|_, counts| {
-                        for ((query, count), day, more) in counts.drain(..) {
-                            let counts = open.entry(day).or_default().entry(query).or_default();
+                        for ((key, count), day, more) in counts.drain(..) {
+                            let counts = open.entry(day).or_default().entry(key).or_default();
                             match more > 0 {
                                 true => counts.1 += count as u64,
                                 false => counts.0 += count as u64,
@@ -163,7 +173,7 @@ impl<'scope> TellChanges<'scope> for StreamVec<'scope, u32, ((String, isize), u3
                         let changes = open.remove(&next).unwrap_or_default();
                         let changes =
                             changes.into_iter().filter(|(_, (before, now))| before != now);
-                        let change = |(query, (before, now))| Change { query, before, now };
+                        let change = |(key, (before, now))| Change { key, before, now };
                         let changes = changes.map(change).collect();
                         if guard
                             .work(|| {
@@ -188,12 +198,12 @@ mod tests {
     use proptest::prelude::*;
 
     /// The counts of each window, from the changes.
-    fn windows(days: &[Day], window: u32, workers: usize) -> Vec<BTreeMap<String, u64>> {
+    fn windows(days: &[Day<String>], window: u32, workers: usize) -> Vec<BTreeMap<String, u64>> {
         let found = Arc::new(Mutex::new(Vec::new()));
         let (mut counts, told) = (BTreeMap::new(), found.clone());
-        let tell = Box::new(move |day: u32, changes: Vec<Change>| {
+        let tell = Box::new(move |day: u32, changes: Vec<Change<String>>| {
             assert!(changes.is_sorted());
-            for Change { query, before, now } in changes {
+            for Change { key: query, before, now } in changes {
                 assert_ne!(before, now);
                 let was = match now {
                     0 => counts.remove(&query),

@@ -30,6 +30,7 @@ pub mod index;
 pub mod index_tokens;
 mod invert;
 mod lay_out;
+pub mod links;
 pub mod local;
 mod look;
 pub mod messages;

@@ -6,6 +6,7 @@ use super::owners::Owners;
 use super::stream::TokenGroup;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
+use crate::text::html::Page;
 use std::sync::Arc;
 
 /// Turns the documents of a piece into groups by owner and trie collection.
@@ -15,6 +16,10 @@ pub trait Regroup {
 
     /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
     fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self;
+
+    /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is one.
+    #[inline]
+    fn page(&mut self, _input: u32, _page: &Page<'_>) {}
 
     /// Takes the next document of the piece; returns its length: its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;

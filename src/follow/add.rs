@@ -5,6 +5,7 @@
 //! anew: then a run gets another file of places, and all else of it is linked. A run gets one more input
 //! where one of its documents came in another file before.
 
+use super::affected::affected;
 use super::look::{Live, Looked, deletions};
 use super::{FollowError, Rebuild, guards};
 use crate::build::{Input, build_part};
@@ -13,7 +14,7 @@ use crate::index::draft::{Description, Draft};
 use crate::index::error::IndexError;
 use crate::index::format::{Header, Kind, RUNS, run_file, run_name};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry};
-use crate::index::merge::{Merged, Ranks, Recode, merge_index};
+use crate::index::merge::Merging;
 use crate::index::publish::{IndexLock, current};
 use crate::index::scores::ranks_of;
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
@@ -50,9 +51,7 @@ pub(super) fn add(
         // What cannot be removed now is removed by the next job.
         _ = lock.abandon(before.as_deref());
     }
-    let manifest = published?;
-    drop(lock);
-    merge(rebuild, manifest)
+    published
 }
 
 fn publish(
@@ -109,6 +108,20 @@ fn publish(
     let mut settings = live.manifest.settings.clone();
     settings.memory_bytes = rebuild.job.build.memory;
     let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
+    let form = settings.form().unwrap_or_default();
+    let (memory_bytes, threads) = (rebuild.job.build.memory, rebuild.workers());
+    let stop = rebuild.control.stop().clone();
+    let merging = Merging { memory_bytes, threads, form, stop };
+    let mut lost = false;
+    // The last first, so that the places of those before it stay.
+    for runs in affected(draft.runs(), &rebuild.job.merge).into_iter().rev() {
+        lost |= draft.merge(runs, &merging)?;
+    }
+    if lost {
+        rebuild.note_of_ranks(
+            "PageRanks of runs that were merged are lost, since others had none: give all anew (merge --pagerank FILE)".into(),
+        );
+    }
     let description = Description { command, workers, settings, skipped };
     Ok(draft.publish(description, rebuild.job.build.memory / 4)?)
 }
@@ -163,32 +176,6 @@ fn keep_ranks(
         ));
     }
     Ok(())
-}
-
-/// Merges the runs of a generation that is published, if they are too many or too much is deleted.
-fn merge(rebuild: &Rebuild<'_>, manifest: Manifest) -> Result<Manifest, FollowError> {
-    let limits = &rebuild.job.merge;
-    let sum =
-        |count: fn(&RunEntry) -> u32| manifest.runs.iter().map(|run| u64::from(count(run))).sum();
-    let documents: u64 = sum(|run| run.documents);
-    let deleted: u64 = sum(|run| run.deleted.map_or(0, |deleted| deleted.documents));
-    if manifest.runs.len() as u64 <= u64::from(limits.runs)
-        && deleted <= limits.deleted.most(documents)
-    {
-        return Ok(manifest);
-    }
-    let (index, memory) = (&rebuild.job.index, rebuild.job.build.memory);
-    let (workers, stop) = (rebuild.workers() as u32, rebuild.control.stop());
-    // Where only some runs have PageRanks the others cannot be made up.
-    let recode = Recode { ranks: Ranks::KeepAll, ..Recode::default() };
-    let merged = merge_index(index, memory, &rebuild.command, workers, recode, stop)?;
-    if let Merged::Runs { ranks, .. } = merged
-        && let Some(remark) = ranks.remark()
-    {
-        rebuild.note_of_ranks(remark);
-    }
-    let live = current(index)?.ok_or(FollowError::Replaced)?;
-    Ok(Manifest::read(&live)?)
 }
 
 /// The live generation as its files are now.

@@ -80,16 +80,24 @@ impl fmt::Display for Event<'_> {
                     (record.documents.live, record.inputs, record.seconds);
                 let live = number_of(live, "document", "documents");
                 if record.outcome == Outcome::Unchanged {
-                    return write!(
+                    write!(
                         f,
-                        "{index}: the sources have not changed; generation {generation}, {live}, in {seconds:.2} s"
-                    );
+                        "{index}: the sources have not changed; generation {generation}, {live}"
+                    )?;
+                } else {
+                    write!(
+                        f,
+                        "{index}: generation {generation}, {live}; files: {} new, {} changed, {} gone, {} as they were",
+                        inputs.added, inputs.changed, inputs.removed, inputs.unchanged
+                    )?;
                 }
-                write!(
-                    f,
-                    "{index}: generation {generation}, {live}; files: {} new, {} changed, {} gone, {} as they were; in {seconds:.2} s",
-                    inputs.added, inputs.changed, inputs.removed, inputs.unchanged
-                )
+                if let Some(logs) = &record.logs {
+                    let [first, last] = &logs.days;
+                    let lists = number_of(logs.lists, "list", "lists");
+                    let queries = number_of(logs.queries, "query", "queries");
+                    write!(f, "; a cache of {lists} is planned by {queries} of {first} to {last}")?;
+                }
+                write!(f, "; in {seconds:.2} s")
             }
             Self::Failed(error) => f.write_str(&error.chain()),
             Self::Again { attempt, wait } => {

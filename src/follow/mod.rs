@@ -14,9 +14,13 @@
 //! A [`Daemon`](daemon::Daemon) does that on a schedule.
 
 mod add;
+mod affected;
 pub mod daemon;
 mod error;
+mod links;
+mod logs;
 mod look;
+mod order;
 mod rank;
 
 pub use error::FollowError;
@@ -67,6 +71,7 @@ impl Rebuild<'_> {
     /// # Errors
     /// What would make the rebuild fail before it builds.
     pub fn plan(&self) -> Result<Planned, FollowError> {
+        self.job.log_files()?;
         let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
         let looked = self.look(work.path(), &mut Stages::default())?;
         looked.check(self.job)?;
@@ -117,6 +122,8 @@ impl Rebuild<'_> {
         record: &mut Record,
         stages: &mut Stages,
     ) -> Result<(), FollowError> {
+        // Logs that are not there are told before anything is built.
+        self.job.log_files()?;
         let looked = self.look(work, stages)?;
         let planned = &looked.planned;
         (record.inputs, record.documents) = (planned.inputs, planned.documents);
@@ -158,16 +165,35 @@ impl Rebuild<'_> {
         };
         let files = self.job.index.join(FOLDER).join(FILES);
         known.write(&files)?;
-        let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) else {
-            return Ok(());
-        };
-        let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
-        let ranked = stages.time("rank", || rank::rank(self, live, links, keys))?;
-        if let Some((counts, generation)) = ranked {
-            (record.outcome, record.ranks) = (Outcome::Published, Some(counts));
-            record.incremental = !matches!(planned.how, How::Whole(_));
+        let is_whole = matches!(planned.how, How::Whole(_));
+        let live = || look::live(&self.job.index)?.ok_or(FollowError::Replaced);
+        let mut published_again = |generation: u32, record: &mut Record| {
+            record.outcome = Outcome::Published;
+            record.incremental = !is_whole;
             known.generation = generation;
-            known.write(&files)?;
+            known.write(&files)
+        };
+        if let (Some(links), Some(keys)) = (&self.job.links, &self.job.pagerank) {
+            let ranked = stages.time("rank", || {
+                let links = self.links(links, &looked, work)?;
+                rank::rank(self, live()?, &links, keys)
+            })?;
+            if let Some((counts, generation)) = ranked {
+                record.ranks = Some(counts);
+                published_again(generation, record)?;
+            }
+        }
+        if let Some(order) = &self.job.build.order {
+            let ordered = stages.time("order", || order::order(self, &live()?, *order))?;
+            if let Some(generation) = ordered {
+                if self.job.pagerank.is_some() {
+                    rank::renumber(self, &live()?)?;
+                }
+                published_again(generation, record)?;
+            }
+        }
+        if let Some(keys) = &self.job.logs {
+            record.logs = stages.time("logs", || logs::plan_cache(self, &live()?, keys))?;
         }
         Ok(())
     }

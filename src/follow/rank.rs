@@ -8,6 +8,7 @@
 //!
 //! Memory: 44 bytes a document and 16 bytes a link.
 
+use super::links::Found;
 use super::look::{Live, deletions};
 use super::{FollowError, Rebuild};
 use crate::dataflow::pagerank::{Ranks, pagerank};
@@ -17,7 +18,6 @@ use crate::index::documents::Documents;
 use crate::index::format::generation_name;
 use crate::index::publish::{IndexLock, current};
 use crate::index::rerank::publish_ranks;
-use crate::rebuild::files;
 use crate::rebuild::history::{FOLDER, RankCounts};
 use crate::rebuild::job_file::{PageRankKeys, PageRankMethod};
 use crate::rebuild::table::name_hash;
@@ -31,16 +31,16 @@ use std::sync::Arc;
 /// The file of ranks, in the folder of the history.
 const RANKS: &str = "ranks.tsv";
 
-/// Computes the ranks of the documents of a generation by the file of `links`, if those that are there
+/// Computes the ranks of the documents of a generation by these `links`, if those that are there
 /// are of something else, and publishes them. Returns the number of the generation that has them.
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
     live: Live,
-    links: &Path,
+    links: &Found,
     keys: &PageRankKeys,
 ) -> Result<Option<(RankCounts, u32)>, FollowError> {
     let path = rebuild.job.index.join(FOLDER).join(RANKS);
-    let of = of(rebuild, links, keys)?;
+    let of = of(links, keys);
     let before = Before::read(&path);
     if before.head == head(&live, &of) {
         return Ok(None);
@@ -56,7 +56,7 @@ pub(super) fn rank(
         Ok(())
     })?;
     drop(before);
-    let (found, passed_over) = read_links(links, &nodes)?;
+    let (found, passed_over) = links.read(&nodes)?;
     drop(nodes);
     let graph = Arc::new(Graph::new(first.len() as u32, found));
     let asked = RankSettings { damping: keys.damping, tolerance: keys.tolerance };
@@ -70,7 +70,9 @@ pub(super) fn rank(
         }
     };
     let live = publish(rebuild, live, &documents, &ranks)?;
-    write(&path, &head(&live, &of), &live, &documents, &ranks)?;
+    let mut found = ranks.ranks.iter().copied().zip(ranks.raw.iter().copied());
+    let next = |_: &[u8]| found.next().expect("there is a rank for each document");
+    write(&path, &head(&live, &of), &live, &documents, next)?;
     let counts = RankCounts {
         documents: u64::from(graph.nodes()),
         links: graph.links(),
@@ -115,14 +117,10 @@ fn head(live: &Live, of: &str) -> String {
 }
 
 /// What ranks are of, whatever the generation is.
-fn of(rebuild: &Rebuild<'_>, links: &Path, keys: &PageRankKeys) -> Result<String, FollowError> {
-    let trust = crate::rebuild::job_file::Trust::Content;
-    let path = links.to_path_buf();
-    let known = files::look(&[path], trust, &files::Known::default(), rebuild.workers())?;
-    let hash = known.file(&links.display().to_string()).map(|file| file.hash.clone());
+fn of(links: &Found, keys: &PageRankKeys) -> String {
     let PageRankKeys { damping, tolerance, method } = keys;
-    let hash = hash.unwrap_or_default();
-    Ok(format!("links {hash}, damping {damping}, tolerance {tolerance}, {method:?}"))
+    let hash = &links.hash;
+    format!("links {hash}, damping {damping}, tolerance {tolerance}, {method:?}")
 }
 
 /// The ranks that are there.
@@ -169,53 +167,44 @@ fn for_each(
     Ok(())
 }
 
-/// Reads links between documents, and how many lines are none: they lack a tab, or name no document.
-fn read_links(
-    path: &Path,
-    nodes: &HashMap<u128, u32>,
-) -> Result<(Vec<(u32, u32)>, u64), FollowError> {
-    let error = |source| FollowError::folder(path, source);
-    let mut lines = BufReader::with_capacity(1 << 18, File::open(path).map_err(error)?);
-    let (mut line, mut links, mut passed_over) = (Vec::new(), Vec::new(), 0);
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line).map_err(error)? == 0 {
-            return Ok((links, passed_over));
-        }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        let mut names = text.splitn(2, |&byte| byte == b'\t');
-        let mut node = || nodes.get(&name_hash(names.next()?)).copied();
-        match (node(), node()) {
-            (Some(source), Some(target)) => links.push((source, target)),
-            _ if text.is_empty() => {}
-            _ => passed_over += 1,
-        }
-    }
+/// Brings the file of ranks, if there is one, into the order of a generation whose documents were numbered anew since
+/// it was written; nothing else of them has changed.
+pub(super) fn renumber(rebuild: &Rebuild<'_>, live: &Live) -> Result<(), FollowError> {
+    let path = rebuild.job.index.join(FOLDER).join(RANKS);
+    let before = Before::read(&path);
+    let Some((_, of)) = before.head.split_once(", ") else { return Ok(()) };
+    let documents = Documents::open(&live.path, &live.manifest)?;
+    let raw = |name: &[u8]| before.ranks.get(&name_hash(&shown(name))).copied().unwrap_or(1.0);
+    let mut sum = 0.0;
+    for_each(live, &documents, |_, name| {
+        sum += raw(name);
+        Ok(())
+    })?;
+    write(&path, &head(live, of), live, &documents, |name| (raw(name) / sum, raw(name)))
 }
 
-/// Replaces the file of ranks.
+/// A name as the file has it: white space would look like the end of a field or a line.
+fn shown(name: &[u8]) -> Vec<u8> {
+    let blank = |byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { *byte };
+    name.iter().map(blank).collect()
+}
+
+/// Replaces the file of ranks; `of_name` gives the rank of each document, and what the next computation begins with.
 fn write(
     path: &Path,
     head: &str,
     live: &Live,
     documents: &Documents,
-    ranks: &Ranks,
+    mut of_name: impl FnMut(&[u8]) -> (f64, f64),
 ) -> Result<(), FollowError> {
     let next = path.with_extension("tmp");
     let error = |source| FollowError::folder(&next, source);
     fault::storage().map_err(error)?;
     let mut file = BufWriter::with_capacity(1 << 18, File::create(&next).map_err(error)?);
     writeln!(file, "{head}").map_err(error)?;
-    let mut found = ranks.ranks.iter().zip(&ranks.raw);
     for_each(live, documents, |_, name| {
-        // White space would look like the end of a field or a line.
-        let name: Vec<u8> = name
-            .iter()
-            .map(|byte| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { *byte })
-            .collect();
-        let (rank, raw) = found.next().expect("there is a rank for each document");
-        file.write_all(&name)?;
+        let (rank, raw) = of_name(name);
+        file.write_all(&shown(name))?;
         writeln!(file, "\t{rank}\t{raw}")
     })?;
     file.into_inner().map_err(|error| error.into_error()).map_err(error)?;

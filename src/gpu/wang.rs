@@ -34,7 +34,7 @@ pub const DEFAULT_ROUND: u32 = 256;
 /// Which lists are on a device for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cached {
-    /// Those of the plan beside the index ([`cache_plan`](crate::index::cache_plan)), or [the longest](Self::Longest) if
+    /// Those of the plan in the generation's folder ([`cache_plan`](crate::index::cache_plan)), or [the longest](Self::Longest) if
     /// there is none.
     #[default]
     Planned,

@@ -1,7 +1,8 @@
 //! Which parts of which lists are worth a place in a memory that has not room for all? A plan of that, as a file
-//! beside the index (`docs/FORMAT.md`, Plan of a cache). `query::caching` makes one of a log of queries.
+//! in the folder of a generation (`docs/FORMAT.md`, Plan of a cache). `query::caching` makes one of a log of queries.
 //!
-//! A plan is about one generation and no other: lists are named by their places in its files.
+//! A plan is about that generation and no other: lists are named by their places in its files. It comes and goes
+//! with it, but is not of it: the manifest does not name it, and another may take its place at any time.
 
 #![forbid(unsafe_code)]
 
@@ -226,23 +227,24 @@ impl CachePlan {
         Ok(Self { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached })
     }
 
-    /// Writes the plan beside the index in the folder `index`, in the place of the one that is there.
+    /// Writes the plan into the folder `generation`, in the place of the one that is there.
     ///
     /// # Errors
     /// `Storage`.
-    pub fn write(&self, index: &Path) -> Result<(), IndexError> {
-        let (path, next) = (index.join(CACHE_PLAN), index.join(format!("{CACHE_PLAN}.tmp")));
+    pub fn write(&self, generation: &Path) -> Result<(), IndexError> {
+        // A part of one must not lie among the files of the generation.
+        let next = generation.with_file_name(format!("{CACHE_PLAN}.tmp"));
         storage::write_whole(&next, &self.encode())?;
-        storage::rename(&next, &path)?;
-        storage::sync_dir(index)
+        storage::rename(&next, &generation.join(CACHE_PLAN))?;
+        storage::sync_dir(generation)
     }
 
-    /// Reads the plan beside the index in the folder `index`, whatever generation it is about; none if there is none.
+    /// Reads the plan in the folder `generation`; none if there is none.
     ///
     /// # Errors
     /// `Storage`, `Damaged`, `Newer`, `Older`.
-    pub fn read(index: &Path) -> Result<Option<Self>, IndexError> {
-        let path = index.join(CACHE_PLAN);
+    pub fn read(generation: &Path) -> Result<Option<Self>, IndexError> {
+        let path = generation.join(CACHE_PLAN);
         match plain::read(&path) {
             Ok(bytes) => Self::decode(&path, &bytes).map(Some),
             Err(error) if error.is_not_found() => Ok(None),
@@ -250,17 +252,14 @@ impl CachePlan {
         }
     }
 
-    /// Reads the plan beside the index in the folder `index`, which has to be about this generation.
+    /// Reads the plan of a generation, if there is one.
     ///
     /// # Errors
-    /// `Lacks` if there is none, or it is about another generation; as [`read`](Self::read).
-    pub fn open(index: &Path, generation: &Generation) -> Result<Self, IndexError> {
-        let path = index.join(CACHE_PLAN);
-        let plan = Self::read(index)?.ok_or_else(|| {
-            IndexError::lacks(&path, "there is no plan of a cache: make one with `millrace cache`")
-        })?;
-        plan.check(&path, generation)?;
-        Ok(plan)
+    /// `Lacks` if it is about another generation; as [`read`](Self::read).
+    pub fn open(generation: &Generation) -> Result<Option<Self>, IndexError> {
+        let plan = Self::read(generation.path())?;
+        let path = generation.path().join(CACHE_PLAN);
+        plan.map(|plan| plan.check(&path, generation).map(|()| plan)).transpose()
     }
 
     /// Makes sure that the plan, which stands in the file at `path`, is about this generation.

@@ -94,7 +94,6 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
         let checked = checked.and_then(|mut report| {
             // Asked first: what a living job has written by now is not left from a dead one.
             report.being_written = is_being_written(index);
-            check_cache_plan(index).map_err(|error| vec![error])?;
             if !report.being_written {
                 report.debris = debris(index, &[&generation]).map_err(|error| vec![error])?;
             }
@@ -105,16 +104,6 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
             return checked;
         }
         attempt += 1;
-    }
-}
-
-/// Checks the plan of a cache of lists, if there is one; one of another generation is of no use, and no damage.
-fn check_cache_plan(index: &Path) -> Result<(), IndexError> {
-    let Some(plan) = CachePlan::read(index)? else { return Ok(()) };
-    let live = Generation::open(index, false);
-    match live.and_then(|generation| plan.check(&index.join(CACHE_PLAN), &generation)) {
-        Err(IndexError::Lacks { .. } | IndexError::Sharded { .. }) => Ok(()),
-        checked => checked,
     }
 }
 
@@ -136,6 +125,10 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
         empty = empty.zip(more).map(|(empty, more)| empty + more);
         check.run(entry, documents.as_ref(), deletions.as_ref());
         check.scores(entry);
+    }
+    if check.problems.is_empty() && generation.join(CACHE_PLAN).exists() {
+        let plan = Generation::open_folder(generation, false).and_then(|it| CachePlan::open(&it));
+        check.problems.extend(plan.err());
     }
     if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {
         let found = manifest.statistics.empty_documents;
@@ -216,7 +209,8 @@ impl Check<'_> {
             for entry in entries.unwrap_or_default() {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                if !known.contains(&*name) && name != MANIFEST && name != RUNS {
+                let other = [MANIFEST, RUNS, CACHE_PLAN];
+                if !known.contains(&*name) && !other.contains(&&*name) {
                     self.damaged(&name, 0, "no file that the manifest does not name", "one");
                 }
             }

@@ -68,7 +68,7 @@ pub struct Contents {
     /// Its shards, if it has some.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shards: Vec<ShardEntry>,
-    /// The plan of a cache of lists beside the index, if there is one.
+    /// The plan of a cache of its lists, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_plan: Option<PlanEntry>,
 }
@@ -76,7 +76,7 @@ pub struct Contents {
 /// What a plan of a cache of lists says of itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanEntry {
-    /// The generation that it is about; only for that one it is taken.
+    /// The generation that it is about.
     pub generation: u32,
     /// By what lists were chosen.
     pub cache: String,
@@ -113,8 +113,10 @@ impl Contents {
         match ShardedManifest::live(index)? {
             Some(manifest) => Self::of_shards(index, manifest),
             None => {
-                let mut contents = Self::of_whole(&Generation::open(index, false)?);
-                contents.cache_plan = CachePlan::read(index)?.as_ref().map(PlanEntry::of);
+                let generation = Generation::open(index, false)?;
+                let plan = CachePlan::open(&generation)?;
+                let mut contents = Self::of_whole(&generation);
+                contents.cache_plan = plan.as_ref().map(PlanEntry::of);
                 Ok(contents)
             }
         }
@@ -249,12 +251,8 @@ impl fmt::Display for Contents {
             row("order", order.to_string())?;
         }
         if let Some(plan) = &self.cache_plan {
-            let of = match plan.generation == self.generation {
-                true => String::new(),
-                false => format!("; about generation {}, so of no use now", plan.generation),
-            };
             let value = format!(
-                "{} {}: {} in {}, by {} for {}{of}",
+                "{} {}: {} in {}, by {} for {}",
                 plan.cache,
                 plan.lambda,
                 bytes(plan.cached_bytes),

@@ -10,17 +10,18 @@ mod room;
 mod tests;
 
 use crate::dictionary::names::Names;
-use crate::index::deletions::write_deletions;
+use crate::index::deletions::{Deletions, write_deletions};
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, VERSION, run_file, run_name};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics, find_file};
-use crate::index::merge::count_distinct_terms;
+use crate::index::merge::{Merging, count_distinct_terms, merge_neighbours, verify};
 use crate::index::publish::IndexLock;
 use crate::index::run::Run;
-use crate::index::scores::write_scores;
+use crate::index::scores::{RunScores, write_scores};
 use crate::index::storage::{self, Durability, FileEntry};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The part of the memory that hashes of names may take: one of so many.
@@ -49,6 +50,8 @@ pub struct Draft<'a> {
     number: u32,
     folder: PathBuf,
     runs: Vec<RunEntry>,
+    /// The number of the run that comes next.
+    next_run: u32,
     files: Vec<FileEntry>,
     inputs: Vec<InputEntry>,
     /// Generations whose inputs are among these, and where they begin.
@@ -62,8 +65,8 @@ impl<'a> Draft<'a> {
     /// As [`IndexLock::next_generation`].
     pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
-        let (runs, files, inputs, sources) = Default::default();
-        Ok(Self { lock, number, folder, runs, files, inputs, sources })
+        let (runs, next_run, files, inputs, sources) = Default::default();
+        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources })
     }
 
     /// The folder of the generation, in which new runs are written.
@@ -73,7 +76,7 @@ impl<'a> Draft<'a> {
 
     /// The number of the run that comes next; a new run is written under it.
     pub fn next_run(&self) -> u32 {
-        self.runs.len() as u32
+        self.next_run
     }
 
     /// The runs so far.
@@ -125,6 +128,7 @@ impl<'a> Draft<'a> {
         });
         let first_input = first + old.first_input;
         self.runs.push(RunEntry { name, first_input, ..old.clone() });
+        self.next_run += 1;
         Ok(self.runs.len() - 1)
     }
 
@@ -140,6 +144,7 @@ impl<'a> Draft<'a> {
             return Err(IndexError::refused(&self.folder, reason));
         }
         self.runs.push(run);
+        self.next_run += 1;
         self.files.extend(files);
         Ok(self.runs.len() - 1)
     }
@@ -155,7 +160,7 @@ impl<'a> Draft<'a> {
         };
         let mut docids = docids.to_vec();
         if entry.deleted.is_some() {
-            docids.extend(super::deletions::Deletions::open(&self.folder, entry, None)?.docids());
+            docids.extend(Deletions::open(&self.folder, entry, None)?.docids());
         }
         write_deletions(&self.folder, entry, &mut self.files, &docids)
     }
@@ -178,6 +183,71 @@ impl<'a> Draft<'a> {
         }
         let lasting = Durability::Lasting;
         self.files.push(write_scores(&self.folder, &entry.name, ranks, None, lasting)?);
+        Ok(())
+    }
+
+    /// Merges neighbouring runs to one in their place, without their deleted documents. Their files are verified first, so
+    /// that damage does not get a new checksum. Returns whether PageRanks were lost: those of runs that are merged with
+    /// others that have none.
+    ///
+    /// Memory: that of [`Merging`], and 4 bytes for each document of the runs if they have PageRanks.
+    ///
+    /// # Errors
+    /// `Refused` if there are no such runs; as [`merge_in_place`](super::merge::merge_in_place).
+    pub fn merge(&mut self, runs: Range<usize>, merging: &Merging) -> Result<bool, IndexError> {
+        self.number_documents()?;
+        let Some(old) = self.runs.get(runs.clone()).filter(|old| !old.is_empty()) else {
+            let reason = format!("there are no runs {} to {}", runs.start, runs.end);
+            return Err(IndexError::refused(&self.folder, reason));
+        };
+        let names = Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL);
+        let names = old.iter().flat_map(|run| names.clone().map(|kind| run_file(&run.name, kind)));
+        let names: HashSet<String> = names.collect();
+        let of_old = |file: &&FileEntry| names.contains(&file.name);
+        verify(&self.folder, self.files.iter().filter(of_old))?;
+        let (ranks, ranked) = self.ranks_left(old)?;
+        let lost = ranked > 0 && ranked < old.len();
+        let (run, files) = merge_neighbours(&self.folder, old, self.next_run, merging)?;
+        for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
+            let kinds = [Kind::Deletions, Kind::Scores];
+            if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {
+                storage::remove_file(&self.folder.join(&file.name))?;
+            }
+        }
+        self.files.extend(files);
+        self.next_run += 1;
+        self.runs.splice(runs.clone(), [run]);
+        if ranked > 0 && !lost {
+            self.rank(runs.start, &ranks)?;
+        }
+        Ok(lost)
+    }
+
+    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs have any.
+    fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
+        let (mut ranks, mut ranked) = (Vec::new(), 0);
+        for run in runs {
+            let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
+            ranked += 1;
+            let deletions = match run.deleted {
+                Some(_) => Deletions::open(&self.folder, run, None)?,
+                None => Deletions::default(),
+            };
+            let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
+            ranks.extend(left.map(|(_, rank)| *rank));
+        }
+        Ok((ranks, ranked))
+    }
+
+    /// Gives the runs their first docids.
+    fn number_documents(&mut self) -> Result<(), IndexError> {
+        let mut next = 0u32;
+        for run in &mut self.runs {
+            run.first_docid = next;
+            next = next.checked_add(run.documents).filter(|next| *next < u32::MAX).ok_or_else(
+                || IndexError::refused(&self.folder, "there are more documents than docids"),
+            )?;
+        }
         Ok(())
     }
 
@@ -205,12 +275,8 @@ impl<'a> Draft<'a> {
                 source,
             }
         };
-        let mut next = 0u32;
-        for run in &mut self.runs {
-            run.first_docid = next;
-            next = next.checked_add(run.documents).filter(|next| *next < u32::MAX).ok_or_else(
-                || IndexError::refused(&self.folder, "there are more documents than docids"),
-            )?;
+        self.number_documents()?;
+        for run in &self.runs {
             let opened = Run::open_unverified(&self.folder, run)?;
             opened.check_form(&description.settings)?;
             let documents = RunDocuments::open_unverified(&self.folder, run)?;

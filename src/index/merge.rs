@@ -25,6 +25,7 @@ mod terms;
 mod tests;
 
 pub use ordered::{Ordered, order_in_place};
+pub(super) use published::verify;
 pub use published::{Merged, Ranks, RanksFound, Recode, merge_index};
 
 use crate::index::deletions::Deletions;
@@ -129,6 +130,20 @@ pub fn merge_runs(
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     merge(inputs(from, runs, false)?, to, number, merging)
+}
+
+/// Merges neighbouring runs of a generation that is not published yet to run `number`, from which on numbers are free,
+/// and removes them. Else as [`merge_in_place`].
+///
+/// # Errors
+/// As [`merge_in_place`].
+pub(super) fn merge_neighbours(
+    generation: &Path,
+    runs: &[RunEntry],
+    number: u32,
+    merging: &Merging,
+) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
+    merge(inputs(generation, runs, true)?, generation, number, merging)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation; those that only

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::text::html::Page;
 use std::fmt;
 
 use thiserror::Error;
@@ -288,6 +289,10 @@ impl fmt::Display for Found {
 
 /// Takes what a parser finds, in the order of the input.
 pub trait Sink {
+    /// Takes a page of HTML whose document comes next, if it is one.
+    #[inline]
+    fn page(&mut self, _page: &Page<'_>) {}
+
     /// Takes a document.
     fn document(&mut self, document: Document<'_>);
 

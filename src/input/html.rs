@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use super::document::{Document, Name, Sink};
-use crate::text::html::{HtmlText, Markup};
+use crate::text::html::{HtmlText, Markup, Page};
 
 /// Finds the documents of files of HTML. It keeps nothing from file to file but its buffers.
 #[derive(Debug, Default)]
@@ -20,7 +20,9 @@ impl HtmlParser {
 
     /// Gives the file whose bytes are `file` to `sink`: one document.
     pub fn parse<S: Sink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
-        let text = self.html.text(file, Markup::Html, None);
+        let (path, markup) = (name.as_bytes(), Markup::Html);
+        sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
+        let text = self.html.text(file, markup, None);
         let name = Name::new(name);
         sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
         self.html.shrink();

@@ -15,6 +15,7 @@ use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::text::analysis::Analysis;
+use crate::text::html::Page;
 use std::sync::Arc;
 
 /// What one worker needs to parse pieces of any format.
@@ -100,6 +101,11 @@ struct PieceSink<'a, R> {
 }
 
 impl<R: Regroup> Sink for PieceSink<'_, R> {
+    #[inline]
+    fn page(&mut self, page: &Page<'_>) {
+        self.regroup.page(self.batch.input, page);
+    }
+
     #[inline]
     fn document(&mut self, document: Document<'_>) {
         if document.bytes as u64 > self.max_document {

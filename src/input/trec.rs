@@ -12,7 +12,7 @@
 
 use super::borders::Mark;
 use super::document::{Document, Name, Piece, Sink, Skip};
-use crate::text::html::{HtmlText, Markup, attributes, charset_parameter};
+use crate::text::html::{HtmlText, Markup, Page, attributes, charset_parameter};
 use memchr::{memchr, memchr_iter, memrchr_iter};
 use std::ops::Range;
 
@@ -86,7 +86,13 @@ impl TrecParser {
             let text = match parts.header {
                 Some(header) => {
                     let page = &bytes[header.end..parts.end];
-                    self.html.text(page, Markup::Html, charset_parameter(&bytes[header]))
+                    let charset = charset_parameter(&bytes[header.clone()]);
+                    let words = bytes[header].split(u8::is_ascii_whitespace);
+                    // The first line of the header begins with the address.
+                    let url = words.into_iter().find(|word| !word.is_empty()).unwrap_or_default();
+                    let markup = Markup::Html;
+                    sink.page(&Page { name, url, bytes: page, markup, charset });
+                    self.html.text(page, markup, charset)
                 }
                 None => {
                     let text = &bytes[parts.start..parts.end];

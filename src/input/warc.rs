@@ -23,7 +23,7 @@
 
 use super::document::{Document, MediaType, Name, Piece, Sink, Skip, WarcFault};
 use super::turns::Turn;
-use crate::text::html::{HtmlText, Markup, charset_parameter};
+use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
 use head::{Head, Seen, version_line};
@@ -105,7 +105,8 @@ impl WarcParser {
         if !wanted || lost {
             return;
         }
-        let text = match text(&mut self.body, &mut self.html, record, conversion) {
+        let page = |page: &Page<'_>| sink.page(page);
+        let text = match text(&mut self.body, &mut self.html, record, conversion, page) {
             Ok(text) => text,
             // One record is one entry among the skipped.
             Err(_) if counted => return,
@@ -117,12 +118,13 @@ impl WarcParser {
     }
 }
 
-/// The text of a response or a conversion.
+/// The text of a response or a conversion; `take` gets the page that it is of, if it is of one.
 fn text<'a>(
     decoder: &'a mut BodyDecoder,
     html: &'a mut HtmlText,
     record: &Record<'a>,
     conversion: bool,
+    take: impl FnOnce(&Page<'_>),
 ) -> Result<&'a [u8], Skip> {
     let content_type = record.head.content_type;
     let bare = Response {
@@ -145,7 +147,11 @@ fn text<'a>(
         BodyError::NotInflated { coding } => Skip::BrokenBody { coding },
     })?;
     Ok(match kind {
-        Kind::Markup(markup) => html.text(body, markup, charset),
+        Kind::Markup(markup) => {
+            let (name, url) = (record.head.name(), record.head.target_uri);
+            take(&Page { name, url, bytes: body, markup, charset });
+            html.text(body, markup, charset)
+        }
         Kind::Plain => html.plain(body, charset),
     })
 }

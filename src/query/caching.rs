@@ -42,6 +42,14 @@ pub struct ListDemand {
 }
 
 impl ListDemand {
+    /// How many queries have visited how many units, for each number of units that any has: units and queries.
+    pub fn by_units(&self) -> impl Iterator<Item = (u32, u32)> {
+        let before = std::iter::once(self.queries).chain(self.visits.iter().copied());
+        let behind = self.visits.iter().copied().chain([0]);
+        let queries = before.zip(behind).map(|(before, behind)| before - behind);
+        (0..).zip(queries).filter(|(_, queries)| *queries > 0)
+    }
+
     /// About the bytes of the first units.
     fn bytes_of(&self, units: usize) -> u64 {
         let all = self.visits.len().max(1) as u128;
@@ -71,14 +79,14 @@ impl Demand {
         Self { unit_blocks, lists: HashMap::new(), queries: 0, without_answer: 0 }
     }
 
-    /// Counts the queries of a log by so many threads: AND for the best k documents, by rounds that stop early
+    /// Counts the queries of a log, each so many times, by so many threads: AND for the best k documents, by rounds that stop early
     /// if documents are in global order for the snapshot's score.
     ///
     /// # Errors
     /// When the index is damaged.
     pub fn of_log<S: AsRef<str> + Sync>(
         snapshot: &Arc<Snapshot>,
-        log: &[S],
+        log: &[(S, u32)],
         k: usize,
         threads: usize,
     ) -> Result<Self, IndexError> {
@@ -94,8 +102,9 @@ impl Demand {
                 else {
                     return Ok(demand);
                 };
-                for text in texts {
-                    demand.count(&mut searcher, &planner.plan(snapshot, wanted, text.as_ref())?)?;
+                for (text, times) in texts {
+                    let plan = planner.plan(snapshot, wanted, text.as_ref())?;
+                    demand.count(&mut searcher, &plan, *times)?;
                 }
                 if texts.is_empty() {
                     return Ok(demand);
@@ -112,40 +121,61 @@ impl Demand {
         })
     }
 
-    /// Answers a query and adds what it visits; one that finds nothing counts as such alone.
+    /// Answers a query that was asked so many times and adds what it visits; one that finds nothing counts as such
+    /// alone.
     ///
     /// # Errors
     /// When the index is damaged.
-    pub fn count(&mut self, searcher: &mut Searcher, plan: &Plan) -> Result<(), IndexError> {
+    pub fn count(
+        &mut self,
+        searcher: &mut Searcher,
+        plan: &Plan,
+        times: u32,
+    ) -> Result<(), IndexError> {
         let mut blocks = Vec::new();
         if searcher.visit(plan, &mut blocks)?.is_empty() {
-            self.without_answer += 1;
+            self.without_answer += u64::from(times);
             return Ok(());
         }
-        self.queries += 1;
+        self.queries += u64::from(times);
         let terms = plan.terms().len();
         for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
             if let Some(entry) = entry {
-                self.add((number / terms) as u32, *entry, visited, all);
+                self.add((number / terms) as u32, *entry, (visited, all), times);
             }
         }
         Ok(())
     }
 
-    /// Adds a query that has visited the first blocks of a list of a run, of so many.
-    pub fn add(&mut self, run: u32, entry: TermEntry, visited: usize, blocks: usize) {
-        let units = blocks.div_ceil(self.unit_blocks);
+    /// Adds a query that has visited the first blocks of a list of a run, of so many, so many times.
+    pub fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
+        let units = blocks.0.div_ceil(self.unit_blocks);
+        self.add_units(run, (entry, blocks.1), units, times);
+    }
+
+    /// Adds queries that have visited so many units of a list with so many blocks.
+    pub fn add_units(
+        &mut self,
+        run: u32,
+        (entry, blocks): (TermEntry, usize),
+        units: usize,
+        queries: u32,
+    ) {
+        let all = blocks.div_ceil(self.unit_blocks);
         let list = self.lists.entry((run, entry.offset)).or_insert_with(|| ListDemand {
             run,
             entry,
             blocks: blocks as u32,
             queries: 0,
-            visits: vec![0; units],
+            visits: vec![0; all],
         });
-        list.queries += 1;
-        for visits in list.visits.iter_mut().take(visited.div_ceil(self.unit_blocks)) {
-            *visits += 1;
-        }
+        list.queries += queries;
+        list.visits.iter_mut().take(units).for_each(|visits| *visits += queries);
+    }
+
+    /// The lists that queries have, in no order.
+    pub fn lists(&self) -> impl Iterator<Item = &ListDemand> {
+        self.lists.values()
     }
 
     /// Adds what other queries wanted.
@@ -289,13 +319,13 @@ mod tests {
     /// Lists of 10, 4 and 4 blocks, of 1,280, 512 and 500 postings of a byte each.
     fn demand() -> Demand {
         let mut demand = Demand::new(128);
-        for visited in [10, 3, 2, 2] {
-            demand.add(0, entry(0, 1280), visited, 10);
+        for (visited, times) in [(10, 1), (3, 1), (2, 2)] {
+            demand.add(0, entry(0, 1280), (visited, 10), times);
         }
         for visited in [4, 4, 1] {
-            demand.add(0, entry(2000, 512), visited, 4);
+            demand.add(0, entry(2000, 512), (visited, 4), 1);
         }
-        demand.add(0, entry(3000, 500), 4, 4);
+        demand.add(0, entry(3000, 500), (4, 4), 1);
         demand
     }
 
@@ -308,6 +338,16 @@ mod tests {
     fn visits_never_rise() {
         let demand = demand();
         let list = demand.most_wanted().unwrap();
+        assert_eq!((list.queries, &list.visits[..]), (4, &[4, 2, 1, 1, 1][..]));
+        assert_eq!(list.by_units().collect::<Vec<_>>(), [(1, 2), (2, 1), (5, 1)]);
+        // The same from what is kept of it.
+        let mut again = Demand::new(128);
+        for list in demand.lists() {
+            for (units, queries) in list.by_units() {
+                again.add_units(0, (list.entry, list.blocks as usize), units as usize, queries);
+            }
+        }
+        let list = again.most_wanted().unwrap();
         assert_eq!((list.queries, &list.visits[..]), (4, &[4, 2, 1, 1, 1][..]));
     }
 

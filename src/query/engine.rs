@@ -8,9 +8,11 @@
 //! | [`shares`] | by all workers, each over its share of the docids (`docp-ui`, `docp-pi`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
 //! | [`hybrid`] | by the CPU or by a device, whichever a scheduler gives it |
+//! | [`renewed`] | by engines that are made anew for each generation |
 
 pub mod hybrid;
 pub mod measure;
+pub mod renewed;
 pub mod shares;
 pub mod tasks;
 #[cfg(test)]

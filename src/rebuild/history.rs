@@ -71,6 +71,33 @@ pub struct RankCounts {
     pub rounds: u32,
 }
 
+/// Logs of queries, and the plan of a cache that was made by them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogCounts {
+    /// The first and the last day of the window.
+    pub days: [String; 2],
+    /// Logs of the window.
+    pub logs: u64,
+    /// Those of them that were read: they are new, or others than they were.
+    pub read: u64,
+    /// Those of them whose queries were searched for: those that were read, and all that do not know this index.
+    pub searched: u64,
+    /// Queries of the window.
+    pub queries: u64,
+    /// Different ones.
+    pub distinct: u64,
+    /// Different ones that are more or less frequent than they were in the window of the day before.
+    pub changed: u64,
+    /// Lines of the logs that were read that are no queries.
+    pub refused: u64,
+    /// Queries of the window that find no document, and do not count.
+    pub without_answer: u64,
+    /// Lists of which something is to be cached.
+    pub lists: u64,
+    /// Bytes of it, as on disk.
+    pub cached_bytes: u64,
+}
+
 /// A rebuild.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -103,6 +130,8 @@ pub struct Record {
     pub runs: u32,
     /// The ranks, if they were computed.
     pub ranks: Option<RankCounts>,
+    /// The logs of queries, if a cache was planned by them.
+    pub logs: Option<LogCounts>,
     /// Seconds of each stage.
     pub stages: BTreeMap<String, f64>,
 }

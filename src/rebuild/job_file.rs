@@ -10,15 +10,23 @@ mod tests;
 
 pub use error::JobFileError;
 
+use super::logs::day_of;
 use super::schedule::Schedule;
 use super::values::{self, Limit};
 use crate::gpu::discover::Gpus;
+use crate::index::cache_plan::Policy;
 use crate::index::list::{Form, ListCodec};
+use crate::index::order::DocumentOrder;
 use crate::input::Format;
+use crate::score::bm25::Bm25;
+use crate::score::wang::Wang;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
 use error::Place;
+use jiff::civil::Date;
 use keys::Keys;
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -48,8 +56,8 @@ pub struct JobFile {
     pub merge: MergeKeys,
     /// Commands.
     pub notify: NotifyKeys,
-    /// A file of links: the names of two documents a line, a tab between.
-    pub links: Option<PathBuf>,
+    /// What links to what.
+    pub links: Option<Links>,
     /// How static scores are computed from links.
     pub pagerank: Option<PageRankKeys>,
     /// Logs of queries, if there are any.
@@ -97,6 +105,8 @@ pub struct BuildKeys {
     pub memory: u64,
     /// A longer document is skipped, in bytes.
     pub max_document: Option<u64>,
+    /// How documents are numbered; none: as they come.
+    pub order: Option<DocumentOrder>,
     /// The runs of one build are kept apart.
     pub no_merge: bool,
     /// Nothing may be skipped.
@@ -188,13 +198,30 @@ pub enum PageRankMethod {
     Differential,
 }
 
-/// Logs of queries.
+/// Where links come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// A file: the names of two documents a line, a tab between.
+    File(PathBuf),
+    /// The anchors of pages of HTML among the sources.
+    Html,
+}
+
+/// Logs of queries, and the cache that is planned by them.
 #[derive(Clone, Debug)]
 pub struct LogKeys {
     /// Patterns of paths.
     pub queries: Vec<Pattern>,
-    /// What is older does not count.
-    pub window: Duration,
+    /// Days that count, the last one with a log among them; at least 1.
+    pub window_days: u32,
+    /// What of lists is cached.
+    pub cache: Policy,
+    /// The greatest share of a list that [`Policy::Vfb`] takes, from 0 to 1.
+    pub lambda: f64,
+    /// Memory of the cache, in bytes.
+    pub memory: u64,
+    /// Hits of each query.
+    pub k: NonZeroU32,
 }
 
 impl JobFile {
@@ -275,12 +302,33 @@ impl JobFile {
     /// # Errors
     /// The first that does not.
     pub fn check_paths(&self) -> Result<(), JobFileError> {
-        let logs = self.logs.iter().flat_map(|logs| &logs.queries);
-        let patterns = self.inputs.iter().flat_map(|input| &input.paths).chain(logs);
-        for pattern in patterns {
+        for pattern in self.inputs.iter().flat_map(|input| &input.paths) {
             self.matches(pattern)?;
         }
-        Ok(())
+        self.log_files().map(drop)
+    }
+
+    /// The logs that the patterns of `[logs]` match now, each with its day, sorted by day and path; none without that
+    /// section.
+    ///
+    /// # Errors
+    /// When a pattern matches nothing, or something in whose name there is no date.
+    pub fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, JobFileError> {
+        let mut found = BTreeSet::new();
+        for pattern in self.logs.iter().flat_map(|logs| &logs.queries) {
+            for path in self.matches(pattern)? {
+                let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
+                let day = day.ok_or_else(|| {
+                    let path = path.display();
+                    let message = format!(
+                        "{path}: there is no date such as 2026-11-22 in the name of this log"
+                    );
+                    JobFileError::wrong(&self.path, pattern.place, message)
+                })?;
+                found.insert((day, path));
+            }
+        }
+        Ok(found.into_iter().collect())
     }
 
     /// The files and folders that the patterns of input number `input` match now, in the order of the
@@ -382,6 +430,19 @@ impl Place<'_> {
                 bytes if bytes >= 4 << 30 => Err("max-document must be below 4G".to_string()),
                 bytes => Ok(Some(bytes)),
             })?,
+            order: self.or(&keys.order, None, |name| match name {
+                "input" => Ok(None),
+                "url" => Ok(Some(DocumentOrder::Url)),
+                "name" => Ok(Some(DocumentOrder::Name)),
+                "length" => Ok(Some(DocumentOrder::Length)),
+                DocumentOrder::GLOBAL => {
+                    let (wang, bm25) = (Wang::default(), Bm25::default());
+                    Ok(Some(DocumentOrder::Global { wang, bm25 }))
+                }
+                other => {
+                    Err(format!("`{other}` is not one of {}", DocumentOrder::NAMES.join(", ")))
+                }
+            })?,
             no_merge: keys.no_merge,
             strict: keys.strict,
             gpus: self.or(&keys.gpus, Gpus::Auto, |gpus| {
@@ -403,18 +464,20 @@ impl Place<'_> {
         self.read(&keys.cron, |cron| Schedule::new(cron, zone.clone()))
     }
 
-    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<PathBuf, JobFileError> {
+    fn links(&self, folder: &Path, keys: &keys::LinkKeys) -> Result<Links, JobFileError> {
         match (keys.from.get_ref().as_str(), &keys.file) {
             ("file", Some(file)) => self.read(file, |name| match folder.join(name) {
-                path if path.is_file() => Ok(path),
+                path if path.is_file() => Ok(Links::File(path)),
                 path => Err(format!("there is no file {}", path.display())),
             }),
             ("file", None) => Err(self.at(keys.from.span(), "no `file` is named".into())),
-            ("html", _) => {
-                let message = "links of pages are not looked for; name a `file` of links";
-                Err(self.at(keys.from.span(), message.into()))
+            ("html", None) => Ok(Links::Html),
+            ("html", Some(file)) => {
+                Err(self.at(file.span(), "links of `html` are not in a file".into()))
             }
-            (other, _) => Err(self.at(keys.from.span(), format!("`{other}` is not `file`"))),
+            (other, _) => {
+                Err(self.at(keys.from.span(), format!("`{other}` is not `file` or `html`")))
+            }
         }
     }
 
@@ -440,16 +503,28 @@ impl Place<'_> {
     }
 
     fn logs(&self, folder: &Path, keys: &keys::LogKeys) -> Result<LogKeys, JobFileError> {
+        let k = self.count(&keys.k, 10, 1..=1_000_000)?;
         Ok(LogKeys {
             queries: self.patterns(folder, keys.queries.get_ref())?,
-            window: self.or(&keys.window, Duration::from_secs(7 * 86_400), |text| {
-                match values::duration(text)? {
-                    window if window.as_secs() < 86_400 || window.as_secs() % 86_400 != 0 => {
-                        Err(format!("`{text}` is not a number of whole days"))
-                    }
-                    window => Ok(window),
-                }
+            window_days: self.or(&keys.window, 7, |text| {
+                let seconds = values::duration(text)?.as_secs();
+                let days = u32::try_from(seconds / 86_400).ok().filter(|days| *days > 0);
+                let whole = days.filter(|_| seconds.is_multiple_of(86_400));
+                whole.ok_or_else(|| format!("`{text}` is not a number of whole days"))
             })?,
+            cache: self.or(&keys.cache, Policy::Vfb, |name| {
+                let names = || Policy::ALL.map(Policy::name).join(", ");
+                Policy::named(name).ok_or_else(|| format!("`{name}` is not one of {}", names()))
+            })?,
+            lambda: match &keys.lambda {
+                None => 1.0,
+                Some(lambda) if (0.0..=1.0).contains(lambda.get_ref()) => *lambda.get_ref(),
+                Some(lambda) => {
+                    return Err(self.at(lambda.span(), "this must be from 0 to 1".into()));
+                }
+            },
+            memory: self.or(&keys.memory, 1 << 30, values::size)?,
+            k: NonZeroU32::new(k).unwrap_or(NonZeroU32::MIN),
         })
     }
 

@@ -7,6 +7,8 @@ pub mod changes;
 pub mod files;
 pub mod history;
 pub mod job_file;
+pub mod links;
+pub mod logs;
 pub mod page;
 pub mod schedule;
 pub mod status;

@@ -11,6 +11,7 @@
 //!
 //! | file | the question that it answers |
 //! | --- | --- |
+//! | `html/anchors.rs` | where does a page lead to |
 //! | `html/charset.rs` | which character set is a page in |
 //! | `html/markup.rs` | where do text, tags and comments begin and end |
 //! | `html/raw.rs` | where does an element end whose content is no markup |
@@ -22,9 +23,11 @@
 
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
+pub use anchors::{Anchor, Page};
 pub(crate) use charset::charset_parameter;
 pub(crate) use markup::attributes;
 
+mod anchors;
 mod charset;
 mod markup;
 mod raw;
@@ -73,6 +76,15 @@ impl HtmlText {
         let page = in_utf8(&page[mark..], encoding, &mut self.decoded);
         markup::extract(page, markup, &mut self.text);
         &self.text
+    }
+
+    /// Calls `take` with each place that `page` leads to, in their order.
+    ///
+    /// Takes time linear in the page's length, whatever its bytes.
+    pub fn anchors(&mut self, page: &Page<'_>, take: impl FnMut(Anchor<'_>)) {
+        let (encoding, mark) = charset::of_page(page.bytes, page.charset);
+        let text = in_utf8(&page.bytes[mark..], encoding, &mut self.decoded);
+        anchors::find(text, page.markup, take);
     }
 
     /// `text` without markup, in UTF-8; its character set is told as that of a page is, but for

@@ -194,7 +194,8 @@ impl Bench<'_> {
 
     /// What the training queries, for the best k, want of lists.
     fn demand(&self, k: usize) -> anyhow::Result<Demand> {
-        Ok(Demand::of_log(&self.snapshot, &self.texts, k, threads())?)
+        let texts: Vec<_> = self.texts.iter().map(|text| (text, 1)).collect();
+        Ok(Demand::of_log(&self.snapshot, &texts, k, threads())?)
     }
 
     /// The figures that are asked for, for the best 10 but for the last.

@@ -51,7 +51,7 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
             plans.push(plan);
         }
     }
-    let engines = query_gpus::open(&devices, &snapshot, &Wakers::new(1), false)?;
+    let engines = query_gpus::open(&devices, &snapshot, &Wakers::new(1), false, &Arc::default())?;
     let costs = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     Ok(Measured { snapshot, devices, queries: sampled, costs })
 }
@@ -116,13 +116,20 @@ impl<'a> Real<'a> {
             if policy == Policy::Only(Processor::Cpu) {
                 return Ok(Box::new(WholeEngines));
             }
-            let engines = query_gpus::open(devices, snapshot, wakers, false)?;
+            let engines = query_gpus::open(devices, snapshot, wakers, false, &Arc::default())?;
             if policy == Policy::Only(Processor::Device) {
                 return Ok(Box::new(engines));
             }
             let predict = if known { &self.known } else { &self.predict }.clone();
             let deadline = args.place.deadline();
-            let scheduling = Scheduling { policy, deadline, shed: false, predict, on_slow: None };
+            let scheduling = Scheduling {
+                policy,
+                deadline,
+                shed: false,
+                predict,
+                on_slow: None,
+                shares: Arc::default(),
+            };
             Ok(Box::new(devices.schedule(engines, scheduling, wakers)?))
         };
         let workers = match policy {

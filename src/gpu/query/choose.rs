@@ -1,6 +1,7 @@
 //! Which devices answer queries, in which way, and what is known of the costs of queries there?
 
 use super::engine::{GpuEngines, GpuOptions, Method, OnLost};
+use super::service::Counts;
 use crate::gpu::cache::ModuleCache;
 use crate::gpu::discover::{DeviceInfo, NoneUsable};
 use crate::gpu::error::GpuError;
@@ -217,7 +218,7 @@ impl Devices {
         }
     }
 
-    /// Opens them; `on_lost` is told of one that fails later.
+    /// Opens them; `on_lost` is told of one that fails later, and what they do is added to `counts`.
     ///
     /// # Errors
     /// One cannot be opened, has too little memory, or does not read the lists of the index.
@@ -226,6 +227,7 @@ impl Devices {
         snapshot: &Arc<Snapshot>,
         wakers: &Arc<Wakers>,
         on_lost: &OnLost,
+        counts: &Arc<Counts>,
     ) -> Result<GpuEngines, ChoiceError> {
         let Self { devices, toolchain, options } = self;
         match options.method {
@@ -234,7 +236,7 @@ impl Devices {
             Method::Huang(_) => huang::list::check_form(snapshot.generation())?,
             Method::Wang(_) => snapshot.check_global().map_err(ChoiceError::WangOrder)?,
         }
-        Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost)?)
+        Ok(GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))?)
     }
 
     /// Schedules queries over the CPU and the engines of these devices, by what they cost.

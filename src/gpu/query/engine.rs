@@ -132,7 +132,7 @@ impl std::fmt::Debug for GpuEngines {
 
 impl GpuEngines {
     /// Opens devices for queries of `snapshot`, each with a thread of its own, for the workers that
-    /// `wakers` wake.
+    /// `wakers` wake. What they do is added to `counts`.
     ///
     /// # Errors
     /// A device cannot be opened, or has not the memory.
@@ -145,10 +145,10 @@ impl GpuEngines {
         snapshot: &Arc<Snapshot>,
         options: GpuOptions,
         wakers: &Arc<Wakers>,
-        on_lost: &OnLost,
+        (on_lost, counts): (&OnLost, &Arc<Counts>),
     ) -> Result<Self, GpuError> {
         assert!(!devices.is_empty(), "one device at least");
-        let counts = Arc::new(Counts::default());
+        let counts = counts.clone();
         let (senders, receivers): (Vec<_>, Vec<_>) =
             (0..wakers.workers()).map(|_| channel()).unzip();
         let parts = if options.partition { devices.len() } else { 1 };
@@ -169,11 +169,6 @@ impl GpuEngines {
         let (devices, partition) = (Arc::new(threads), options.partition);
         let method = options.method;
         Ok(Self { devices, snapshot, answers, counts, method, room, partition })
-    }
-
-    /// What the devices did.
-    pub fn counts(&self) -> &Arc<Counts> {
-        &self.counts
     }
 }
 

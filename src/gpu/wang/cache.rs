@@ -11,7 +11,6 @@ use crate::gpu::query::slab::Slab;
 use crate::index::browse::for_each_term;
 use crate::index::cache_plan::{CachePlan, CachedLists};
 use crate::index::error::IndexError;
-use crate::index::format::CACHE_PLAN;
 use crate::index::generation::Generation;
 use crate::index::lexicon::TermEntry;
 
@@ -26,11 +25,9 @@ pub type Wanted = (TermEntry, Option<usize>);
 /// # Panics
 /// If the generation has no run.
 pub fn wanted(generation: &Generation, cached: Cached) -> Result<Vec<Wanted>, IndexError> {
-    let index = generation.path().parent().filter(|_| cached == Cached::Planned);
-    let plan = index.map(|index| CachePlan::read(index).map(|plan| (index, plan))).transpose()?;
-    let Some((index, Some(plan))) = plan else { return longest(generation) };
-    plan.check(&index.join(CACHE_PLAN), generation)?;
-    Ok(of_plan(&plan.cached))
+    let is_planned = cached == Cached::Planned;
+    let plan = is_planned.then(|| CachePlan::open(generation)).transpose()?.flatten();
+    plan.map_or_else(|| longest(generation), |plan| Ok(of_plan(&plan.cached)))
 }
 
 /// The lists of a plan.

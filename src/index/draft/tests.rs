@@ -3,6 +3,7 @@ use crate::index::check::check;
 use crate::index::generation::Generation;
 use crate::index::merge::{Merged, Recode, merge_index};
 use crate::index::publish::current;
+use crate::index::scores::ranks_of;
 use crate::index::storage::Stop;
 use crate::index::testing::{Collection, build, collection, write_run};
 use proptest::prelude::*;
@@ -82,6 +83,64 @@ proptest! {
         };
         for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
             prop_assert!(files(index, kind) == files(rest, kind), "{:?}", kind);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+    #[test]
+    fn law_merged_neighbours_are_the_documents_that_they_were(
+        seed: u64,
+        cuts in prop::collection::vec(0..300usize, 1..5),
+        deleted in prop::collection::vec(0..300u32, 0..100),
+        ends in [any::<prop::sample::Index>(), any::<prop::sample::Index>()],
+        ranked: bool,
+    ) {
+        let collection = collection(seed, 300, 100);
+        let left: Vec<u32> = (0..300).filter(|docid| !deleted.contains(docid)).collect();
+        let rest: Collection = left.iter().map(|&docid| collection[docid as usize].clone()).collect();
+        let (index, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut cuts = cuts;
+        cuts.sort_unstable();
+        let first = build(index.path(), &collection, &cuts);
+        let expected = build(other.path(), &rest, &[]);
+        let lock = IndexLock::acquire(index.path()).unwrap();
+        let from = current(index.path()).unwrap().unwrap();
+        let mut draft = Draft::begin(&lock).unwrap();
+        for (number, run) in first.runs.iter().enumerate() {
+            draft.link(&from, &first, number).unwrap();
+            let end = run.first_docid + run.documents;
+            let of_run = deleted.iter().filter(|docid| (run.first_docid..end).contains(docid));
+            draft.delete(number, &of_run.map(|docid| docid - run.first_docid).collect::<Vec<_>>()).unwrap();
+            if ranked {
+                let ranks: Vec<f32> = (run.first_docid..end).map(|docid| docid as f32).collect();
+                draft.rank(number, &ranks).unwrap();
+            }
+        }
+        let runs = first.runs.len();
+        let mut ends = ends.map(|end| end.index(runs));
+        ends.sort_unstable();
+        let [start, last] = ends;
+        let stop = Stop::default();
+        let form = first.settings.form().unwrap();
+        let merging = Merging { memory_bytes: 8 << 20, threads: 2, form, stop };
+        prop_assert!(!draft.merge(start..last + 1, &merging).unwrap());
+        draft.merge(runs..runs + 1, &merging).unwrap_err();
+        let manifest = draft.publish(describe(&first), 1 << 20).unwrap();
+        drop(lock);
+        prop_assert_eq!(manifest.runs.len(), runs - (last - start));
+        prop_assert!(manifest.runs[start].deleted.is_none());
+        prop_assert_eq!(&manifest.statistics, &expected.statistics);
+        check(index.path()).unwrap();
+        let generation = Generation::open(index.path(), true).unwrap();
+        let docids = (0..generation.documents().len()).filter(|d| !generation.is_deleted(*d));
+        let ranks = ranks_of(generation.path(), &manifest).unwrap();
+        prop_assert_eq!(ranks.is_some(), ranked);
+        for (docid, expected) in docids.zip(&left) {
+            let name = generation.documents().name(docid).unwrap();
+            prop_assert_eq!(String::from_utf8_lossy(name), format!("doc-{expected}"));
+            prop_assert!(ranks.as_ref().is_none_or(|ranks| ranks[docid as usize] == *expected as f32));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::index::order::DocumentOrder;
 use crate::index::publish::{IndexLock, current};
 use crate::index::ranks::{RankCounts, read_ranks};
 use crate::index::scores::{RunScores, ranks_of, write_scores};
-use crate::index::storage::{Durability, Stop};
+use crate::index::storage::{Durability, FileEntry, Stop};
 use crate::index::window::checksum;
 use std::path::{Path, PathBuf};
 
@@ -157,18 +157,7 @@ fn merge_generation(
     recode: &Recode,
     merging: &Merging,
 ) -> Result<Merged, IndexError> {
-    for file in &old.files {
-        let unknown = Kind::Positions.extension();
-        if file.name.ends_with(unknown) {
-            let reason = format!("this program cannot merge the {unknown} of runs");
-            return Err(IndexError::refused(&from.join(&file.name), reason));
-        }
-        let path = from.join(&file.name);
-        let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
-        check_length(&path, bytes, Some(file.bytes))?;
-        check_crc(&path, file.crc32, crc32)?;
-    }
-
+    verify(from, &old.files)?;
     let (ranks, mut found) = ranks(from, &old, recode, merging.memory_bytes)?;
     let (number, to) = lock.next_generation()?;
     let is_single = is_whole(&old);
@@ -225,6 +214,25 @@ fn merge_generation(
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })
+}
+
+/// Makes sure that files of runs that are to be merged are whole, and that nothing of them would be lost.
+pub(in crate::index) fn verify<'a>(
+    generation: &Path,
+    files: impl IntoIterator<Item = &'a FileEntry>,
+) -> Result<(), IndexError> {
+    for file in files {
+        let path = generation.join(&file.name);
+        let unknown = Kind::Positions.extension();
+        if file.name.ends_with(unknown) {
+            let reason = format!("this program cannot merge the {unknown} of runs");
+            return Err(IndexError::refused(&path, reason));
+        }
+        let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
+        check_length(&path, bytes, Some(file.bytes))?;
+        check_crc(&path, file.crc32, crc32)?;
+    }
+    Ok(())
 }
 
 /// Whether there is one run, or none, without deleted documents.

@@ -105,6 +105,8 @@ pub struct Scheduling {
     pub predict: Predict,
     /// Who is told of a device that is too slow, once.
     pub on_slow: Option<OnSlow>,
+    /// Where it is counted who has answered how many.
+    pub shares: Arc<Shares>,
 }
 
 struct State {
@@ -141,7 +143,6 @@ struct Shared {
     slow: AtomicBool,
     wakers: Arc<Wakers>,
     began: Instant,
-    shares: Arc<Shares>,
 }
 
 impl Shared {
@@ -178,7 +179,7 @@ pub struct Hybrid {
 
 impl fmt::Debug for Hybrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hybrid").field("shares", &self.shared.shares).finish_non_exhaustive()
+        f.debug_struct("Hybrid").field("shares", self.shares()).finish_non_exhaustive()
     }
 }
 
@@ -206,7 +207,6 @@ impl Hybrid {
             slow: AtomicBool::new(false),
             wakers: wakers.clone(),
             began: Instant::now(),
-            shares: Arc::default(),
         });
         let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
         let weak = Arc::downgrade(&shared);
@@ -218,7 +218,7 @@ impl Hybrid {
 
     /// Who has answered how many.
     pub fn shares(&self) -> &Arc<Shares> {
-        &self.shared.shares
+        &self.shared.scheduling.shares
     }
 }
 
@@ -268,7 +268,7 @@ impl HybridEngine {
     /// Moves the answers of one engine to those of this.
     fn collect(&mut self, kind: Processor) {
         let before = self.answers.len();
-        let shares = &self.shared.shares;
+        let shares = &self.shared.scheduling.shares;
         let count = match kind {
             Processor::Cpu => {
                 self.cpu.take(&mut self.answers);

@@ -97,7 +97,7 @@ pub(super) fn costs() -> Models {
 /// How queries are scheduled by these costs.
 pub(super) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
     let (policy, predict) = (policy.parse().unwrap(), costs().predict());
-    Scheduling { policy, deadline, shed: false, predict, on_slow: None }
+    Scheduling { policy, deadline, shed: false, predict, on_slow: None, shares: Arc::default() }
 }
 
 /// A scheduler over these devices.

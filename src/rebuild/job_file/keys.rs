@@ -53,6 +53,7 @@ pub(super) struct BuildKeys {
     pub(super) memory: Text,
     #[serde(alias = "max_document")]
     pub(super) max_document: Text,
+    pub(super) order: Text,
     #[serde(alias = "no_merge")]
     pub(super) no_merge: bool,
     pub(super) strict: bool,
@@ -132,6 +133,10 @@ pub(super) struct PageRankKeys {
 pub(super) struct LogKeys {
     pub(super) queries: Spanned<Vec<Spanned<String>>>,
     pub(super) window: Text,
+    pub(super) cache: Text,
+    pub(super) lambda: Option<Spanned<f64>>,
+    pub(super) memory: Text,
+    pub(super) k: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize, Default)]

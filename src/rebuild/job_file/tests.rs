@@ -85,6 +85,8 @@ method = "differential"
 [logs]
 queries = ["docs/*.txt"]
 window = "14d"
+cache = "qtf"
+memory = "4G"
 [status]
 prometheus = "millrace.prom"
 html = "millrace.html"
@@ -104,9 +106,13 @@ html = "millrace.html"
     let waits: Vec<_> = (1..7).map(|n| job.retry.before(n).map(|wait| wait.as_secs())).collect();
     assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
     assert_eq!(job.notify.on_failure, ["logger", "failed"]);
-    assert_eq!(job.links, Some(folder.path().join("links.tsv")));
+    assert_eq!(job.links, Some(Links::File(folder.path().join("links.tsv"))));
     assert_eq!(job.pagerank.unwrap().method, PageRankMethod::Differential);
-    assert_eq!(job.logs.unwrap().window.as_secs(), 14 * 86_400);
+    let no_date = job.log_files().unwrap_err().to_string();
+    assert!(no_date.contains("there is no date such as"), "{no_date}");
+    let logs = job.logs.unwrap();
+    assert_eq!((logs.window_days, logs.cache, logs.lambda), (14, Policy::Qtf, 1.0));
+    assert_eq!((logs.memory, logs.k.get()), (4 << 30, 10));
     assert_eq!(job.prometheus, Some(folder.path().join("millrace.prom")));
     assert_eq!(job.html, Some(folder.path().join("millrace.html")));
 }
@@ -133,7 +139,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[notify]\non_failure = []\n", "5:14", "a list of words"),
         ("[links]\nfrom = \"file\"\nfile = \"nowhere\"\n", "6:8", "there is no file"),
         ("[links]\nfrom = \"xml\"\n", "5:8", "is not `file`"),
-        ("[links]\nfrom = \"html\"\n", "5:8", "are not looked for"),
+        ("[links]\nfrom = \"html\"\nfile = \"docs/c.txt\"\n", "6:8", "are not in a file"),
         ("[pagerank]\n", "4:1", "needs [links]"),
         (
             "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\ndamping = 1.0\n",

@@ -184,7 +184,7 @@ impl Extractor<'_> {
     }
 }
 
-const CDATA: &[u8] = b"<![CDATA[";
+pub(super) const CDATA: &[u8] = b"<![CDATA[";
 
 /// What ends a name and parts attributes: white space as HTML has it.
 pub(super) fn is_space(byte: u8) -> bool {
@@ -192,7 +192,7 @@ pub(super) fn is_space(byte: u8) -> bool {
 }
 
 /// Behind the comment that begins at `start` with `<!--`.
-fn comment_end(page: &[u8], start: usize) -> usize {
+pub(super) fn comment_end(page: &[u8], start: usize) -> usize {
     let dashes = start + 2;
     let mut at = start + 4;
     while let Some(n) = memchr(b'>', &page[at..]) {
@@ -208,9 +208,9 @@ fn comment_end(page: &[u8], start: usize) -> usize {
 }
 
 /// A tag's name of up to eight bytes in one number, in lower case; 0 for a longer one.
-type TagName = u64;
+pub(super) type TagName = u64;
 
-const fn tag(name: &[u8]) -> TagName {
+pub(super) const fn tag(name: &[u8]) -> TagName {
     let (mut packed, mut i) = (0, 0);
     while i < name.len() {
         packed = packed << 8 | name[i] as TagName;
@@ -219,13 +219,13 @@ const fn tag(name: &[u8]) -> TagName {
     packed
 }
 
-const SCRIPT: TagName = tag(b"script");
-const STYLE: TagName = tag(b"style");
-const IFRAME: TagName = tag(b"iframe");
-const TITLE: TagName = tag(b"title");
-const TEXTAREA: TagName = tag(b"textarea");
-const XMP: TagName = tag(b"xmp");
-const TEMPLATE: TagName = tag(b"template");
+pub(super) const SCRIPT: TagName = tag(b"script");
+pub(super) const STYLE: TagName = tag(b"style");
+pub(super) const IFRAME: TagName = tag(b"iframe");
+pub(super) const TITLE: TagName = tag(b"title");
+pub(super) const TEXTAREA: TagName = tag(b"textarea");
+pub(super) const XMP: TagName = tag(b"xmp");
+pub(super) const TEMPLATE: TagName = tag(b"template");
 
 macro_rules! any_tag {
     ($name:expr, $($tag:literal)*) => { $($name == const { tag($tag) })||* };
@@ -266,7 +266,7 @@ const NAME_BYTE: [u8; 256] = {
 
 /// The name of the tag that begins at `start`, and where it ends.
 #[inline]
-fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
+pub(super) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
     let (mut name, mut at) = (0, start);
     while let Some(byte) = page.get(at).map(|byte| NAME_BYTE[usize::from(*byte)])
         && byte != 0

@@ -56,24 +56,60 @@ pub(super) fn append(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> 
     length
 }
 
-fn named(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
+/// Appends the value of an attribute. Every character stays what it is, and a name whose semicolon is left out is none if
+/// `=`, a letter or a digit follows, so that `?a=1&copy=2` is what it seems to be.
+pub(super) fn of_attribute(value: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some(n) = memchr::memchr(b'&', &value[at..]) {
+        out.extend_from_slice(&value[at..at + n]);
+        let rest = &value[at + n + 1..];
+        let exact = |character: char, out: &mut Vec<u8>| {
+            out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        };
+        let taken = match rest {
+            [b'#', ..] => code(rest).map(|(character, taken)| {
+                exact(character, out);
+                taken
+            }),
+            _ => known(rest).and_then(|(entity, taken)| {
+                let next = rest.get(taken);
+                let goes_on = next.is_some_and(|b| *b == b'=' || b.is_ascii_alphanumeric());
+                if rest[taken - 1] != b';' && goes_on {
+                    return None;
+                }
+                entity.characters.into_iter().flatten().for_each(|c| exact(c, out));
+                Some(taken)
+            }),
+        };
+        if taken.is_none() {
+            out.push(b'&');
+        }
+        at += n + 1 + taken.unwrap_or(0);
+    }
+    out.extend_from_slice(&value[at..]);
+}
+
+/// The entity whose name `rest` begins with, and the bytes of it.
+fn known(rest: &[u8]) -> Option<(&'static Entity, usize)> {
     let head = &rest[..rest.len().min(LONGEST_NAME + 1)];
     let length = head.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(head.len());
-    let name = &head[..length];
-    if length == 0 {
-        return 0;
+    if rest.get(length) == Some(&b';')
+        && let Some(entity) = find(&head[..length])
+    {
+        return Some((entity, length + 1));
     }
-    let ended = rest.get(length) == Some(&b';');
-    if ended && let Some(entity) = find(name) {
+    let legacy = |length: usize| Some((find(&head[..length]).filter(|e| e.legacy)?, length));
+    (2..=length.min(LONGEST_LEGACY)).rev().find_map(legacy)
+}
+
+fn named(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
+    if let Some((entity, taken)) = known(rest) {
         entity.characters.into_iter().flatten().for_each(|character| push(character, out));
-        return length + 1;
+        return taken;
     }
-    for length in (2..=length.min(LONGEST_LEGACY)).rev() {
-        if let Some(entity) = find(&name[..length]).filter(|entity| entity.legacy) {
-            entity.characters.into_iter().flatten().for_each(|character| push(character, out));
-            return length;
-        }
-    }
+    let head = &rest[..rest.len().min(LONGEST_NAME + 1)];
+    let length = head.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(head.len());
+    let ended = length > 0 && rest.get(length) == Some(&b';');
     if ended && unknown_is_blank {
         out.push(b' ');
         return length + 1;
@@ -82,6 +118,14 @@ fn named(rest: &[u8], unknown_is_blank: bool, out: &mut Vec<u8>) -> usize {
 }
 
 fn number(rest: &[u8], out: &mut Vec<u8>) -> usize {
+    code(rest).map_or(0, |(character, taken)| {
+        push(character, out);
+        taken
+    })
+}
+
+/// The character whose number `rest` begins with, and the bytes of it.
+fn code(rest: &[u8]) -> Option<(char, usize)> {
     let hexadecimal = matches!(rest.get(1), Some(b'x' | b'X'));
     let (start, radix) = if hexadecimal { (2, 16) } else { (1, 10) };
     let (mut at, mut code) = (start, 0u32);
@@ -90,15 +134,15 @@ fn number(rest: &[u8], out: &mut Vec<u8>) -> usize {
         at += 1;
     }
     if at == start {
-        return 0;
+        return None;
     }
     let character = match code {
         0 => None,
         0x80..=0x9f => char::from_u32(u32::from(WINDOWS_1252[code as usize - 0x80])),
         _ => char::from_u32(code),
     };
-    push(character.unwrap_or(char::REPLACEMENT_CHARACTER), out);
-    at + usize::from(rest.get(at) == Some(&b';'))
+    let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
+    Some((character, at + usize::from(rest.get(at) == Some(&b';'))))
 }
 
 /// Appends a character. One that is neither ASCII nor alphanumeric only separates words; a blank does

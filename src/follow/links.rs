@@ -1,0 +1,182 @@
+//! Which documents link to which? A file tells, or the pages of the sources do: those in files that are new or have changed are
+//! read for it, and what is known of all others is kept (`rebuild::links`).
+
+use super::look::Looked;
+use super::{FollowError, Rebuild};
+use crate::build::{self, Input};
+use crate::rebuild::files;
+use crate::rebuild::history::FOLDER;
+use crate::rebuild::job_file::{Links, Trust};
+use crate::rebuild::links::{LinkReader, LinkWriter, PageLinks, file_key};
+use crate::rebuild::table::name_hash;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The file of links of pages, in the folder of the history.
+const PAGES: &str = "links";
+
+/// Links, as they are now.
+pub(super) struct Found {
+    /// What tells them from others.
+    pub(super) hash: String,
+    path: PathBuf,
+    of_pages: bool,
+}
+
+impl Rebuild<'_> {
+    /// Finds the links: brings those of pages up to date. `work` is a scratch folder.
+    pub(super) fn links(
+        &self,
+        links: &Links,
+        looked: &Looked,
+        work: &Path,
+    ) -> Result<Found, FollowError> {
+        match links {
+            Links::File(path) => {
+                let known = files::Known::default();
+                let known = files::look(
+                    std::slice::from_ref(path),
+                    Trust::Content,
+                    &known,
+                    self.workers(),
+                )?;
+                let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
+                let hash = hash.unwrap_or_default();
+                Ok(Found { hash, path: path.clone(), of_pages: false })
+            }
+            Links::Html => {
+                let path = self.job.index.join(FOLDER).join(PAGES);
+                let mut keys = self.keys(looked);
+                if self.renew(&path, &keys, looked, work, true).is_err() {
+                    // What is kept may be damaged: all of it is found out again.
+                    self.control.stop().check()?;
+                    self.renew(&path, &keys, looked, work, false)?;
+                }
+                keys.sort_unstable();
+                let hash = format!("{:016x}", xxh3_64(bytemuck::cast_slice(&keys)));
+                Ok(Found { hash, path, of_pages: true })
+            }
+        }
+    }
+
+    /// The keys of the files of the sources, by their numbers.
+    fn keys(&self, looked: &Looked) -> Vec<u64> {
+        let key = |input: crate::input::list::Input| {
+            let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
+            let hash = looked.known.file(&path).map_or("", |file| &file.hash);
+            file_key(&path, hash, &input.format.to_string())
+        };
+        looked.plan.inputs.iter().map(key).collect()
+    }
+
+    /// Makes the file of links that of the files with these keys; what it has of them is used if `keep`.
+    fn renew(
+        &self,
+        path: &Path,
+        keys: &[u64],
+        looked: &Looked,
+        work: &Path,
+        keep: bool,
+    ) -> Result<(), FollowError> {
+        let error = |source| FollowError::folder(path, source);
+        let old = LinkReader::open(path).filter(|_| keep);
+        if old.as_ref().is_some_and(|old| old.files() == keys) {
+            return Ok(());
+        }
+        let mut writer = LinkWriter::create(path, keys).map_err(error)?;
+        let mut numbers: HashMap<u64, u32> = HashMap::new();
+        (0..).zip(keys).for_each(|(number, &key)| _ = numbers.entry(key).or_insert(number));
+        let mut known = HashSet::new();
+        if let Some(mut old) = old {
+            known.extend(old.files().iter().copied());
+            let places: Vec<_> = old.files().iter().map(|key| numbers.get(key).copied()).collect();
+            let mut page = PageLinks::default();
+            while old.next(&mut page).map_err(error)? {
+                if let Some(number) = places[page.file as usize] {
+                    page.file = number;
+                    writer.push(&page).map_err(error)?;
+                }
+            }
+        }
+        let missing: Vec<usize> =
+            (0..keys.len()).filter(|&number| !known.contains(&keys[number])).collect();
+        let is_missing: HashSet<usize> = missing.iter().copied().collect();
+        let writer = Arc::new(Mutex::new(writer));
+        if !missing.is_empty() {
+            let mut options = self.options()?;
+            let plan = looked.plan.only(|input| is_missing.contains(&input));
+            options.input = Input::Plan(Box::new(plan));
+            let taker = writer.clone();
+            let take = Box::new(move |page: &PageLinks| {
+                let mut page = page.clone();
+                page.file = missing[page.file as usize] as u32;
+                let mut writer = taker.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(writer.push(&page)?)
+            });
+            build::links(options, work, take)?;
+        }
+        let writer = Arc::into_inner(writer).and_then(|writer| writer.into_inner().ok());
+        writer.ok_or(FollowError::Replaced)?.finish().map_err(error)
+    }
+}
+
+impl Found {
+    /// The links between documents, whose numbers are given by the hashes of their names, and how many links there are
+    /// that lead from or to no document; lines of a file that are no links count as such.
+    pub(super) fn read(
+        &self,
+        nodes: &HashMap<u128, u32>,
+    ) -> Result<(Vec<(u32, u32)>, u64), FollowError> {
+        let read = if self.of_pages { read_pages } else { read_lines };
+        read(&self.path, nodes).map_err(|source| FollowError::folder(&self.path, source))
+    }
+}
+
+/// Links of pages, of which each is read twice: an address is that of the first document with a page of it.
+fn read_pages(path: &Path, nodes: &HashMap<u128, u32>) -> io::Result<(Vec<(u32, u32)>, u64)> {
+    let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
+    let (mut page, mut of_address) = (PageLinks::default(), HashMap::<u64, u32>::new());
+    let mut reader = open()?;
+    while reader.next(&mut page)? {
+        if let Some(&node) = nodes.get(&page.name) {
+            let first = of_address.entry(page.key).or_insert(node);
+            *first = node.min(*first);
+        }
+    }
+    let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
+    while reader.next(&mut page)? {
+        let source = nodes.get(&page.name);
+        for target in &page.targets {
+            match (source, of_address.get(target)) {
+                (Some(&source), Some(&target)) => links.push((source, target)),
+                _ => passed_over += 1,
+            }
+        }
+    }
+    Ok((links, passed_over))
+}
+
+/// Links of a file, the names of two documents a line.
+fn read_lines(path: &Path, nodes: &HashMap<u128, u32>) -> io::Result<(Vec<(u32, u32)>, u64)> {
+    let mut lines = BufReader::with_capacity(1 << 18, File::open(path)?);
+    let (mut line, mut links, mut passed_over) = (Vec::new(), Vec::new(), 0);
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            return Ok((links, passed_over));
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        let mut names = text.splitn(2, |&byte| byte == b'\t');
+        let mut node = || nodes.get(&name_hash(names.next()?)).copied();
+        match (node(), node()) {
+            (Some(source), Some(target)) => links.push((source, target)),
+            _ if text.is_empty() => {}
+            _ => passed_over += 1,
+        }
+    }
+}

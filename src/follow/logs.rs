@@ -1,0 +1,295 @@
+//! Which parts of which lists are worth a place in memory, by the queries of the last days? Where the job file asks for it, a
+//! rebuild ends with a plan of a cache (`index::cache_plan`) in the folder of the live generation.
+//!
+//! ```text
+//! logs -> queries of each, counted -> searched for: visits of each -> window of days -> plan
+//! ```
+//!
+//! A log is read once, and its queries are searched for once: what is found is kept in `INDEX/rebuild/logs/`. Queries and
+//! visits are differential collections with the window of days ([`frequencies`]). Visits of earlier days stay true of the
+//! runs that are as they were; where too much of the index is new to a log ([`Visits::fit`]) its queries, which are
+//! known, are searched for again.
+//!
+//! Memory: what is known of the logs of the window, and 4 bytes for each unit of their lists.
+
+use super::look::Live;
+use super::{FollowError, Rebuild};
+use crate::dataflow::frequencies::{Change, Day, Key, frequencies};
+use crate::index::cache_plan::{CachePlan, PlanOf};
+use crate::index::generation::Generation;
+use crate::index::lexicon::TermEntry;
+use crate::index::manifest::RunEntry;
+use crate::query::caching::Demand;
+use crate::query::snapshot::{Scoring, Snapshot};
+use crate::rebuild::files::{self, Known};
+use crate::rebuild::history::{FOLDER, LogCounts};
+use crate::rebuild::job_file::LogKeys;
+use crate::rebuild::logs::{CountedLog, Visit, Visits, day_of, replace, run_key};
+use jiff::civil::Date;
+use jiff::{Span, Unit};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use xxhash_rust::xxh3::xxh3_64;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folder of what is known of logs, in that of the history.
+const LOGS: &str = "logs";
+
+/// What the plan that is there was made of, in that folder.
+const PLANNED: &str = "planned.json";
+
+/// What a plan was made of.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+struct Planned {
+    /// What is known of the files of the logs.
+    known: Known,
+    /// The generation: its number and the checksum of its manifest.
+    of: (u32, u32),
+    /// How, and of which logs.
+    how: String,
+}
+
+/// A log of the window.
+struct Log {
+    day: Date,
+    path: PathBuf,
+    hash: String,
+    /// Where what is known of it lies.
+    kept: PathBuf,
+}
+
+/// Plans the cache of the live generation, unless its plan is of the same logs already.
+pub(super) fn plan_cache(
+    rebuild: &Rebuild<'_>,
+    live: &Live,
+    keys: &LogKeys,
+) -> Result<Option<LogCounts>, FollowError> {
+    let folder = rebuild.job.index.join(FOLDER).join(LOGS);
+    let wrong = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| FollowError::Folder { path, source }
+    };
+    fs::create_dir_all(&folder).map_err(wrong(&folder))?;
+    let state = folder.join(PLANNED);
+    let before: Planned = fs::read(&state)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or_default();
+    let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
+    let generation = Generation::open_folder(&live.path, false)?;
+    let of = PlanOf::generation(&generation)?;
+    let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
+    let how = format!("{hashes:?} {} {:?} {}", keys.window_days, keys.cache, keys.lambda);
+    let how = format!("{how} {} {}", keys.memory, keys.k);
+    let planned = Planned { known, of: (of.generation, of.manifest_crc), how };
+    let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
+    if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
+        return Ok(None);
+    }
+    let scoring = Scoring::of_order(&generation);
+    let snapshot = Snapshot::new(generation, scoring)?;
+    let mut counts = LogCounts { logs: logs.len() as u64, ..LogCounts::default() };
+    let mut all = Vec::with_capacity(logs.len());
+    for log in &logs {
+        rebuild.control.stop().check()?;
+        let counted = count(rebuild, (&snapshot, keys), log, &mut counts)?;
+        all.push((log.day, counted));
+    }
+    // Those that were counted before and have left the window leave it in the collections, too.
+    let first = all.first().map(|(day, _)| *day).unwrap_or_default();
+    let mut left = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(wrong(&folder))? {
+        let path = entry.map_err(wrong(&folder))?.path();
+        if path != state && !logs.iter().any(|log| log.kept == path) {
+            left.push(path);
+        }
+    }
+    let window = Window::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
+    for path in &left {
+        let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
+        let log = day.filter(|day| *day < window.first).and_then(|_| CountedLog::read(path));
+        if let (Some(day), Some(log)) = (day, log) {
+            all.push((day, log));
+        }
+    }
+    all.sort_by_key(|(day, _)| *day);
+    counts.days = [first, window.last].map(|day| day.to_string());
+    for (_, log) in all.iter().filter(|(day, _)| *day >= window.first) {
+        counts.without_answer += log.visits.without_answer;
+    }
+    let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
+    let plan = demand.plan(of, (keys.cache, keys.lambda), keys.k, keys.memory);
+    plan.write(&live.path)?;
+    (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
+    replace(&state, &planned).map_err(wrong(&state))?;
+    for path in left {
+        // What cannot be removed now is removed by the next rebuild.
+        _ = fs::remove_file(path);
+    }
+    Ok(Some(counts))
+}
+
+/// The logs of the window, by day, and what is known of their files.
+fn logs(
+    rebuild: &Rebuild<'_>,
+    keys: &LogKeys,
+    folder: &Path,
+    before: &Known,
+) -> Result<(Vec<Log>, Known), FollowError> {
+    let mut found = rebuild.job.log_files()?;
+    if let Some(&(last, _)) = found.last() {
+        let first = Window::begin(keys, last).first;
+        found.retain(|(day, _)| *day >= first);
+    }
+    let paths: Vec<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
+    let known = files::look(&paths, rebuild.job.trust, before, rebuild.workers())?;
+    let log = |(day, path): (Date, PathBuf)| {
+        let name = path.display().to_string();
+        let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(FollowError::Replaced)?;
+        let kept = folder.join(format!("{day}-{:016x}.json", xxh3_64(name.as_bytes())));
+        Ok::<_, FollowError>(Log { day, path, hash, kept })
+    };
+    let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;
+    Ok((logs, known))
+}
+
+/// What is known of a log: as it was found out before, as far as that holds.
+fn count(
+    rebuild: &Rebuild<'_>,
+    (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
+    log: &Log,
+    counts: &mut LogCounts,
+) -> Result<CountedLog, FollowError> {
+    let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);
+    let mut counted = match before {
+        Some(counted) => counted,
+        None => {
+            counts.read += 1;
+            let counted = CountedLog::count(&log.path, log.day, log.hash.clone());
+            let counted = counted.map_err(|source| FollowError::folder(&log.path, source))?;
+            counts.refused += counted.refused;
+            counted
+        }
+    };
+    let generation = snapshot.generation();
+    let (manifest, folder) = (generation.manifest(), generation.path());
+    let run = |(place, run): (usize, &RunEntry)| (run_key(manifest, folder, place), run.documents);
+    let runs: Vec<(u64, u32)> = manifest.runs.iter().enumerate().map(run).collect();
+    if !counted.visits.fit(keys.k.get(), &runs) {
+        counts.searched += 1;
+        let k = keys.k.get();
+        let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
+        let visits = demand.lists().flat_map(|list| {
+            let (key, entry, blocks) = (runs[list.run as usize].0, list.entry, list.blocks);
+            list.by_units().map(move |(units, queries)| {
+                ((key, entry.offset, entry.df, entry.bytes, blocks, units), queries)
+            })
+        });
+        let mut visits: Vec<(Visit, u32)> = visits.collect();
+        visits.sort_unstable();
+        let (queries, without_answer) = (demand.queries, demand.without_answer);
+        let runs = runs.iter().map(|(key, _)| *key).collect();
+        counted.visits = Visits { k, runs, queries, without_answer, visits };
+        counted.write(&log.kept).map_err(|source| FollowError::folder(&log.kept, source))?;
+    }
+    Ok(counted)
+}
+
+/// Some days.
+struct Window {
+    first: Date,
+    last: Date,
+    days: u32,
+}
+
+impl Window {
+    /// The window that ends with a day.
+    fn begin(keys: &LogKeys, last: Date) -> Self {
+        let back = Span::new().days(i64::from(keys.window_days.min(1_000_000)) - 1);
+        let first = last.checked_sub(back).unwrap_or(Date::MIN);
+        Self { first, last, days: keys.window_days }
+    }
+
+    /// What the queries of the window want of the lists of an index.
+    fn demand(
+        &self,
+        rebuild: &Rebuild<'_>,
+        snapshot: &Snapshot,
+        logs: Vec<(Date, CountedLog)>,
+        counts: &mut LogCounts,
+    ) -> Result<Demand, FollowError> {
+        let (mut queries, mut visits) = (Vec::new(), Vec::new());
+        let mut answered = 0;
+        for (day, log) in logs {
+            answered += log.visits.queries * u64::from(day >= self.first);
+            queries.push((day, log.queries));
+            visits.push((day, log.visits.visits));
+        }
+        let asked = Arc::new(Mutex::new((0u64, 0u64, 0u64)));
+        let told = asked.clone();
+        self.slide(rebuild, queries, move |changes: Vec<Change<String>>| {
+            let (all, distinct, changed) = &mut *lock(&told);
+            *changed = changes.len() as u64;
+            for change in changes {
+                *all = *all + change.now - change.before;
+                *distinct += u64::from(change.before == 0);
+                *distinct -= u64::from(change.now == 0);
+            }
+        })?;
+        (counts.queries, counts.distinct, counts.changed) = *lock(&asked);
+        let visited = Arc::new(Mutex::new(HashMap::<Visit, u64>::new()));
+        let told = visited.clone();
+        self.slide(rebuild, visits, move |changes: Vec<Change<Visit>>| {
+            let mut visited = lock(&told);
+            for Change { key, now, .. } in changes {
+                match now {
+                    0 => _ = visited.remove(&key),
+                    now => _ = visited.insert(key, now),
+                }
+            }
+        })?;
+        let generation = snapshot.generation();
+        let (manifest, folder) = (generation.manifest(), generation.path());
+        let places: HashMap<u64, u32> = (0..manifest.runs.len())
+            .map(|run| (run_key(manifest, folder, run), run as u32))
+            .collect();
+        let mut demand = Demand::new(manifest.settings.block_size as usize);
+        demand.queries = answered;
+        for (&visit, &queries) in &*lock(&visited) {
+            let (key, offset, df, bytes, blocks, units) = visit;
+            // What is gone from the index is wanted by nobody.
+            let Some(&run) = places.get(&key) else { continue };
+            let entry = TermEntry { df, bytes, offset };
+            let queries = u32::try_from(queries).unwrap_or(u32::MAX);
+            demand.add_units(run, (entry, blocks as usize), units as usize, queries);
+        }
+        Ok(demand)
+    }
+
+    /// Lets the window slide over the counts of logs, which are sorted by day, up to its last day; `tell` gets the changes of each.
+    fn slide<K: Key + Send>(
+        &self,
+        rebuild: &Rebuild<'_>,
+        logs: Vec<(Date, Day<K>)>,
+        mut tell: impl FnMut(Vec<Change<K>>) + Send + 'static,
+    ) -> Result<(), FollowError> {
+        let Some(&(start, _)) = logs.first() else { return Ok(()) };
+        let number = |day: Date| {
+            let days = start.until((Unit::Day, day)).map_or(0, |span| span.get_days());
+            usize::try_from(days).unwrap_or(0)
+        };
+        let mut days = Vec::new();
+        days.resize_with(number(self.last) + 1, Day::<K>::new);
+        for (day, counts) in logs {
+            days[number(day)].extend(counts);
+        }
+        let tell = Box::new(move |_, changes| tell(changes));
+        Ok(frequencies(days, self.days, rebuild.workers(), &rebuild.control, tell)?)
+    }
+}

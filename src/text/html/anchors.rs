@@ -1,0 +1,129 @@
+//! Where does a page lead to? The references of its `a` and `area` elements, as they are written, and the base that they
+//! are relative to.
+//!
+//! The page is stepped over as in `markup.rs`, state by state, but that no text is made: what stands in comments,
+//! scripts, styles, titles and templates leads nowhere. An anchor that says `rel="nofollow"` is passed over, as those who wrote
+//! it vouch for nothing.
+
+use super::markup::{CDATA, SCRIPT, STYLE, TEMPLATE, TITLE, TagName, comment_end, name_at, tag};
+use super::markup::{IFRAME, TEXTAREA, XMP, attributes};
+use super::{Markup, raw, references};
+use memchr::{memchr, memmem};
+
+/// A page of HTML, as its collection has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// The name of its document.
+    pub name: &'a [u8],
+    /// Its address; the name of a file that is a page.
+    pub url: &'a [u8],
+    /// Its bytes.
+    pub bytes: &'a [u8],
+    /// How its markup is meant.
+    pub markup: Markup,
+    /// Its character set, if that is known from outside.
+    pub charset: Option<&'a [u8]>,
+}
+
+/// Where a page leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor<'a> {
+    /// What addresses of the page are relative to, if not to its own.
+    Base(&'a [u8]),
+    /// An address, which may be relative.
+    To(&'a [u8]),
+}
+
+const A: TagName = tag(b"a");
+const AREA: TagName = tag(b"area");
+const BASE: TagName = tag(b"base");
+const STYLES: [(TagName, &[u8]); 5] = [
+    (STYLE, b"style"),
+    (IFRAME, b"iframe"),
+    (TITLE, b"title"),
+    (TEXTAREA, b"textarea"),
+    (XMP, b"xmp"),
+];
+
+/// Calls `take` with the anchors of `page`, which is in UTF-8. Pages of SGML have none.
+pub(super) fn find(page: &[u8], markup: Markup, mut take: impl FnMut(Anchor<'_>)) {
+    if matches!(markup, Markup::Sgml { .. }) {
+        return;
+    }
+    let (mut at, mut templates, mut value, mut has_base) = (0, 0u32, Vec::new(), false);
+    while let Some(n) = memchr(b'<', &page[at..]) {
+        at += n;
+        let past_angle = |from: usize| {
+            let start = (at + from).min(page.len());
+            memchr(b'>', &page[start..]).map_or(page.len(), |n| start + n + 1)
+        };
+        let (ends, start) = match &page[at..] {
+            [b'<', first, ..] if first.is_ascii_alphabetic() => (false, at + 1),
+            [b'<', b'/', first, ..] if first.is_ascii_alphabetic() => (true, at + 2),
+            [b'<', b'/', b'>', ..] => {
+                at += 3;
+                continue;
+            }
+            [b'<', b'/', _, ..] | [b'<', b'?', ..] => {
+                at = past_angle(2);
+                continue;
+            }
+            rest @ [b'<', b'!', ..] => {
+                at = match markup {
+                    _ if rest.starts_with(b"<!--") => comment_end(page, at),
+                    Markup::Xhtml if rest.starts_with(CDATA) => {
+                        memmem::find(rest, b"]]>").map_or(page.len(), |n| at + n + 3)
+                    }
+                    _ => past_angle(2),
+                };
+                continue;
+            }
+            _ => {
+                at += 1;
+                continue;
+            }
+        };
+        let (name, after) = name_at(page, start);
+        let (mut href, mut rel): (Option<&[u8]>, &[u8]) = (None, b"");
+        let end = attributes(page, after, |name, value| {
+            // Of an attribute that is there twice the first counts.
+            if name.eq_ignore_ascii_case(b"href") {
+                href.get_or_insert(value);
+            } else if name.eq_ignore_ascii_case(b"rel") && rel.is_empty() {
+                rel = value;
+            }
+        });
+        let Some(end) = end else { return };
+        at = end;
+        if ends {
+            templates = templates.saturating_sub(u32::from(name == TEMPLATE));
+            continue;
+        }
+        if let (A | AREA | BASE, Some(href), 0) = (name, href, templates) {
+            value.clear();
+            references::of_attribute(href, &mut value);
+            let mut words = rel.split(u8::is_ascii_whitespace);
+            let is_followed = !words.any(|word| word.eq_ignore_ascii_case(b"nofollow"));
+            if name == BASE {
+                if !std::mem::replace(&mut has_base, true) {
+                    take(Anchor::Base(&value));
+                }
+            } else if is_followed {
+                take(Anchor::To(&value));
+            }
+        }
+        // In XHTML an element may end where it begins.
+        if markup == Markup::Xhtml && page[end - 2] == b'/' {
+            continue;
+        }
+        if name == TEMPLATE {
+            templates += 1;
+        } else if name == SCRIPT {
+            at = raw::script_end(page, end);
+        } else if let Some((_, name)) = STYLES.iter().find(|(style, _)| *style == name) {
+            at = raw::end_tag(page, end, name);
+        } else if page[start..after].eq_ignore_ascii_case(b"plaintext") {
+            return;
+        }
+    }
+}
