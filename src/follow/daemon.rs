@@ -278,10 +278,12 @@ impl Daemon {
     pub fn status(&self, next: Option<Timestamp>) -> Result<Status, FollowError> {
         let index = &self.job.index;
         let history = history::read(index)?;
-        let generation = match (ShardedManifest::live(index)?, current(index)?) {
-            (Some(live), _) => Some(live.generation),
-            (None, Some(path)) => Some(Manifest::read(&path)?.generation),
-            (None, None) => None,
+        let generation = match current(index)? {
+            None => None,
+            Some(path) => Some(match ShardedManifest::live(index)? {
+                Some(live) => live.generation,
+                None => Manifest::read(&path)?.generation,
+            }),
         };
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());

@@ -8,6 +8,7 @@
 use super::{FILES, FollowError, Rebuild, Stages};
 use crate::build::{Input, Peers, Prepared};
 use crate::dataflow::together::Meeting;
+use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
 use crate::input::splits::Plan;
 use crate::rebuild::files::{self, Known};
@@ -48,7 +49,10 @@ impl Rebuild<'_> {
         stages: &mut Stages,
     ) -> Result<(Plan, Known), FollowError> {
         let plan = stages.time("list", || self.sources())?;
-        let live = ShardedManifest::live(&self.job.index)?;
+        let live = match current(&self.job.index)? {
+            Some(_) => ShardedManifest::live(&self.job.index)?,
+            None => None,
+        };
         let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
