@@ -20,6 +20,15 @@ pub(crate) struct Workers {
     /// Worker threads (default: all cores).
     #[arg(short, long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    together: Together,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// Options of every job of several processes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Together {
     /// Processes of this job, each with a shard of the index: docs/cluster.md.
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     processes: NonZeroUsize,
@@ -36,8 +45,6 @@ pub(crate) struct Workers {
     /// sealed with it are refused.
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 /// Options of every job.
@@ -52,7 +59,7 @@ pub(crate) struct Common {
     pub(crate) report: Option<PathBuf>,
 }
 
-impl Workers {
+impl Together {
     /// Where the processes of this job are; none if there is only this one.
     pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
         let (n, process) = (self.processes.get(), self.process);
@@ -89,6 +96,28 @@ impl Workers {
     /// How long to wait for the other processes.
     pub(crate) fn wait(&self) -> Duration {
         Duration::from_secs(self.wait)
+    }
+}
+
+impl Workers {
+    /// See [`Together::hosts`].
+    pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
+        self.together.hosts()
+    }
+
+    /// See [`Together::peers`].
+    pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
+        self.together.peers()
+    }
+
+    /// See [`Together::secret`].
+    pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
+        self.together.secret()
+    }
+
+    /// See [`Together::wait`].
+    pub(crate) fn wait(&self) -> Duration {
+        self.together.wait()
     }
 
     /// The number of worker threads.

@@ -1,5 +1,6 @@
 //! `millrace rebuild`.
 
+use crate::args::Together;
 use crate::{Usage, signals};
 use anyhow::{Context, Error};
 use millrace::build::Notes;
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     /// Print nothing but errors and results.
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    together: Together,
 }
 
 /// Runs the job.
@@ -50,7 +53,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         false => Some(Arc::new(|note| say!("millrace: {note}"))),
     };
     let command = crate::args::command();
-    let daemon = Daemon { job, command, notes, tell: Box::new(tell) };
+    let peers = args.together.peers()?;
+    let daemon = Daemon { job, command, notes, tell: Box::new(tell), peers };
     if args.status {
         return print(&daemon.status(None)?);
     }

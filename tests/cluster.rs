@@ -5,6 +5,8 @@ mod damaged;
 #[cfg(debug_assertions)]
 mod killed;
 mod models;
+#[cfg(debug_assertions)]
+mod rebuilt;
 
 use crate::util::*;
 use millrace::index::format::VERSION;

@@ -71,8 +71,24 @@ impl Prepared {
     pub fn run(self) -> Result<BuildReport, BuildError> {
         match self.options.peers.clone() {
             None => self.alone(),
-            Some(peers) => shard::run(self, &peers),
+            Some(peers) => {
+                let report = shard::run(self, &peers, None)?;
+                Ok(report.expect("nobody was asked whether to build"))
+            }
         }
+    }
+
+    /// Builds and publishes together with the other processes, if process 0 `wants` to; nobody does if it does not. What
+    /// others say does not count.
+    ///
+    /// # Errors
+    /// See [`build`](super::build).
+    ///
+    /// # Panics
+    /// If there are no other processes.
+    pub fn run_if(self, wants: bool) -> Result<Option<BuildReport>, BuildError> {
+        let peers = self.options.peers.clone().expect("a build of several processes");
+        shard::run(self, &peers, Some(wants))
     }
 
     /// Builds in this process alone.

@@ -4,6 +4,7 @@
 //! ```text
 //! process 0                               every other process
 //! compare the settings          <------   settings
+//! whether to build at all       ------>                                     (rebuilds alone)
 //! number of the generation      ------>
 //! build shard 0                           build its shard
 //! wait for all                  <------   what the shard holds, synced
@@ -115,11 +116,16 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<(Ready, Vec<Settin
     Ok((input, settings))
 }
 
-/// Builds the shard of this process, and publishes all if this is process 0.
-pub(super) fn run(prepared: Prepared, peers: &Peers) -> Result<BuildReport, BuildError> {
+/// Builds the shard of this process, and publishes all if this is process 0. A rebuild asks process 0 whether it
+/// wants to; none is returned where it does not.
+pub(super) fn run(
+    prepared: Prepared,
+    peers: &Peers,
+    wants: Option<bool>,
+) -> Result<Option<BuildReport>, BuildError> {
     let control = prepared.options.control.clone();
     let (cluster, _) = meeting(peers).join(&control)?;
-    let done = work(prepared, &cluster).map_err(|error| {
+    let done = work(prepared, &cluster, wants).map_err(|error| {
         // What the control knows comes before what followed from it.
         control.take_failure().map_or(error, BuildError::from)
     });
@@ -134,10 +140,25 @@ pub(super) fn run(prepared: Prepared, peers: &Peers) -> Result<BuildReport, Buil
     done
 }
 
-fn work(prepared: Prepared, cluster: &Cluster) -> Result<BuildReport, BuildError> {
-    let Prepared { mut options, input, settings } = prepared;
+fn work(
+    prepared: Prepared,
+    cluster: &Cluster,
+    wants: Option<bool>,
+) -> Result<Option<BuildReport>, BuildError> {
+    let Prepared { mut options, input, mut settings } = prepared;
     let began = input.began;
+    let job = if wants.is_some() { "rebuild" } else { "build" };
+    settings.push(("the job".to_string(), job.to_string()));
     cluster.agree(&settings)?;
+    if let Some(wants) = wants {
+        let wanted = match cluster.process {
+            0 => cluster.tell_others(&wants).map(|()| wants)?,
+            _ => cluster.hear_first()?,
+        };
+        if !wanted {
+            return Ok(None);
+        }
+    }
     let (built, whole) = if cluster.process == 0 {
         let (built, whole) = lead(&mut options, input, cluster)?;
         (built, Some(WholeReport::of(&whole)))
@@ -145,7 +166,7 @@ fn work(prepared: Prepared, cluster: &Cluster) -> Result<BuildReport, BuildError
         (follow(&mut options, input, cluster)?, None)
     };
     let shard = Some((cluster.process, cluster.processes));
-    Ok(BuildReport::new(&options, &built, shard, whole, began.elapsed()))
+    Ok(Some(BuildReport::new(&options, &built, shard, whole, began.elapsed())))
 }
 
 /// Process 0: builds shard 0, and publishes.

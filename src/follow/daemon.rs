@@ -2,10 +2,11 @@
 //! fail, and whoever the job file names is told of each: a command, a file of metrics, a page.
 
 use super::{FollowError, Rebuild, is_running};
-use crate::build::Notes;
+use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::index::manifest::Manifest;
 use crate::index::publish::current;
+use crate::index::shards::ShardedManifest;
 use crate::rebuild::history::{self, Outcome, Record};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::page::page;
@@ -127,6 +128,9 @@ pub struct Daemon {
     pub notes: Option<Notes>,
     /// Is told of everything else.
     pub tell: Tell,
+    /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps the history and runs
+    /// commands.
+    pub peers: Option<Peers>,
 }
 
 impl Daemon {
@@ -137,7 +141,12 @@ impl Daemon {
             control: control.clone(),
             command: self.command.clone(),
             notes: self.notes.clone(),
+            peers: self.peers.clone(),
         }
+    }
+
+    fn leads(&self) -> bool {
+        self.peers.as_ref().is_none_or(|peers| peers.hosts.process() == 0)
     }
 
     /// Rebuilds once, now, if the sources have changed.
@@ -221,6 +230,9 @@ impl Daemon {
         next: Option<Timestamp>,
     ) -> Result<Record, FollowError> {
         let result = self.rebuild(control).run(attempt);
+        if !self.leads() {
+            return result;
+        }
         self.show(next);
         match &result {
             Ok(record) => {
@@ -267,8 +279,11 @@ impl Daemon {
         let index = &self.job.index;
         let history = history::read(index)?;
         let generation = match current(index)? {
-            Some(path) => Some(Manifest::read(&path)?.generation),
             None => None,
+            Some(path) => Some(match ShardedManifest::live(index)? {
+                Some(live) => live.generation,
+                None => Manifest::read(&path)?.generation,
+            }),
         };
         let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
         let next = next.or_else(due).map(|next| next.to_string());
@@ -278,6 +293,9 @@ impl Daemon {
     /// Replaces the file of metrics and the page, if the job has them; that it fails is told and changes
     /// nothing.
     fn show(&self, next: Option<Timestamp>) {
+        if !self.leads() {
+            return;
+        }
         let metrics = || Ok(self.status(next)?.prometheus());
         let page = || {
             let index = &self.job.index;
@@ -320,7 +338,7 @@ mod tests {
             let sign = if event.is_trouble() { "!" } else { "" };
             lines.lock().unwrap().push(format!("{sign}{event}"));
         });
-        (Daemon { job, command: "test".into(), notes: None, tell }, told)
+        (Daemon { job, command: "test".into(), notes: None, tell, peers: None }, told)
     }
 
     #[test]

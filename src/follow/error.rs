@@ -57,8 +57,11 @@ pub enum FollowError {
     )]
     Replaced,
     /// The index is one of several processes.
-    #[error("the index has shards; a rebuild works on indexes of one process")]
+    #[error("the index has shards: as many processes rebuild it together as built it")]
     Shards,
+    /// The job file asks for something that several processes do not do.
+    #[error("[pagerank], [logs] and an order work in one process")]
+    OneProcess,
     /// The index cannot be read or written.
     #[error(transparent)]
     Index(#[from] IndexError),

@@ -7,7 +7,7 @@ use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
 use crate::index::format::Kind;
-use crate::index::manifest::{InputEntry, Manifest, RunEntry};
+use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
 use crate::input::Compression;
@@ -104,7 +104,8 @@ impl Rebuild<'_> {
         let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
         let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
         let Found { counts: inputs, touched, gone } = found;
-        let other = live.as_ref().map(|live| self.other_settings(&live.manifest)).transpose()?;
+        let other =
+            live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
             (None, _) => How::Whole("there is no index"),
             (_, Some(reason)) => How::Whole(reason),
@@ -126,7 +127,7 @@ impl Rebuild<'_> {
         Ok(looked)
     }
 
-    fn sources(&self) -> Result<Plan, FollowError> {
+    pub(super) fn sources(&self) -> Result<Plan, FollowError> {
         let source = |(number, input): (usize, &crate::rebuild::job_file::InputKeys)| {
             Ok::<_, FollowError>(Source { paths: self.job.expand(number)?, format: input.format })
         };
@@ -136,8 +137,11 @@ impl Rebuild<'_> {
     }
 
     /// Why the live generation cannot be added to, if its settings are others.
-    fn other_settings(&self, live: &Manifest) -> Result<Option<&'static str>, FollowError> {
-        let (options, was) = (self.options()?, &live.settings);
+    pub(super) fn other_settings(
+        &self,
+        was: &Settings,
+    ) -> Result<Option<&'static str>, FollowError> {
+        let options = self.options()?;
         let words = options.analysis.stop_words.words();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
         Ok(if tokenizer != options.analysis.tokenizer.name() {

@@ -22,15 +22,17 @@ mod logs;
 mod look;
 mod order;
 mod rank;
+mod together;
 
 pub use error::FollowError;
 pub use look::{How, Planned};
 
-use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Prepared};
+use crate::build::{BuildOptions, BuildReport, Guards, Input, Note, Notes, Peers, Prepared};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::manifest::Manifest;
 use crate::index::publish::{IndexLock, current};
+use crate::index::shards::ShardedManifest;
 use crate::input::splits::Plan;
 use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
@@ -63,6 +65,8 @@ pub struct Rebuild<'a> {
     pub command: String,
     /// Receives remarks.
     pub notes: Option<Notes>,
+    /// The other processes that rebuild shards of the index, if it has some.
+    pub peers: Option<Peers>,
 }
 
 impl Rebuild<'_> {
@@ -87,13 +91,31 @@ impl Rebuild<'_> {
     pub fn run(&self, attempt: u32) -> Result<Record, FollowError> {
         let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
         let folder = self.job.index.join(FOLDER);
+        if let Some(peers) = &self.peers {
+            let JobFile { pagerank, logs, build, .. } = self.job;
+            if pagerank.is_some() || logs.is_some() || build.order.is_some() {
+                return Err(FollowError::OneProcess);
+            }
+            if peers.hosts.process() > 0 {
+                self.together(peers, None)?;
+                return Ok(Record {
+                    started,
+                    attempt,
+                    outcome: Outcome::Unchanged,
+                    ..Record::default()
+                });
+            }
+        }
         fs::create_dir_all(&folder).map_err(|source| FollowError::folder(&folder, source))?;
         let _lock = lock(&folder)?;
         let mut record = Record { started, attempt, ..Record::default() };
         let mut stages = Stages::default();
         let work = folder.join(WORK);
         let result = fresh(&work)
-            .and_then(|()| self.attempt(&work, &mut record, &mut stages))
+            .and_then(|()| match &self.peers {
+                None => self.attempt(&work, &mut record, &mut stages),
+                Some(peers) => self.together(peers, Some((&mut record, &mut stages))),
+            })
             // A job that is told to end also fails elsewhere; that it was told is the reason.
             .map_err(|error| self.control.take_failure().map_or(error, FollowError::from));
         // What cannot be removed now is removed by the next rebuild.
@@ -111,6 +133,12 @@ impl Rebuild<'_> {
             record.documents.live = live.statistics.documents;
             record.runs = live.runs.len() as u32;
             record.index_bytes = live.files.iter().map(|file| file.bytes).sum();
+        }
+        if let Some(live) = ShardedManifest::live(&self.job.index).ok().flatten() {
+            record.generation = Some(live.generation);
+            record.documents.live = live.shards.iter().map(|s| s.statistics.documents).sum();
+            record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
+            record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
         }
         history::append(&self.job.index, &record)?;
         result.map(|()| record)

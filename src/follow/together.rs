@@ -1,0 +1,108 @@
+//! How do several processes bring an index with shards up to date? Together or not at all: process 0 looks whether the
+//! sources have changed and tells the others, and if they have all shards are built anew, as `build` does it. Process 0
+//! publishes when all are synced, by one rename: whoever fails before that leaves the old generation, and whatever is killed
+//! leaves one or the other whole.
+//!
+//! Process 0 keeps the history. What is known of the sources is the hash of each file.
+
+use super::{FILES, FollowError, Rebuild, Stages};
+use crate::build::{Input, Peers, Prepared};
+use crate::dataflow::together::Meeting;
+use crate::index::publish::current;
+use crate::index::shards::ShardedManifest;
+use crate::input::splits::Plan;
+use crate::rebuild::files::{self, Known};
+use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
+use std::collections::HashMap;
+
+impl Rebuild<'_> {
+    /// Takes part in a rebuild of several processes; process 0 gives the record of it.
+    pub(super) fn together(
+        &self,
+        peers: &Peers,
+        lead: Option<(&mut Record, &mut Stages)>,
+    ) -> Result<(), FollowError> {
+        let Some((record, stages)) = lead else {
+            let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
+            return self.build_with(peers, plan, false).map(drop);
+        };
+        let looked = self.look_together(peers, record, stages);
+        let (plan, known) = looked.map_err(|error| self.refuse(peers, error))?;
+        let InputCounts { changed, added, removed, .. } = record.inputs;
+        let is_live = record.outcome == Outcome::Unchanged;
+        let wants = !is_live || changed + added + removed > 0;
+        let report = stages.time("build", || self.build_with(peers, plan, wants))?;
+        if let Some(generation) = report {
+            record.outcome = Outcome::Published;
+            let known = Known { generation, ..known };
+            known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        }
+        Ok(())
+    }
+
+    /// What there is, and how it differs from what the live generation was built from. The outcome of the record is
+    /// `Unchanged` if there is a live generation of so many processes and such settings.
+    fn look_together(
+        &self,
+        peers: &Peers,
+        record: &mut Record,
+        stages: &mut Stages,
+    ) -> Result<(Plan, Known), FollowError> {
+        let plan = stages.time("list", || self.sources())?;
+        let live = match current(&self.job.index)? {
+            Some(_) => ShardedManifest::live(&self.job.index)?,
+            None => None,
+        };
+        let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
+        let live = match live {
+            Some(live) if live.shards.len() == peers.hosts.processes() => {
+                self.other_settings(&live.settings)?.is_none().then_some(live)
+            }
+            _ => None,
+        };
+        // What is known of files is of the generation that was made of them.
+        let number = live.as_ref().map_or(0, |live| live.generation);
+        if live.is_none() || before.generation != number {
+            before = Known::default();
+        } else {
+            record.outcome = Outcome::Unchanged;
+        }
+        let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
+        let (paths, trust) = (paths.collect::<Vec<_>>(), self.job.trust);
+        let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
+        let mut was: HashMap<&str, &str> =
+            before.files.iter().map(|file| (file.path.as_str(), file.hash.as_str())).collect();
+        let counts = &mut record.inputs;
+        for file in &known.files {
+            *match was.remove(file.path.as_str()) {
+                Some(hash) if hash == file.hash => &mut counts.unchanged,
+                Some(_) => &mut counts.changed,
+                None => &mut counts.added,
+            } += 1;
+        }
+        counts.removed = was.len() as u64;
+        Ok((plan, known))
+    }
+
+    /// Builds together with the others if process 0 wants to; returns the number of the generation.
+    fn build_with(
+        &self,
+        peers: &Peers,
+        plan: Plan,
+        wants: bool,
+    ) -> Result<Option<u32>, FollowError> {
+        let mut options = self.options()?;
+        options.input = Input::Plan(Box::new(plan));
+        options.peers = Some(peers.clone());
+        let report = Prepared::new(options)?.run_if(wants)?;
+        Ok(report.map(|report| report.generation))
+    }
+
+    /// Tells the other processes that this one cannot take part.
+    fn refuse(&self, peers: &Peers, error: FollowError) -> FollowError {
+        let Peers { hosts, wait, secret } = peers.clone();
+        let meeting = Meeting { hosts, wait, job: "build", data: false, secret };
+        meeting.refuse(&self.control, error.chain());
+        error
+    }
+}

@@ -1,0 +1,64 @@
+//! Do the shards of an index follow its sources together, or not at all?
+
+use super::*;
+
+const JOB: &str = "index = \"idx\"\n[[input]]\npaths = [\"docs/*\"]\n[build]\nmemory = \"64M\"\nworkers = 1\ngpus = \"none\"\n";
+
+fn write(scratch: &Scratch, file: usize, words: &str) {
+    let line = |n: usize| format!("{{\"id\": \"{file}-{n}\", \"contents\": \"{words} {n}\"}}\n");
+    scratch.write(format!("docs/{file}.jsonl"), (0..20).map(line).collect::<String>());
+}
+
+/// Both processes of a rebuild; the second has this in its environment.
+fn rebuild(scratch: &Scratch, job: &Path, fault: &str) -> Vec<Outcome> {
+    let hosts = Hosts::new(scratch, 2);
+    let args = args!["rebuild", job, "--once"];
+    let job = |process| match (process, fault) {
+        (1, fault) if !fault.is_empty() => hosts.job(process, &args).env("MILLRACE_FAULT", fault),
+        _ => hosts.job(process, &args),
+    };
+    Running::start((0..2).map(job)).end()
+}
+
+/// What queries find.
+fn found(scratch: &Scratch) -> String {
+    let hosts = Hosts::new(scratch, 2);
+    let queries = scratch.write("queries", "river\n");
+    let index = scratch.path("idx");
+    let args = args!["query", "--index", index, "--quiet", "-w", "1", "--format", "tsv", queries];
+    let mut outcomes = Running::start((0..2).map(|process| hosts.job(process, &args))).end();
+    outcomes.swap_remove(0).expect_status(0).text().to_string()
+}
+
+#[test]
+fn shards_are_rebuilt_together_or_not_at_all() {
+    let scratch = Scratch::new();
+    (0..4).for_each(|file| write(&scratch, file, "mill"));
+    let job = scratch.write("job.toml", JOB);
+    let status = || -> serde_json::Value {
+        let outcome = millrace(args!["rebuild", &job, "--status"]).ok();
+        serde_json::from_slice::<serde_json::Value>(&outcome.stdout).unwrap()
+    };
+    let both = |outcomes: Vec<Outcome>| outcomes.into_iter().for_each(|o| drop(o.expect_status(0)));
+    for (outcome, generation) in [("published", 1), ("unchanged", 1)] {
+        both(rebuild(&scratch, &job, ""));
+        let last = status()["last"].clone();
+        assert_eq!((&last["outcome"], &last["generation"]), (&outcome.into(), &generation.into()));
+        assert_eq!(last["documents"]["live"], 80);
+    }
+    write(&scratch, 3, "river");
+    // The second process has no room on its disk: nothing is published.
+    for outcome in rebuild(&scratch, &job, "fail@5") {
+        assert!(outcome.expect_status(1).stderr.contains("No space left on device"));
+    }
+    assert_eq!(status()["last"]["outcome"], "failed");
+    assert_eq!(found(&scratch), "");
+    both(rebuild(&scratch, &job, ""));
+    let last = status()["last"].clone();
+    assert_eq!((&last["outcome"], &last["inputs"]["changed"]), (&"published".into(), &1.into()));
+    assert_eq!(found(&scratch).lines().count(), 10);
+    millrace(args!["check", "--index", scratch.path("idx")]).ok();
+    // One process alone does not touch it.
+    let said = millrace(args!["rebuild", &job, "--once"]).fails(1).stderr.clone();
+    assert!(said.contains("as many processes rebuild it together as built it"), "{said}");
+}
