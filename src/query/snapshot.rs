@@ -256,7 +256,7 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// The same for queries that are [terms with weights](super::weighted) and not texts.
+    /// The same for queries that are terms with weights and not texts.
     ///
     /// # Panics
     /// If it is in use.

@@ -153,7 +153,7 @@ pub fn clear(array: Array, from: u64, words: u64) -> Step {
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
-/// Words of [`Array::Sums`] that a [scan](scan) takes.
+/// Words of [`Array::Sums`] that a [scan] takes.
 pub fn sum_words(words: u32) -> u32 {
     words.div_ceil(SCAN_TILE)
 }
