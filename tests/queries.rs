@@ -381,7 +381,7 @@ fn late_queries_say_so_in_every_format_and_input_can_be_held_back() {
         let shown = String::from_utf8_lossy(&done.stdout).into_owned();
         assert!(shown.starts_with(expected), "{format}: {shown}");
         assert_eq!((&report["queries"], &report["queries_left_late"]), (&0.into(), &2.into()));
-        done.says("2 queries were late");
+        done.says("2 queries came too late");
         // Nothing is late in an hour.
         let (done, report) = query(&["--shed", "--deadline-ms", "3600000"], "soon.json");
         assert_eq!(report["queries_left_late"], 0);

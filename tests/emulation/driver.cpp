@@ -144,6 +144,7 @@ Result cuModuleGetFunction(void** function, void*, const char* name) {
 }
 Result cuFuncSetAttribute(void*, int, int) { return 0; }
 Result cuFuncGetAttribute(int* value, int, void*) { return *value = 1024, 0; }
+Result cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, void*, int, size_t, unsigned) { return *blocks = 2, 0; }
 Result cuLaunchKernel(void* kernel, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
                       unsigned shared_bytes, void* on, void** arguments, void**) {
     Stream* stream = (Stream*)on;

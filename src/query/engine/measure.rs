@@ -48,8 +48,11 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Engin
 /// Classes of queries by length that a device gets at once.
 const CLASSES: usize = 8;
 
-/// Queries that a device gets at once, at least.
+/// Queries that a device gets at once, at least, if it would have done them one by one within [`MOST_SECONDS`].
 const AT_ONCE: usize = 2000;
+
+/// See [`AT_ONCE`].
+const MOST_SECONDS: f64 = 1.0;
 
 /// Seconds of all queries, added up, where as many threads as there are cores take one after the other.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
@@ -80,11 +83,12 @@ fn beside_others(
     by_length.sort_by_key(|&at| length(at));
     let mut seconds = alone.to_vec();
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
-        let times = AT_ONCE.div_ceil(class.len());
+        let once: f64 = class.iter().map(|&at| alone[at]).sum();
+        let times = AT_ONCE.div_ceil(class.len()).min((MOST_SECONDS / once) as usize).max(1);
         let of = |at: &usize| plans[*at].clone();
         let queries: Vec<Plan> = class.iter().map(of).cycle().take(times * class.len()).collect();
         let took = answer(engine, &queries)? / times as f64;
-        let share = took / class.iter().map(|&at| alone[at]).sum::<f64>();
+        let share = took / once;
         class.iter().for_each(|&at| seconds[at] *= share);
     }
     Ok(seconds)
