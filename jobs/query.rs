@@ -12,7 +12,9 @@ use crate::{Usage, follow, query_gpus, report, signals};
 use millrace::cluster::hosts::Hosts;
 use millrace::dataflow::answered_by::AnsweredBy;
 use millrace::dataflow::control::Control;
-use millrace::dataflow::service::{Hooks, QueryOptions, QueryReport, QueryService, Shard, Sink};
+use millrace::dataflow::service::{
+    Hooks, Mover, QueryOptions, QueryReport, QueryService, Shard, Sink,
+};
 use millrace::gpu::query::choose::{Chosen, Devices};
 use millrace::gpu::query::given::without_devices;
 use millrace::gpu::query::service::Counts;
@@ -260,11 +262,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return end(&refused);
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
-        let quiet = args.workers.common.quiet;
-        match args.expansion.is_asked() {
-            true => follow::stay(&args.ranking, quiet, &snapshot, "expanded queries")?,
-            false => follow::follow(&args.ranking, quiet, &snapshot, service.mover())?,
-        }
+        args.follow(&snapshot, service.mover(), Box::new(|_| {}))?;
         drop(snapshot);
         // A write of answers may wait for a reader for ever, and leaves nothing behind that matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
@@ -342,12 +340,7 @@ fn run_on(
         Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
         None => Box::new(|_| {}),
     };
-    match args.expansion.is_asked() {
-        true => follow::stay(&args.ranking, quiet, &snapshot, "expanded queries")?,
-        false => {
-            follow::follow_with(&args.ranking, quiet, &snapshot, service.mover(), renew)?;
-        }
-    }
+    args.follow(&snapshot, service.mover(), renew)?;
     drop(snapshot);
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(queries)?;
@@ -433,6 +426,15 @@ impl Args {
     fn leaves_devices(&self, score: Score) -> bool {
         let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
         self.place.is_gpu() && !has_own && !score.is_on_devices()
+    }
+
+    /// Lets the job follow its index, or say that it does not.
+    fn follow(&self, snapshot: &Snapshot, mover: Mover, renew: Renew) -> anyhow::Result<()> {
+        let quiet = self.workers.common.quiet;
+        match self.expansion.is_asked() {
+            true => follow::stay(&self.ranking, quiet, snapshot),
+            false => follow::follow(&self.ranking, quiet, snapshot, mover, renew),
+        }
     }
 
     fn open_queries(&self) -> anyhow::Result<Queries> {

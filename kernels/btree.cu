@@ -255,12 +255,7 @@ btree_measure(const u32* __restrict__ roots, const u32* __restrict__ nodes, cons
 
 // The sum over the lanes below.
 __device__ __forceinline__ u32 before(u32 value) {
-    u32 sum = value;
-    for (int step = 1; step < 32; step *= 2) {
-        u32 other = __shfl_up_sync(ALL, sum, step);
-        if (lane_of() >= (u32)step) sum += other;
-    }
-    return sum - value;
+    return sums_of_warp(value) - value;
 }
 
 // Lists with more closed bytes than this are copied by the whole warp.

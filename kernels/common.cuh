@@ -23,3 +23,26 @@ typedef unsigned long long u64;
 
 __device__ __forceinline__ u32 lane_of() { return threadIdx.x & 31; }
 
+// The sum of the values of the lanes up to this one.
+__device__ __forceinline__ u32 sums_of_warp(u32 value) {
+    for (u32 step = 1; step < 32; step *= 2) {
+        u32 other = __shfl_up_sync(ALL, value, step);
+        if (lane_of() >= step) value += other;
+    }
+    return value;
+}
+
+// The sum of the values of a block's threads up to this one, and of all. `room` [32] is the block's.
+__device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
+    u32 warp = threadIdx.x / 32, before = 0, upto = sums_of_warp(value);
+    __syncthreads();
+    if (lane_of() == 31) room[warp] = upto;
+    __syncthreads();
+    total = 0;
+    for (u32 w = 0; w < blockDim.x / 32; w++) {
+        if (w < warp) before += room[w];
+        total += room[w];
+    }
+    return before + upto;
+}
+

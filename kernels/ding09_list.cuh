@@ -87,14 +87,6 @@ __device__ __forceinline__ List list_of(const u8* arena, const Term& term) {
     return list;
 }
 
-__device__ __forceinline__ u32 sums_of_warp(u32 value) {
-    for (u32 step = 1; step < 32; step *= 2) {
-        u32 other = __shfl_up_sync(ALL, value, step);
-        if (lane_of() >= step) value += other;
-    }
-    return value;
-}
-
 // The exceptions of a column of pfor, opened: the first of each block and one more, places, overflows.
 struct Exceptions {
     u32* firsts;

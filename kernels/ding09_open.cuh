@@ -4,20 +4,6 @@
 
 #define OPEN_THREADS 256
 
-// The sum of the values of a block's threads up to this one, and of all. `room` [32] is the block's.
-__device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
-    u32 warp = threadIdx.x / 32, before = 0, upto = sums_of_warp(value);
-    __syncthreads();
-    if (lane_of() == 31) room[warp] = upto;
-    __syncthreads();
-    total = 0;
-    for (u32 w = 0; w < blockDim.x / 32; w++) {
-        if (w < warp) before += room[w];
-        total += room[w];
-    }
-    return before + upto;
-}
-
 // Array `which` of a column, into `out` [exceptions].
 __device__ __forceinline__ void open_array(const u8* bytes, const Column& of, u32 which, u64 slots, u32* room, u32* out) {
     u32 width = of.widths[which], count = of.counts[which], carry = 0;

@@ -11,23 +11,7 @@ SHARED_IS(BlockScan, SCAN_SHARED_BYTES);
 
 // The sum of `value` over the threads of the block before this one; `total` is that of all. All threads call it.
 __device__ __forceinline__ u32 block_scan(BlockScan& shared, u32 value, u32& total) {
-    u32 lane = lane_of(), warp = threadIdx.x / 32, sum = value;
-    for (u32 distance = 1; distance < 32; distance *= 2) {
-        u32 below = __shfl_up_sync(ALL, sum, distance);
-        if (lane >= distance) sum += below;
-    }
-    if (lane == 31) shared.warps[warp] = sum;
-    __syncthreads();
-    u32 before = 0;
-    total = 0;
-    for (u32 w = 0; w < blockDim.x / 32; w++) {
-        u32 here = shared.warps[w];
-        if (w < warp) before += here;
-        total += here;
-    }
-    // The next call writes where others still read.
-    __syncthreads();
-    return before + sum - value;
+    return sums_of_block(shared.warps, value, total) - value;
 }
 
 // The first place before `end` whose value is not below `value`, or `end`.

@@ -54,11 +54,7 @@ __device__ __forceinline__ void decode_blocks(const BlockLine* __restrict__ line
             if (is_inside) four_values(all_gaps, gaps, gap_bits, value, docid);
             docid[0] += 1;
             for (u32 j = 1; j < 4; j++) docid[j] += docid[j - 1] + 1;
-            u32 sum = docid[3];
-            for (u32 step = 1; step < 32; step *= 2) {
-                u32 other = __shfl_up_sync(ALL, sum, step);
-                if (lane >= step) sum += other;
-            }
+            u32 sum = sums_of_warp(docid[3]);
             u32 base = before + sum - docid[3];
             if (from + 128 < block_len) before = __shfl_sync(ALL, before + sum, 31);
             if (!is_inside) continue;

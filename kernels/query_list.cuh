@@ -176,11 +176,7 @@ __device__ __forceinline__ u32 kth_bin(const u32* bins, u32 k, u32 lane) {
         own[i] = __ldcg(bins + (BINS - 1 - (8 * lane + i)));
         sum += own[i];
     }
-    u32 upto = sum;
-    for (u32 step = 1; step < 32; step *= 2) {
-        u32 other = __shfl_up_sync(ALL, upto, step);
-        if (lane >= step) upto += other;
-    }
+    u32 upto = sums_of_warp(sum);
     u32 reached = __ballot_sync(ALL, upto >= k);
     u32 bin = 0, here = upto - sum;
     bool open = true;

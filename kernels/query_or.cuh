@@ -89,11 +89,7 @@ __device__ __forceinline__ void look_up(OrShared<BITS>& shared, const u8* arena,
             chunks = (len + 127) / 128;
             here = worth(list.maxes[window], term.multiplier);
         }
-        u32 upto = chunks;
-        for (u32 step = 1; step < 32; step *= 2) {
-            u32 other = __shfl_up_sync(ALL, upto, step);
-            if (lane >= step) upto += other;
-        }
+        u32 upto = sums_of_warp(chunks);
         if (t < record.terms) {
             segment.chunks = before + upto;
             shared.segments[t] = segment;

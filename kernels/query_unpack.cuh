@@ -101,12 +101,8 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
         u32 before = line.previous, window = NONE, most = 0;
         for (u32 i = 0; i < each; i++) {
             u32 value = 32 * i + lane;
-            u32 docid = value < count ? packed_value(gaps, gap_bits, value) + 1 : 0;
-            for (u32 step = 1; step < 32; step *= 2) {
-                u32 other = __shfl_up_sync(ALL, docid, step);
-                if (lane >= step) docid += other;
-            }
-            docid += before;
+            u32 gap = value < count ? packed_value(gaps, gap_bits, value) + 1 : 0;
+            u32 docid = before + sums_of_warp(gap);
             before = __shfl_sync(ALL, docid, 31);
             if (value >= count || docid >= documents) continue;
             u32 here = docid >> WINDOW_BITS, p = line.number + value;

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::any::Any;
+
 /// A number, with separators between its thousands.
 pub fn count(n: u64) -> String {
     indicatif::HumanCount(n).to_string()
@@ -31,6 +33,15 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// What a panic said.
+pub fn panicked(payload: &dyn Any) -> &str {
+    payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
 }
 
 /// An error and its causes on one line.

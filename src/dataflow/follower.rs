@@ -22,8 +22,8 @@ const EVERY: Duration = Duration::from_millis(100);
 /// What a look has found.
 #[derive(Debug)]
 pub enum Found {
-    /// The service has moved over to the generation of this number.
-    Moved(u32),
+    /// The service has moved over to this.
+    Moved(Arc<Snapshot>),
     /// Another generation is live, and cannot be opened; or nobody can tell what is live.
     Failed(IndexError),
 }
@@ -59,8 +59,8 @@ impl Follower {
                 Ok(None) => {}
                 Ok(Some(snapshot)) => {
                     manifest = snapshot.generation().manifest().clone();
-                    mover.move_to(snapshot);
-                    tell(Found::Moved(manifest.generation));
+                    mover.move_to(snapshot.clone());
+                    tell(Found::Moved(snapshot));
                 }
                 Err(error) => tell(Found::Failed(error)),
             }

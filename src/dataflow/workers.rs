@@ -10,7 +10,7 @@ use super::data_line::DataLine;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::cluster::links::SILENCE;
-use std::any::Any;
+use crate::shown::panicked;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -39,20 +39,12 @@ pub fn keep_panic_messages() {
             let worker = std::thread::current().name().is_some_and(|n| n.starts_with("timely"));
             if worker {
                 let place = info.location().map(|l| format!(" at {l}")).unwrap_or_default();
-                PANIC.set(Some(format!("{}{place}", payload(info.payload()))));
+                PANIC.set(Some(format!("{}{place}", panicked(info.payload()))));
             } else {
                 before(info);
             }
         }));
     });
-}
-
-fn payload(payload: &dyn Any) -> &str {
-    payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message")
 }
 
 /// How long a worker without work sleeps before it looks whether the job goes on.
@@ -157,7 +149,7 @@ pub fn run_with_others(
     if let Some(failure) = control.take_failure() {
         return Err(failure);
     }
-    closing.join().unwrap_or_else(|cause| Err(JobError::Start(payload(&*cause).to_string())))
+    closing.join().unwrap_or_else(|cause| Err(JobError::Start(panicked(&*cause).to_string())))
 }
 
 /// What timely's queues say when the thread at their other end has panicked.
@@ -188,7 +180,7 @@ fn step(
 /// Turns a panic of a worker into an error.
 fn catch(worker: usize, work: impl FnOnce()) -> Result<(), JobError> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
-        let message = PANIC.take().unwrap_or_else(|| payload(&*cause).to_string());
+        let message = PANIC.take().unwrap_or_else(|| panicked(&*cause).to_string());
         JobError::Panic { worker, message }
     })
 }

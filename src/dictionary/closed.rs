@@ -21,6 +21,17 @@ pub type ClosedError = Box<dyn Error + Send + Sync>;
 /// Wakes who waits for a dictionary: called from any thread, and more often than needed.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
+/// A number by which terms are sorted first, which decides nearly all comparisons: the trie collection in the upper two bytes,
+/// then the first six of the suffix. Terms with the same one are compared by their suffixes.
+#[inline]
+pub fn order_key(collection: u16, suffix: &[u8]) -> u64 {
+    let mut key = [0u8; 8];
+    key[..2].copy_from_slice(&collection.to_be_bytes());
+    let n = suffix.len().min(6);
+    key[2..2 + n].copy_from_slice(&suffix[..n]);
+    u64::from_be_bytes(key)
+}
+
 /// One owner's terms of a closed run, in the order of the lexicon: by trie collection, then by
 /// suffix.
 pub trait ClosedTerms {

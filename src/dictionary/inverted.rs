@@ -2,7 +2,7 @@
 //! numbers, and gives the lists of each batch of pieces by these; a list goes on from batch to batch, so that its parts
 //! have only to be put one behind the other.
 
-use super::closed::{Advance, ClosedError, ClosedTerms};
+use super::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use super::forms::Terms;
 use super::owners::Owners;
 use crate::codec::prefetch::prefetch;
@@ -51,7 +51,7 @@ pub struct InvertedTerms {
 
 #[derive(Clone, Copy, Debug)]
 struct Term {
-    /// Collection and the first bytes of the suffix, which decide nearly all comparisons.
+    /// See [`order_key`].
     key: u64,
     number: u32,
     suffix: u32,
@@ -73,13 +73,9 @@ impl InvertedTerms {
             if self.owners.of(collection) != self.owner {
                 continue;
             }
-            let mut key = [0u8; 8];
-            key[..2].copy_from_slice(&collection.to_be_bytes());
-            let n = suffix.len().min(6);
-            key[2..2 + n].copy_from_slice(&suffix[..n]);
             let at = u32::try_from(suffixes.len()).expect("strings of a run stay below 4 GiB");
             suffixes.extend_from_slice(suffix);
-            let (key, suffix_bytes) = (u64::from_be_bytes(key), suffix.len() as u8);
+            let (key, suffix_bytes) = (order_key(collection, suffix), suffix.len() as u8);
             order.push(Term { key, number, suffix: at, suffix_bytes });
         }
         let string =

@@ -1,7 +1,7 @@
 //! What does one owner know of the run that is open? Its terms in a hash table, the postings of
 //! each as bytes in slices; taken out in the order of the lexicon when the run closes.
 
-use super::closed::{Advance, ClosedError, ClosedTerms};
+use super::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use super::group::{Group, GroupTerm};
 use super::hash::{Found, HashTable};
 use super::short;
@@ -149,13 +149,7 @@ impl RunDictionary {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
         for (number, entry) in (0u32..).zip(&self.entries) {
-            // The collection and the first six bytes, which decide nearly all comparisons.
-            let suffix = self.suffix(entry);
-            let mut key = [0u8; 8];
-            key[..2].copy_from_slice(&entry.collection.to_be_bytes());
-            let n = suffix.len().min(6);
-            key[2..2 + n].copy_from_slice(&suffix[..n]);
-            order.push((u64::from_be_bytes(key), number));
+            order.push((order_key(entry.collection, self.suffix(entry)), number));
         }
         order.sort_unstable_by(|a, b| {
             let suffix = |number: u32| self.suffix(&self.entries[number as usize]);

@@ -2,6 +2,7 @@
 //! brings each list once. To lay a list out takes longer than to copy it: the host keeps those that it laid out last, as
 //! many as have room, and who knows the queries that come has their lists laid out ahead, by several threads.
 
+use bytemuck::Pod;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,9 +106,38 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
     }
 
     /// Each list, and where it goes if the first goes to `begin`.
-    pub(in crate::gpu) fn parts(&self, begin: usize) -> impl Iterator<Item = (usize, &[u8])> {
+    fn parts(&self, begin: usize) -> impl Iterator<Item = (usize, &[u8])> {
         self.lists.iter().map(move |(_, at, bytes)| (begin + at, &bytes[..]))
     }
+
+    /// Where the parts of a batch's input lie that has these records and terms, and these lists behind them.
+    pub(in crate::gpu) fn input<R: Pod, T: Pod>(&self, records: &[R], terms: &[T]) -> Input {
+        let terms_at = size_of_val(records).next_multiple_of(ALIGNMENT);
+        let lists = terms_at + size_of_val(terms).next_multiple_of(ALIGNMENT);
+        Input { terms: terms_at, lists, bytes: lists + self.bytes }
+    }
+
+    /// The parts of that input, and the byte with which each begins. These rise, and parts do not overlap.
+    pub(in crate::gpu) fn input_parts<'a, R: Pod, T: Pod>(
+        &'a self,
+        records: &'a [R],
+        terms: &'a [T],
+    ) -> Vec<(usize, &'a [u8])> {
+        let Input { terms: at, lists, .. } = self.input(records, terms);
+        let head = [(0, bytemuck::cast_slice(records)), (at, bytemuck::cast_slice(terms))];
+        head.into_iter().chain(self.parts(lists)).collect()
+    }
+}
+
+/// Where the parts of a batch's input lie, in bytes: records come first.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Terms.
+    pub terms: usize,
+    /// Lists that travel.
+    pub lists: usize,
+    /// All bytes.
+    pub bytes: usize,
 }
 
 /// Lists as they lie on a device, on the host. A layer `S` lays them out.

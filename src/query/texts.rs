@@ -68,11 +68,18 @@ pub enum NoText {
 /// `Imported`, `Stdin`, `Memory`, `Read`.
 pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, NoText> {
     let settings = &generation.manifest().settings;
-    match &*row.input {
-        _ if settings.indexer == IMPORTED && settings.format != VECTORS => Err(NoText::Imported),
+    if settings.indexer == IMPORTED && settings.format != VECTORS {
+        return Err(NoText::Imported);
+    }
+    fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
+}
+
+/// The file that an input is.
+fn file_of(input: &str) -> Result<&Path, NoText> {
+    match input {
         STDIN => Err(NoText::Stdin),
         MEMORY => Err(NoText::Memory),
-        path => fetch(Path::new(path), row.offset, row.bytes).map_err(|source| unread(row, source)),
+        path => Ok(Path::new(path)),
     }
 }
 
@@ -101,11 +108,7 @@ impl Reread {
             return Err(NoText::Imported);
         }
         for input in &manifest.inputs {
-            match &*input.path {
-                STDIN => return Err(NoText::Stdin),
-                MEMORY => return Err(NoText::Memory),
-                _ => {}
-            }
+            file_of(&input.path)?;
         }
         let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;

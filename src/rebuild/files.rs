@@ -76,14 +76,7 @@ impl Known {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        let new = path.with_extension("tmp");
-        let write = || {
-            fault::storage()?;
-            fs::write(&new, serde_json::to_vec(self)?)?;
-            fault::storage()?;
-            fs::rename(&new, path)
-        };
-        write().map_err(file_error(path))
+        replace(path, self).map_err(file_error(path))
     }
 
     /// A file, by its path.
@@ -227,6 +220,18 @@ fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Re
             Ok(xxhash_rust::xxh3::xxh3_64(part))
         })
         .collect()
+}
+
+/// Replaces a file of what is known, at once.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
+    let new = path.with_extension("tmp");
+    fault::storage()?;
+    fs::write(&new, serde_json::to_vec(value)?)?;
+    fault::storage()?;
+    fs::rename(&new, path)
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! A log is one file, of one day, which its name tells. What is known of it lies in a file of its own in the folder of the
 //! history; all of that can be removed at any time, since it can be found out again.
 
-use crate::fault;
+use super::files::replace;
 use crate::index::format::{Kind, run_file};
 use crate::index::manifest::{Manifest, find_file};
 use crate::input::Compression;
+use crate::input::unpacked::Unpacked;
 use crate::query::lines::{Lines, blank_after_qid};
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
@@ -82,19 +83,16 @@ impl CountedLog {
     /// # Errors
     /// When it cannot be read.
     pub fn count(path: &Path, day: Date, hash: String) -> io::Result<Self> {
-        let open = || -> io::Result<Box<dyn Read + Send>> {
+        let open = || -> io::Result<Unpacked> {
             let mut head = Vec::new();
             File::open(path)?.take(6).read_to_end(&mut head)?;
-            let file = File::open(path)?;
-            Ok(match Compression::by_content(&head) {
-                Compression::None => Box::new(file),
-                Compression::Gzip => Box::new(flate2::read::MultiGzDecoder::new(file)),
-                Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
+            match Compression::by_content(&head) {
+                Compression::None | Compression::Gzip | Compression::Zstd => Unpacked::open(path),
                 other => {
                     let reason = format!("a log that is compressed by {other} is not read");
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+                    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
                 }
-            })
+            }
         };
         let mut lines = Lines::new(open()?);
         if blank_after_qid(open()?)? {
@@ -124,18 +122,6 @@ impl CountedLog {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         replace(path, self)
     }
-}
-
-/// Replaces a file of what is known, at once.
-///
-/// # Errors
-/// When it cannot be written.
-pub fn replace(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let new = path.with_extension("tmp");
-    fault::storage()?;
-    fs::write(&new, serde_json::to_vec(value)?)?;
-    fault::storage()?;
-    fs::rename(&new, path)
 }
 
 /// The first date in the name of a log: four, two and two digits, with hyphens between or nothing, no other digit

@@ -7,6 +7,7 @@ use super::list::Laid;
 use crate::gpu::error::Geometry;
 use crate::gpu::lane::{HitsOf, answers};
 use crate::gpu::query::steps::{Argument, Step};
+pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use bytemuck::{Pod, Zeroable};
@@ -32,9 +33,6 @@ const CLASSES: [u32; 3] = [5, 10, MOST_TERMS as u32];
 fn class_of(terms: u32) -> usize {
     CLASSES.partition_point(|&most| most < terms)
 }
-
-/// Lists begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// A term of a query, as kernels read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
@@ -284,17 +282,12 @@ impl Batch {
 
     /// Where its parts lie in what it writes for the kernels.
     pub fn input(&self) -> Input {
-        let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
-        let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
-        Input { terms, lists, bytes: lists + self.lists.bytes() }
+        self.lists.input(&self.records, &self.terms)
     }
 
     /// What the kernels read: parts, and the byte with which each begins. These rise, and parts do not overlap.
     pub fn parts(&self) -> Vec<(usize, &[u8])> {
-        let Input { terms, lists, .. } = self.input();
-        let head =
-            [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
-        head.into_iter().chain(self.lists.parts(lists)).collect()
+        self.lists.input_parts(&self.records, &self.terms)
     }
 
     /// Where its parts lie in what the kernels write.
@@ -336,17 +329,6 @@ fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
     let per_bound = weight * ROUNDING;
     let (blocks, travels, most) = (laid.blocks, travels.into(), per_bound * laid.most);
     TermRecord { place, blocks, travels, weight, most, per_bound, spare: 0 }
-}
-
-/// Where the parts of a batch's input lie, in bytes: records come first.
-#[derive(Clone, Copy, Debug)]
-pub struct Input {
-    /// Terms.
-    pub terms: usize,
-    /// Lists that travel.
-    pub lists: usize,
-    /// All bytes.
-    pub bytes: usize,
 }
 
 /// Where the parts of its output lie, in bytes: numbers of hits come first, a u32 for each query.

@@ -6,8 +6,8 @@ use super::machine::Machine;
 use super::runs::{Event, Runs};
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::gpu::invert::text::PieceText;
+use crate::shown::panicked;
 use crate::text::analysis::Analysis;
-use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,7 +59,11 @@ impl InvertService {
             match catch_unwind(driven) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tell(Err(error)),
-                Err(panic) => tell(Err(panicked(&*panic))),
+                Err(panic) => {
+                    let message = panicked(&*panic);
+                    let error = format!("the thread that drives a device panicked: {message} (this is a bug: please report it)");
+                    tell(Err(error.into()));
+                }
             }
         })?;
         Ok(Self { batches: Some(batches), outcomes, stop, thread: Some(thread) })
@@ -115,11 +119,4 @@ fn drive(
         runs.end(tell)?;
     }
     Ok(())
-}
-
-fn panicked(panic: &(dyn Any + Send)) -> ClosedError {
-    let message = panic.downcast_ref::<String>().map(String::as_str);
-    let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    format!("the thread that drives a device panicked: {message} (this is a bug: please report it)")
-        .into()
 }

@@ -8,6 +8,7 @@ pub use super::twin::Found;
 use crate::gpu::error::Geometry;
 use crate::gpu::query::steps::{Argument, Step};
 use crate::gpu::query::twin::hit_of;
+pub use crate::gpu::travelling::Input;
 use crate::gpu::travelling::{Bytes, Placed, Travelling};
 use crate::query::top_k::Hit;
 use crate::score::wang::slack;
@@ -29,9 +30,6 @@ const CLASSES: [u32; 4] = [4 << 10, 8 << 10, 16 << 10, 48 << 10];
 fn class_of(shared_bytes: u32) -> usize {
     CLASSES.partition_point(|&most| most < shared_bytes)
 }
-
-/// Arrays begin at multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// No docid: the query is answered.
 const NONE: u32 = u32::MAX;
@@ -280,17 +278,12 @@ impl Batch {
 
     /// Where its parts lie in what it writes for the kernel.
     pub fn input(&self) -> Input {
-        let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
-        let lists = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
-        Input { terms, lists, bytes: lists + self.lists.bytes() }
+        self.lists.input(&self.records, &self.terms)
     }
 
     /// What the kernel reads: parts, and the byte with which each begins. These rise, and parts do not overlap.
     pub fn parts(&self) -> Vec<(usize, &[u8])> {
-        let Input { terms, lists, .. } = self.input();
-        let head =
-            [(0, bytemuck::cast_slice(&self.records)), (terms, bytemuck::cast_slice(&self.terms))];
-        head.into_iter().chain(self.lists.parts(lists)).collect()
+        self.lists.input_parts(&self.records, &self.terms)
     }
 
     fn answers_bytes(&self) -> usize {
@@ -320,17 +313,6 @@ impl Batch {
         }
         all
     }
-}
-
-/// Where the parts of a batch's input lie, in bytes: records come first.
-#[derive(Clone, Copy, Debug)]
-pub struct Input {
-    /// Terms.
-    pub terms: usize,
-    /// Lists that travel.
-    pub lists: usize,
-    /// All bytes.
-    pub bytes: usize,
 }
 
 fn term_record(list: &Placed<Laid>, weight: f32) -> TermRecord {
