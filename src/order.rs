@@ -367,7 +367,7 @@ impl Budget {
     /// The larger a piece is, the more often its terms occur in it, and the fewer times each is looked up
     /// by its owner: with 2 MiB that takes two thirds of the time that it takes with 512 KiB.
     pub fn piece_bytes(&self) -> usize {
-        (self.memory / 4096).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
+        (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
     }
 
     /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what
@@ -377,9 +377,12 @@ impl Budget {
     }
 
     /// Bytes of pieces, parsed or not, that may be under way for each worker.
+    /// Larger pieces than the least leave half of what the memo does: that no word of one occurs twice is rare.
     pub fn under_way(&self) -> u64 {
         let rest = self.worker - self.memo();
-        rest.saturating_sub(PARSER_TIMES * self.piece_bytes() as u64).max(rest / 4)
+        let least = PARSER_TIMES * PIECE_BYTES as u64;
+        let parsing = (PARSER_TIMES * self.piece_bytes() as u64).min((rest / 2).max(least));
+        rest.saturating_sub(parsing).max(rest / 4)
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
