@@ -43,7 +43,7 @@ pub(crate) struct Args {
     /// Threads that make terms of forms (default: all cores).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// Rounds that are not timed by kernel; the fastest counts.
+    /// Number of rounds for the time as a whole. The fastest counts.
     #[arg(long, default_value = "3", value_name = "N")]
     repeat: NonZeroUsize,
     /// Files of JSON lines that are not compressed.

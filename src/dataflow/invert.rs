@@ -38,6 +38,8 @@ use timely::dataflow::operators::generic::operator::Operator;
 const PAUSE: Duration = Duration::from_micros(500);
 /// Batches that the device has at a time: one that it inverts, and the next.
 const MOST_BATCHES: usize = 2;
+/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
+const LEAST_PART: usize = 4;
 
 /// One owner's part of a run, on its way to the owner.
 #[derive(Clone)]
@@ -237,7 +239,10 @@ impl Inverting {
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            let starved = self.batches == 0 && !build.wiring.flow.has_room(false);
+            // What comes may be of later files, and wait for the first, which is given room still: a few large batches
+            // take less than many small ones.
+            let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
+            let starved = self.batches == 0 && !build.wiring.flow.has_room(!some);
             if !(full || ends || starved) {
                 break;
             }

@@ -18,6 +18,7 @@ use crate::pages;
 use crate::text::analysis::Analysis;
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
+use std::time::Instant;
 
 /// What one piece of a batch counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,33 @@ pub struct Counted {
     pub lengths: Vec<u32>,
 }
 
+/// Where the time of the thread that drives a device goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct InverterSeconds {
+    /// Opening the device and loading kernels.
+    pub open: f64,
+    /// Waiting for texts.
+    pub texts: f64,
+    /// Waiting until the run before was encoded.
+    pub encoders: f64,
+    /// Texts on their way to the device.
+    pub upload: f64,
+    /// Where forms begin and which are new, waited for.
+    pub find: f64,
+    /// Making terms of new forms.
+    pub learn: f64,
+    /// Counting and sorting, waited for.
+    pub count: f64,
+    /// What pieces count, on its way back and read.
+    pub counted: f64,
+    /// Writing lists, and their way back.
+    pub lists: f64,
+    /// Ending runs.
+    pub close: f64,
+}
+
 /// What an inverter has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
     /// Batches that were counted, those included that were counted again since a run ended within them.
     pub batches: u64,
@@ -45,6 +71,8 @@ pub struct InverterWork {
     pub postings: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
+    /// Where the time goes.
+    pub seconds: InverterSeconds,
 }
 
 /// The batch that was counted last.
@@ -113,6 +141,10 @@ pub struct Inverter<M> {
     work: InverterWork,
 }
 
+fn spent(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64()
+}
+
 /// The smallest table.
 const LEAST_SLOTS: u32 = 1 << 12;
 /// The largest one.
@@ -151,6 +183,11 @@ impl<M: Machine> Inverter<M> {
     /// What it has done so far.
     pub fn work(&self) -> InverterWork {
         self.work
+    }
+
+    /// Where the time goes that its caller measures.
+    pub fn seconds(&mut self) -> &mut InverterSeconds {
+        &mut self.work.seconds
     }
 
     /// The machine.
@@ -205,7 +242,9 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u32>(Array::Sketches, sketch_words)?;
         self.reserve::<u64>(Array::PieceBytes, u64::from(piece_count))?;
         self.reserve::<u64>(Array::PiecePostings, u64::from(piece_count))?;
+        let began = Instant::now();
         let tokens = self.find_tokens(pieces, layout)?;
+        self.work.seconds.find += spent(began);
         let mut clear = vec![steps::clear(Array::Lengths, 0, words)];
         if piece_count > 0 {
             clear.push(steps::clear(Array::Sketches, 0, sketch_words));
@@ -217,6 +256,7 @@ impl<M: Machine> Inverter<M> {
         if tokens > 0 {
             self.find_forms(pieces, layout, tokens)?;
             open.terms = self.forms.numbers();
+            let began = Instant::now();
             let pairs = self.write_terms(tokens, documents, piece_count)?;
             if pairs > 0 {
                 self.sort(pairs, open.terms)?;
@@ -229,8 +269,11 @@ impl<M: Machine> Inverter<M> {
                 self.reserve::<u8>(Array::Lists, u64::from(open.list_bytes))?;
                 self.reserve::<u32>(Array::ListStarts, u64::from(open.terms) + 1)?;
             }
+            self.work.seconds.count += spent(began);
         }
+        let began = Instant::now();
         let counted = self.counted(layout, piece_count)?;
+        self.work.seconds.counted += spent(began);
         self.open = Some(open);
         Ok(counted)
     }
@@ -275,7 +318,12 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u8>(Array::Text, layout.padded as u64)?;
         let rest = vec![SEPARATOR; layout.padded - layout.bytes];
         let texts = pieces.iter().map(|piece| &*piece.bytes);
+        let began = Instant::now();
         self.machine.write(Array::Text, 0, &Vec::from_iter(texts.chain([&*rest])))?;
+        let took = spent(began);
+        self.work.seconds.upload += took;
+        // Its caller counts all.
+        self.work.seconds.find -= took;
         let tiles = steps::text_tiles(layout.padded);
         self.reserve_tiles(tiles)?;
         self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
@@ -298,6 +346,7 @@ impl<M: Machine> Inverter<M> {
         for array in [TokenForms, NewStarts, NewLengths, NewPlaces, Odd] {
             self.reserve::<u32>(array, u64::from(tokens))?;
         }
+        let began = Instant::now();
         self.grow_table(tokens)?;
         let known = self.known;
         self.machine.run(&[steps::find_forms(tokens, self.slots, known, self.tuning)])?;
@@ -318,6 +367,8 @@ impl<M: Machine> Inverter<M> {
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut meanings = Vec::with_capacity(new as usize);
+        self.work.seconds.find += spent(began);
+        let began = Instant::now();
         if new > 0 {
             let bytes: Vec<u8> = self.get(Array::Arena, used, new_bytes as usize)?;
             let places: Vec<u32> = self.get(Array::FormPlaces, known.into(), new as usize + 1)?;
@@ -329,6 +380,7 @@ impl<M: Machine> Inverter<M> {
         }
         self.put(Array::Meanings, known.into(), &meanings)?;
         self.know_odd(pieces, layout)?;
+        self.work.seconds.learn += spent(began);
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
         self.work.forms += u64::from(new);
@@ -482,8 +534,7 @@ impl<M: Machine> Inverter<M> {
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
         // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
-        let mut values = pages::with_capacity(len);
-        values.resize(len, T::zeroed());
+        let mut values = pages::zeroed(len);
         let from = at * size_of::<T>() as u64;
         self.machine.read(array, from, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)

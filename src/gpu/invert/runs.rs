@@ -2,7 +2,7 @@
 //! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
 //! to its end are counted again without the others, and these begin the next run.
 
-use super::inverter::{Inverter, InverterWork};
+use super::inverter::{Inverter, InverterSeconds, InverterWork};
 use super::machine::Machine;
 use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
 use crate::dictionary::closed::ClosedError;
@@ -12,7 +12,7 @@ use crate::score::bounds::code_below;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What became of texts.
 pub enum Event {
@@ -71,6 +71,11 @@ impl<M: Machine> Runs<M> {
         }
     }
 
+    /// Where the time goes that its caller measures.
+    pub fn seconds(&mut self) -> &mut InverterSeconds {
+        self.inverter.seconds()
+    }
+
     /// Takes the next pieces.
     ///
     /// # Errors
@@ -82,7 +87,10 @@ impl<M: Machine> Runs<M> {
     ) -> Result<(), ClosedError> {
         let mut rest = pieces;
         while !rest.is_empty() {
-            if !self.wait_for_encoders() {
+            let began = Instant::now();
+            let goes_on = self.wait_for_encoders();
+            self.seconds().encoders += began.elapsed().as_secs_f64();
+            if !goes_on {
                 return Ok(());
             }
             let (_, _, first) = self.sequencer.open_run();
@@ -106,7 +114,9 @@ impl<M: Machine> Runs<M> {
             if taken < here {
                 self.inverter.count(&rest[..taken], first)?;
             }
+            let began = Instant::now();
             self.batches.push(self.inverter.lists()?);
+            self.seconds().lists += began.elapsed().as_secs_f64();
             for counted in counted.into_iter().take(taken) {
                 let codes = counted.lengths.iter().map(|&length| code_below(length));
                 self.lengths.push(codes.collect());
@@ -136,7 +146,9 @@ impl<M: Machine> Runs<M> {
     }
 
     fn close(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<(), ClosedError> {
+        let began = Instant::now();
         let terms = self.inverter.end_run()?;
+        self.seconds().close += began.elapsed().as_secs_f64();
         let batches = std::mem::take(&mut self.batches);
         let inverted = Arc::new(InvertedRun { terms, batches });
         self.before = Arc::downgrade(&inverted);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 /// Opens the device, on the thread that drives it.
 pub type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
@@ -107,9 +108,14 @@ fn drive(
     stop: Arc<AtomicBool>,
     mut tell: impl FnMut(Event),
 ) -> Result<(), ClosedError> {
+    let began = Instant::now();
     let inverter = Inverter::new(open()?, how.analysis, how.threads);
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
-    for pieces in batches {
+    runs.seconds().open = began.elapsed().as_secs_f64();
+    loop {
+        let began = Instant::now();
+        let Ok(pieces) = batches.recv() else { break };
+        runs.seconds().texts += began.elapsed().as_secs_f64();
         runs.take(&pieces, &mut tell)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(());
