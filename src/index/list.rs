@@ -93,7 +93,7 @@ impl Layout {
 }
 
 /// A list of so many blocks has a bound of its own: that of fewer is soon found.
-const BOUND_FROM: u32 = 8;
+pub(crate) const BOUND_FROM: u32 = 8;
 
 /// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
 /// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.

@@ -1,14 +1,18 @@
 //! How does a batch of texts become lists? [`count`](Inverter::count) says what each of its pieces counts, by which whoever
-//! asks finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run.
+//! asks finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run, or
+//! keeps them on the device until [`encode`](Inverter::encode).
 //! Nothing here depends on the order in which a device's threads run.
 //!
 //! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much; the
 //! host knows the terms of the run. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
+mod encode;
+
+use self::encode::Keeping;
 use super::Tuning;
 use super::machine::Machine;
-use super::steps::{self, Array, COUNTERS, NEW_FORMS, ODD_TOKENS, SUM};
+use super::steps::{self, Array, COUNTERS, Columns, NEW_FORMS, ODD_TOKENS, SUM};
 use super::text::{MOST_BYTES, MOST_PIECES, PieceText, SEPARATOR, TILE_BYTES, form_at};
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
@@ -50,6 +54,10 @@ pub struct InverterSeconds {
     pub counted: f64,
     /// Writing lists, and their way back.
     pub lists: f64,
+    /// Bringing the terms of runs into order.
+    pub order: f64,
+    /// Encoding lists, their way back included.
+    pub encode: f64,
     /// Ending runs.
     pub close: f64,
 }
@@ -71,6 +79,8 @@ pub struct InverterWork {
     pub postings: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
+    /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
+    pub spilled: u64,
     /// Where the time goes.
     pub seconds: InverterSeconds,
 }
@@ -79,6 +89,7 @@ pub struct InverterWork {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     first: u32,
+    documents: u32,
     postings: u32,
     terms: u32,
     list_bytes: u32,
@@ -137,6 +148,7 @@ pub struct Inverter<M> {
     expansions_there: usize,
     /// Terms whose last docid the device has.
     lasts: u32,
+    keeping: Keeping,
     open: Option<Open>,
     work: InverterWork,
 }
@@ -169,6 +181,7 @@ impl<M: Machine> Inverter<M> {
             expansions: Vec::new(),
             expansions_there: 0,
             lasts: 0,
+            keeping: Keeping::default(),
             open: None,
             work: InverterWork::default(),
         }
@@ -178,6 +191,13 @@ impl<M: Machine> Inverter<M> {
     #[must_use]
     pub fn tuned(self, tuning: Tuning) -> Self {
         Self { tuning, ..self }
+    }
+
+    /// The same, and the lists of runs are encoded on the device where it has room for them; nothing was counted yet.
+    #[must_use]
+    pub fn encoding(mut self) -> Self {
+        self.keeping.wanted = true;
+        self
     }
 
     /// What it has done so far.
@@ -210,9 +230,7 @@ impl<M: Machine> Inverter<M> {
         let counted = self.try_count(pieces, &layout, first);
         if counted.is_err() {
             // The table may have forms that are not kept, and arrays be longer than smaller batches need.
-            self.machine.free_but(Array::Lasts);
-            (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
-            self.expansions.clear();
+            self.free_but_run();
         }
         counted
     }
@@ -252,7 +270,8 @@ impl<M: Machine> Inverter<M> {
             clear.push(steps::clear(Array::PiecePostings, 0, 2 * u64::from(piece_count)));
         }
         self.machine.run(&clear)?;
-        let mut open = Open { first, postings: 0, terms: self.forms.numbers(), list_bytes: 0 };
+        let terms = self.forms.numbers();
+        let mut open = Open { first, documents, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             self.find_forms(pieces, layout, tokens)?;
             open.terms = self.forms.numbers();
@@ -262,14 +281,18 @@ impl<M: Machine> Inverter<M> {
                 self.sort(pairs, open.terms)?;
                 open.postings = self.write_postings(pairs)?;
                 self.grow_lasts(open.terms)?;
-                self.machine.run(&steps::measure(open.postings, first, piece_count))?;
-                open.list_bytes = self.sum()?;
+                let columns = Columns::counted(open.postings, first);
+                self.machine.run(&steps::measure(columns, piece_count))?;
                 // If there is no room for the lists, that is to be known now.
-                self.reserve::<u32>(Array::ListPlaces, u64::from(open.postings) + 1)?;
-                self.reserve::<u8>(Array::Lists, u64::from(open.list_bytes))?;
-                self.reserve::<u32>(Array::ListStarts, u64::from(open.terms) + 1)?;
+                if !self.keeps() {
+                    open.list_bytes = self.sum()?;
+                    self.reserve_lists(open.postings, open.list_bytes, open.terms)?;
+                }
             }
             self.work.seconds.count += spent(began);
+        }
+        if self.keeps() {
+            self.reserve_kept(open.postings, documents, first)?;
         }
         let began = Instant::now();
         let counted = self.counted(layout, piece_count)?;
@@ -278,24 +301,39 @@ impl<M: Machine> Inverter<M> {
         Ok(counted)
     }
 
-    /// The lists of the batch that was counted last; it belongs to the run as a whole.
+    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps) them; it belongs to the run as a whole.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
     ///
     /// # Panics
     /// No batch was counted, or its lists were given.
-    pub fn lists(&mut self) -> Result<Lists, GpuError> {
-        let Open { first, postings, terms, list_bytes } =
+    pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
+        let Open { first, documents, postings, terms, list_bytes } =
             self.open.take().expect("a batch was counted");
         self.work.postings += u64::from(postings);
-        if postings == 0 {
-            return Ok(Lists::default());
+        let columns = Columns::counted(postings, first);
+        if self.keeps() {
+            self.keep(columns, postings, documents, first)?;
+            return Ok(None);
         }
-        self.machine.run(&steps::write_lists(postings, first, terms))?;
+        if postings == 0 {
+            return Ok(Some(Lists::default()));
+        }
+        self.take_lists(columns, terms, list_bytes).map(Some)
+    }
+
+    fn reserve_lists(&mut self, postings: u32, bytes: u32, terms: u32) -> Result<(), GpuError> {
+        self.reserve::<u32>(Array::ListPlaces, u64::from(postings) + 1)?;
+        self.reserve::<u8>(Array::Lists, bytes.into())?;
+        self.reserve::<u32>(Array::ListStarts, u64::from(terms) + 1)
+    }
+
+    fn take_lists(&mut self, columns: Columns, terms: u32, bytes: u32) -> Result<Lists, GpuError> {
+        self.machine.run(&steps::write_lists(columns, terms))?;
         Ok(Lists {
             starts: self.get(Array::ListStarts, 0, terms as usize + 1)?,
-            bytes: self.get(Array::Lists, 0, list_bytes as usize)?,
+            bytes: self.get(Array::Lists, 0, bytes as usize)?,
         })
     }
 
@@ -306,6 +344,7 @@ impl<M: Machine> Inverter<M> {
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         self.open = None;
         self.lasts = 0;
+        self.forget_kept();
         self.forget_forms()?;
         Ok(self.forms.take())
     }
@@ -473,12 +512,14 @@ impl<M: Machine> Inverter<M> {
         Ok(postings)
     }
 
-    /// Terms that the run has not had before have had no document.
+    /// Terms that the run has not had before have had no document, and no postings.
     fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
             let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
-            self.machine.reserve(Array::Lasts, 4 * u64::from(terms), 4 * had)?;
-            self.machine.run(&[steps::clear(Array::Lasts, had, more)])?;
+            for array in [Array::Lasts, Array::Counts] {
+                self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
+                self.machine.run(&[steps::clear(array, had, more)])?;
+            }
             self.lasts = terms;
         }
         Ok(())

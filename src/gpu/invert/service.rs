@@ -27,6 +27,8 @@ pub struct Inverting {
     pub threads: usize,
     /// Where runs end ([`Budget::run_limit`](crate::order::Budget)).
     pub run_limit: u64,
+    /// Lists are encoded on the device where it has room for them, with [`bp128`](crate::index::list::Form::BP128).
+    pub encodes: bool,
 }
 
 /// What became of texts, or why nothing more will.
@@ -109,7 +111,10 @@ fn drive(
     mut tell: impl FnMut(Event),
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
-    let inverter = Inverter::new(open()?, how.analysis, how.threads);
+    let mut inverter = Inverter::new(open()?, how.analysis, how.threads);
+    if how.encodes {
+        inverter = inverter.encoding();
+    }
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
     runs.seconds().open = began.elapsed().as_secs_f64();
     loop {
