@@ -15,7 +15,7 @@ use millrace::schedule::machine::Machine;
 use millrace::schedule::simulate::choose;
 use serde_json::json;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use synthetic::arrivals::Poisson;
 
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     ranking: Ranking,
     #[command(flatten)]
     place: Where,
-    /// Queries that are measured at most, taken from all over the file.
+    /// Greatest number of queries to measure. They are taken from all over the file.
     #[arg(long, default_value_t = 4000, value_name = "N")]
     sample: usize,
-    /// Where the costs of each query go, as JSON lines: `bench scheduling` reads them.
+    /// File for the measured costs of each query, as JSON lines. `bench scheduling` reads it.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "{by_cpu} of the answers that devices were asked for came from the CPU: their costs are unknown"
     );
     if let Some(path) = &args.costs {
-        write(path, &measured).with_context(|| path.display().to_string())?;
+        write(path, &measured)?;
     }
     let learned = CostModel::learn(&measured);
     let mut model =
@@ -96,11 +96,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(path: &PathBuf, measured: &[Cost]) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::fs::File::create(path)?);
+/// Writes costs as JSON lines, which `bench scheduling` reads.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write(path: &Path, measured: &[Cost]) -> anyhow::Result<()> {
+    let named = || path.display().to_string();
+    let mut out = BufWriter::new(std::fs::File::create(path).with_context(named)?);
     for cost in measured {
         serde_json::to_writer(&mut out, cost)?;
         out.write_all(b"\n")?;
     }
-    Ok(out.flush()?)
+    out.flush().with_context(named)
 }
