@@ -42,6 +42,7 @@ impl Rebuild<'_> {
                     std::slice::from_ref(path),
                     Trust::Content,
                     &known,
+                    |_, _| true,
                     self.workers(),
                 )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());

@@ -10,6 +10,7 @@ pub mod job_file;
 pub mod links;
 pub mod logs;
 pub mod page;
+pub mod scanned;
 pub mod schedule;
 pub mod status;
 pub mod table;
