@@ -9,6 +9,7 @@ pub mod history;
 pub mod job_file;
 pub mod links;
 pub mod logs;
+pub mod nodes;
 pub mod page;
 pub mod scanned;
 pub mod schedule;
