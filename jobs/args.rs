@@ -17,7 +17,7 @@ const MOST_PROCESSES: usize = 256;
 /// Options of every job that runs a dataflow.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Workers {
-    /// Worker threads (default: all cores).
+    /// Number of worker threads (default: one for each core).
     #[arg(short, long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -29,20 +29,19 @@ pub(crate) struct Workers {
 /// Options of every job of several processes.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Together {
-    /// Processes of this job, each with a shard of the index: docs/cluster.md.
+    /// Number of processes that run this job together, each with one shard of the index. See docs/cluster.md.
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     processes: NonZeroUsize,
-    /// Number of this process among them, from 0.
+    /// Number of this process, counted from 0.
     #[arg(short = 'p', long, value_name = "I", default_value = "0")]
     process: usize,
-    /// File with `host:port` of every process, a line each (default: localhost, ports from 2101).
+    /// File that names `host:port` of each process, one on each line (default: localhost, ports from 2101).
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
-    /// How long to wait for the other processes to come, in seconds.
+    /// Seconds to wait for the other processes to connect.
     #[arg(long, value_name = "SECONDS", default_value = "60")]
     wait: u64,
-    /// File whose content all processes of the job share, and nobody else: messages that were not
-    /// sealed with it are refused.
+    /// File with a secret that all processes of the job share. Messages that are not signed with it are refused.
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
 }
@@ -50,11 +49,11 @@ pub(crate) struct Together {
 /// Options of every job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Common {
-    /// Print nothing but errors and results.
+    /// Print only results and errors.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Write totals and each operator's share of the time to FILE: as a page with charts if it ends in .html, else as
-    /// JSON.
+    /// Write a report of the job to FILE: a page with charts if the name ends in .html, otherwise JSON. See
+    /// docs/reports.md.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }

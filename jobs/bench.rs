@@ -34,29 +34,30 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand, Clone, Debug)]
 enum Experiment {
-    /// Latency of queries, answered one at a time on one worker.
+    /// Latency of queries: one worker answers them one at a time.
     Queries(Queries),
-    /// How tight the bounds of the blocks are.
+    /// How close the score bounds of blocks are to the true maxima.
     Bounds(bounds::Args),
-    /// Tokens a second of the paper's B-trees, on one core and on a device.
+    /// Tokens a second of the B-trees of wei11, on one core and on a GPU.
     Btree(btree::Args),
-    /// What the stages of a build cost on this machine when threads share nothing, beside a build.
+    /// Greatest speed of each stage of a build on this machine, beside the speed of a build.
     Ceilings(ceilings::Args),
-    /// Size and decoding speed of every codec, on the lists that queries touch.
+    /// Size and decoding speed of every codec, on the lists that the queries read.
     Codecs(codecs::Args),
-    /// The CPU rows of the papers' tables: stages of a query, and pruning by hits and blocks.
+    /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by blocks.
     CpuQueries(cpu_queries::Args),
-    /// How fast a GPU turns texts into postings lists, by kernel and with the host.
+    /// How fast a GPU turns text into postings lists, by kernel and as a whole.
     GpuIndexing(gpu_indexing::Args),
-    /// Queries a second of a GPU, checked against the CPU's answers, and of the CPU beside it.
+    /// Queries a second of a GPU and of the CPU. The answers are compared first.
     GpuQueries(gpu_queries::Args),
-    /// Throughput and latency of the parallel models, by workers, load, length, delta and skips.
+    /// Throughput and latency of the parallel models of tatikonda11, by workers, load, query length, delta and skips.
     Parallelism(parallelism::Args),
-    /// Throughput of the pipeline of wei11, by parsers, indexers and files, and of its parts.
+    /// Throughput of the pipeline of wei11 and of its parts, by parsers, indexers and files.
     Pipeline(pipeline::Args),
-    /// Latency of streams of queries on CPU and GPU together, by schedule and rate: simulated with measured costs, and real.
+    /// Latency of streams of queries that CPU and GPU share, by schedule and rate: simulated from measured costs, or
+    /// real.
     Scheduling(scheduling::Args),
-    /// The figures of wang that need no GPU: visits of lists, caches of lists, threads.
+    /// Figures of wang that need no GPU: how far lists are read, caches of lists, threads.
     Wang(wang::Args),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
@@ -66,10 +67,10 @@ enum Experiment {
 struct Queries {
     #[command(flatten)]
     ranking: Ranking,
-    /// Counted passes over the queries; one before them is not counted.
+    /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

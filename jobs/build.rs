@@ -27,13 +27,13 @@ use pipeline::{Parts, Tuning};
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Folder of the index; made if it is not there.
+    /// Folder of the index. It is made if it does not exist.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Who finds terms and postings: fast, wei11, or gpu, which needs a GPU.
+    /// Which implementation builds the index: fast, wei11, or gpu (needs a GPU). The index is the same.
     #[arg(long, default_value = "fast")]
     indexer: Indexer,
-    /// The most memory that the job may take, such as 64M or 4G.
+    /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
@@ -54,19 +54,20 @@ pub(crate) struct Args {
 /// What is refused before it replaces the live generation.
 #[derive(clap::Args, Clone, Debug)]
 struct GuardArgs {
-    /// Take empty input, and publish an index without documents.
+    /// Accept empty input, and publish an index without documents if there are none.
     #[arg(long)]
     allow_empty: bool,
-    /// Take what comes before the damage or the early end of a compressed file.
+    /// Accept compressed files that are damaged or end too early, and index what comes before.
     #[arg(long)]
     allow_cut: bool,
-    /// Fail if more records are broken, in number or as a share of all (default: no limit).
+    /// Fail if more records than this are broken: a number, or a share of all records (default: no limit).
     #[arg(long, value_name = "N|N%")]
     max_skipped: Option<Limit>,
-    /// Fail if there are fewer documents, in number or as a share of those before (default: no limit).
+    /// Fail if there are fewer documents than this: a number, or a share of the documents of the live generation
+    /// (default: no limit).
     #[arg(long, value_name = "N|N%")]
     min_documents: Option<Limit>,
-    /// Older generations that stay for `millrace rollback`.
+    /// Number of older generations to keep for `millrace rollback`.
     #[arg(long, default_value = "1", value_name = "N")]
     keep: usize,
 }
@@ -74,30 +75,29 @@ struct GuardArgs {
 /// How an index is built: options that a bench has too.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct How {
-    /// How documents are found: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
-    /// mediawiki.
+    /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
-    /// A field of JSON or a column of CSV that names documents; if given again, where the one before
-    /// is missing (default: id, _id, pid, docid, docno).
+    /// JSON field or CSV column that holds the name of a document. May be given several times: the first that a
+    /// record has is taken (default: id, _id, pid, docid, docno).
     #[arg(long = "id-field", value_name = "NAME")]
     id_fields: Vec<String>,
-    /// A field of JSON or a column of CSV that is text; may be given more than once (default: title,
+    /// JSON field or CSV column that holds text. May be given several times: the texts are joined (default: title,
     /// url, headings, text, body, passage, contents).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
     #[command(flatten)]
     pub(crate) index: IndexArgs,
-    /// A longer document is skipped.
+    /// Skip documents that are longer than this (default: 64M).
     #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
     max_document: u64,
-    /// Keep the runs apart; queries are answered alike.
+    /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
-    /// Refuse duplicate names and everything that would be skipped.
+    /// Fail at the first duplicate name, and at the first record that would be skipped.
     #[arg(long)]
     strict: bool,
-    /// GPUs: auto (those that `millrace devices` finds), none, or how many.
+    /// GPUs to use: auto (all that `millrace devices` finds), none, or a number.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
     gpus: Gpus,
     #[command(flatten)]

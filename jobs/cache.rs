@@ -21,25 +21,26 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// What is cached: vfb, the beginnings of lists that most queries visit; qtf, whole lists, those first whose terms
-    /// most queries have; qtfdf, the same for each document of the list.
+    /// What to cache. vfb: the beginnings of lists that most queries read. qtf: whole lists, most frequent query
+    /// terms first. qtfdf: the same, divided by the length of the list.
     #[arg(long, default_value = "vfb", value_parser = parse_policy, value_name = "vfb|qtf|qtfdf")]
     cache: Policy,
-    /// The greatest part of a list that vfb caches, from 0 to 1 (1 if left out).
+    /// With vfb: greatest share of a list to cache, from 0 to 1 (default: 1).
     #[arg(long, value_name = "F")]
     lambda: Option<f64>,
-    /// Memory of the cache, such as 4G, filled by the bytes that lists have on disk.
+    /// Memory of the cache, such as 4G. Lists count by their bytes on disk.
     #[arg(long, value_parser = crate::args::size, value_name = "SIZE")]
     memory: u64,
-    /// Hits for each query, which decide how far it goes through its lists.
+    /// Hits for each query. They decide how far a query reads into its lists.
     #[arg(short, default_value = "10", value_name = "K")]
     k: std::num::NonZeroU32,
-    /// Threads that count (default: all cores).
+    /// Number of threads (default: one for each core).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
     common: Common,
-    /// The log that is counted: `qid TAB text` a line, or text alone; standard input if left out or -.
+    /// File with the log of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or
+    /// -.
     #[arg(value_name = "LOG")]
     log: Option<PathBuf>,
 }

@@ -26,13 +26,13 @@ pub(crate) struct Args {
     ranking: Ranking,
     #[command(flatten)]
     place: Where,
-    /// Queries that are measured at most, taken from all over the file.
+    /// Greatest number of queries to measure. They are taken from all over the file.
     #[arg(long, default_value_t = 4000, value_name = "N")]
     sample: usize,
-    /// Where the costs of each query go, as JSON lines: `bench scheduling` reads them.
+    /// File for the measured costs of each query, as JSON lines. `bench scheduling` reads it.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ const SHOWN: usize = 5;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// A file or folder of your own; type queries at the prompt.
+    /// File or folder of your own. Queries are then read from the keyboard.
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
 }

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// jsonl: an object a line; tsv: the same fields, postings a line each.
+    /// jsonl: one JSON object on each line. tsv: the same fields, with one line for each posting.
     #[arg(long, default_value = "jsonl", value_name = "jsonl|tsv", value_parser = ["jsonl", "tsv"])]
     format: String,
     #[command(flatten)]

@@ -15,23 +15,22 @@ use std::time::Instant;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Judgements: TREC's `qid iteration document relevance`, or BEIR's TSV.
+    /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// A measure; may be given more than once. nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref, Judged@k;
-    /// with the least relevance that counts as P(rel=2)@10 (default: nine of them).
+    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref or Judged@k. P(rel=2)@10 counts documents of
+    /// relevance 2 or more. May be given several times (default: nine measures).
     #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
     measures: Vec<Measure>,
-    /// Print the values of every query too.
+    /// Also print the values of each query.
     #[arg(long)]
     per_query: bool,
-    /// Print a JSON object for each run.
+    /// Print one JSON object for each run.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
-    /// Runs, as `query` writes them or others do; - is standard input. All are compared with the
-    /// first.
+    /// Runs in TREC format; - is standard input. Each is compared with the first.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }

@@ -15,20 +15,20 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The document's docid, in place of its name.
+    /// Docid of the document, in place of its name.
     #[arg(long, value_name = "N")]
     docid: Option<u32>,
-    /// The hits of which the document may be one.
+    /// Number of hits that the document is compared with.
     #[arg(short, default_value_t = 10, value_name = "K")]
     k: usize,
     #[command(flatten)]
     scored: Scored,
-    /// As one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     common: Common,
-    /// The document's name, unless --docid is given, and the query.
+    /// Name of the document (not with --docid), and the query.
     #[arg(value_name = "[NAME] QUERY", required = true, num_args = 1..=2)]
     words: Vec<String>,
 }

@@ -15,12 +15,12 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The form: ciff, the Common Index File Format.
+    /// Format to write: ciff, the Common Index File Format.
     #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
     _format: String,
     #[command(flatten)]
     common: Common,
-    /// Where to; - is standard output.
+    /// File to write; - is standard output.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

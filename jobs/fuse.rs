@@ -12,21 +12,21 @@ use std::path::PathBuf;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// rrf: the sum of 1 / (k + rank) over the runs; combsum: the sum of the scores, each run's
-    /// stretched to the range from 0 to 1.
+    /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the scores of each run are
+    /// scaled to the range from 0 to 1.
     #[arg(long, default_value = "rrf", value_parser = ["rrf", "combsum"], value_name = "rrf|combsum")]
     #[arg(hide_possible_values = true)]
     method: String,
-    /// The k of rrf: the greater, the less the first ranks stand out (60 if left out).
+    /// The k of rrf (default: 60). The greater it is, the less the first ranks count for.
     #[arg(long, value_name = "F")]
     rrf_k: Option<f64>,
-    /// The most documents for a query.
+    /// Greatest number of documents for a query.
     #[arg(short, default_value_t = 1000, value_name = "K")]
     k: usize,
-    /// The last word of each line.
+    /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: Tag,
-    /// Two runs or more, as `query` writes them or others do; - is standard input.
+    /// Two runs or more, in TREC format; - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }

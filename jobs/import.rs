@@ -20,26 +20,28 @@ use std::time::Instant;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Folder of the index; a new generation in it.
+    /// Folder of the index. The import becomes its next generation.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// ciff, the Common Index File Format; or vectors, Anserini's JsonVectorCollection, whose terms stay as they are.
+    /// Format of the file. ciff: Common Index File Format. vectors: Anserini's JsonVectorCollection; its terms are
+    /// not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
-    /// Of vectors: weights times this, rounded, are their impacts (1 if all weights are whole numbers, or else 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if all weights are
+    /// whole numbers, otherwise 100).
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     #[command(flatten)]
     how: IndexArgs,
-    /// Generations to keep that were live before.
+    /// Number of older generations to keep for `millrace rollback`.
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
-    /// The memory for sorting names and counting terms; terms and lengths come on top.
+    /// Memory for sorting names and counting terms. All terms and lengths are held in memory besides.
     #[arg(long, default_value = "64M", value_parser = size)]
     memory: u64,
     #[command(flatten)]
     common: Common,
-    /// The file; of vectors one or several, which may be compressed.
+    /// File to import; with vectors one or several, which may be compressed.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

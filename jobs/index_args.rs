@@ -13,19 +13,20 @@ use std::path::PathBuf;
 /// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the exporter's.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct IndexArgs {
-    /// words, or cjk-bigram: Chinese, Japanese and Korean letters in pairs.
+    /// How text is cut into tokens. words: runs of letters and digits. cjk-bigram: the same, with Chinese, Japanese
+    /// and Korean text as overlapping pairs of letters.
     #[arg(long, default_value = "words", value_parser = tokenizer, value_name = "NAME")]
     tokenizer: Tokenizer,
-    /// english, porter, none, or another language by name.
+    /// english, porter, none, or the name of another language.
     #[arg(long, default_value = "english")]
     stemmer: Stemmer,
-    /// english (33 words), none, or a file with a word a line.
+    /// english (33 words), none, or a file with one word on each line.
     #[arg(long, default_value = "english", value_name = "NAME|FILE")]
     stopwords: PathBuf,
-    /// How postings are coded: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
+    /// Compression of the postings: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
     #[arg(long, default_value = "bp128", value_parser = codec, value_name = "NAME")]
     codec: ListCodec,
-    /// Postings coded together: 64, 128 or 512 (newpfd: 64 or 128).
+    /// Number of postings that are compressed together: 64, 128 or 512 (newpfd: 64 or 128).
     #[arg(long, default_value = "128", value_parser = block_size, value_name = "N")]
     block_size: usize,
 }

@@ -11,10 +11,10 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// As one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// What its rebuilds have done, the oldest first.
+    /// Print what the rebuilds of the index have done, oldest first.
     #[arg(long)]
     history: bool,
     #[command(flatten)]

@@ -60,49 +60,49 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Job {
-    /// Build an index, or replace it by a new generation.
+    /// Build an index, or replace an index by a new generation.
     Build(build::Args),
-    /// Answer ranked queries, from a file or as they come in on standard input.
+    /// Answer ranked queries from a file or from standard input.
     Query(query::Args),
     /// Index a small collection, or your own files, and answer a few queries.
     Demo(demo::Args),
-    /// Measure runs by what people judged, and compare them.
+    /// Measure runs by relevance judgements, and compare them.
     Evaluate(evaluate::Args),
-    /// Find the parameters of a score that rank best, by judgements, with cross-validation.
+    /// Find the best parameters of a score by relevance judgements, with cross-validation.
     Tune(tune::Args),
-    /// Make one run of several.
+    /// Combine several runs into one.
     Fuse(fuse::Args),
-    /// Keep an index up to date with its sources: on a schedule, or once.
+    /// Keep an index up to date with its sources, once or on a schedule.
     Rebuild(rebuild::Args),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
     Check(check::Args),
-    /// Make an older generation of an index the live one again.
+    /// Make an older generation of an index live again.
     Rollback(rollback::Args),
-    /// Print what an index holds.
+    /// Print what an index holds and how it was made.
     Info(info::Args),
-    /// Print a document, a term with its postings, or what becomes of a text.
+    /// Print a document, a term with its postings, or the terms of a text.
     Show(show::Args),
-    /// Tell why a document has its score and its place for a query.
+    /// Explain the score and the rank of a document for a query.
     Explain(explain::Args),
     /// Print all terms, postings or documents of an index.
     Dump(dump::Args),
-    /// Write an index in a form that other search engines read.
+    /// Write an index in a format that other search engines read.
     Export(export::Args),
-    /// Measure what queries cost the CPU and GPUs of this machine, for `query --device hybrid`.
+    /// Measure what queries cost on the CPU and the GPUs of this machine, for `query --device hybrid`.
     Calibrate(calibrate::Args),
-    /// Plan which lists, or beginnings of lists, a GPU's memory is best filled with, by a log of queries.
+    /// Plan which postings lists to keep in the memory of a GPU, from a log of queries.
     Cache(cache::Args),
-    /// Make an index of one that another search engine has written.
+    /// Make an index from a file of another search engine, or from learned vectors.
     Import(import::Args),
-    /// Tell which GPUs can be used, or why none.
+    /// Print which GPUs can be used, or why there are none.
     Devices(devices::Args),
-    /// Measure.
+    /// Measure speed and size, and repeat the experiments of the papers.
     Bench(bench::Args),
     /// Print a script that completes the command line in a shell.
     Completions(shell::Completions),
-    /// Print the manual page, or write one for each job.
+    /// Print the manual page, or write a manual page for each job.
     Man(shell::Man),
 }
 

@@ -21,13 +21,13 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// How postings are coded: bp128, newpfd, vbyte, rice or pfor (default: as they are).
+    /// Compression of the postings: bp128, newpfd, vbyte, rice or pfor (default: as it is).
     #[arg(long, value_parser = crate::index_args::codec, value_name = "NAME")]
     codec: Option<ListCodec>,
-    /// Postings coded together: 64, 128 or 512 (default: as they are).
+    /// Number of postings that are compressed together: 64, 128 or 512 (default: as it is).
     #[arg(long, value_parser = crate::index_args::block_size, value_name = "N")]
     block_size: Option<usize>,
-    /// The most memory that the job may take.
+    /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]

@@ -9,20 +9,21 @@ use std::path::PathBuf;
 /// How documents are numbered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct OrderArgs {
-    /// How documents are numbered: input (as they lie there), url (by host from its end), name, length
-    /// (short ones first) or global (by --alpha of PageRank and the best that a term can give).
+    /// How documents are numbered. input: as they are read. url: by address, hosts read from their end. name: by
+    /// name. length: shortest first. global: best first, by --alpha of PageRank and the greatest score of their
+    /// terms; for --score wang.
     #[arg(long, value_parser = DocumentOrder::NAMES, value_name = "NAME", hide_possible_values = true)]
     order: Option<String>,
-    /// PageRanks of documents, which the score wang takes: lines `name TAB value`.
+    /// File with the PageRank of documents, lines `name TAB value`. --score wang uses it.
     #[arg(long, value_name = "FILE")]
     pub(crate) pagerank: Option<PathBuf>,
-    /// Of --order global: the share of PageRank in the scores of queries (0.3 if left out).
+    /// With --order global: the share of PageRank in the score of the queries to come (default: 0.3).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
-    /// Of --order global: term frequency saturation of queries (1.2 if left out).
+    /// With --order global: k1 of the queries to come (default: 1.2).
     #[arg(long, value_name = "F")]
     k1: Option<f64>,
-    /// Of --order global: length normalisation of queries (0.75 if left out).
+    /// With --order global: b of the queries to come (default: 0.75).
     #[arg(long, value_name = "F")]
     b: Option<f64>,
 }

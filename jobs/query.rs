@@ -45,23 +45,23 @@ pub(crate) struct Ranking {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
-    /// The most hits for a query.
+    /// Greatest number of hits for a query.
     #[arg(short, default_value_t = 10, value_name = "K")]
     pub(crate) k: usize,
-    /// or: any term; and: all terms; and-or: all terms, or any if that finds fewer than k.
+    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
+    /// than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// How the best are found. OR: exhaustive, maxscore, wand, bmw; AND: galloping, small-adaptive, wang;
-    /// with --device gpu: ding09, huang, wang; auto: what is fastest. All find the same.
+    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang. With --device
+    /// gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: Chosen,
     #[command(flatten)]
     pub(crate) scored: Scored,
-    /// Verify the checksums of all postings first.
+    /// Verify the checksums of all postings before the first query.
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Answer with documents A to B-1 alone, by docid; either end may be left out. Scores stay those
-    /// of the whole collection.
+    /// Only search documents A to B-1, by docid. Either number may be left out. Scores do not change.
     #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
     pub(crate) docids: Docids,
 }
@@ -75,35 +75,36 @@ pub(crate) struct Args {
     spreading: Spreading,
     #[command(flatten)]
     place: Where,
-    /// trec: qid Q0 name rank score tag; jsonl: an object a query; tsv: qid, rank, name, docid, score;
-    /// binary: docids and scores alone (docs/query.md).
-    /// From a terminal to a terminal answers are a list to read, unless this is given.
+    /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid, rank, name,
+    /// docid, score. binary: docids and scores (docs/query.md). Default: trec; a readable list if input and output
+    /// are a terminal.
     #[arg(long, value_name = "trec|jsonl|tsv|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
     format: Option<String>,
-    /// Part of each hit's text, with --format jsonl.
+    /// With --format jsonl, add a part of the text to each hit.
     #[arg(long)]
     snippets: bool,
-    /// Queries that are taken together at most (64 if left out, with a GPU 1024).
+    /// Greatest number of queries in a batch (default: 64, or 1024 with a GPU).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
-    /// How long a batch waits for more queries, in milliseconds.
+    /// Milliseconds that a batch waits for more queries.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
-    /// Queries that are taken in and have no answer, at most; as many again are read ahead, and input waits. If left out,
-    /// 4 batches for each worker.
+    /// Greatest number of queries that are read and not yet answered (default: 4 batches for each worker). As many
+    /// again are read ahead; then reading stops until answers are written.
     #[arg(long, value_name = "N")]
     max_queue: Option<NonZeroUsize>,
-    /// Leave queries unanswered that have waited for longer than --deadline-ms when their turn comes; the answer says so
-    /// in every format, and the report counts them.
+    /// Do not answer queries that have waited for longer than --deadline-ms. The output says so in every format, and
+    /// the report counts them.
     #[arg(long)]
     shed: bool,
     #[command(flatten)]
     workers: Workers,
-    /// The last word of each line of a TREC run.
+    /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
     tag: Tag,
-    /// Judgements: measure the answers when all are written, on standard error and in the report.
+    /// File of judgements. The answers are measured when all are written; the values go to standard error and into
+    /// the report.
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]
@@ -115,24 +116,26 @@ pub(crate) struct Args {
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
 struct Spreading {
-    /// inter: one worker answers a query; docp-ui: all do, each a range of docids; docp-pi: as docp-ui, each in
-    /// its own copy of that range; fgqp: queries are cut into tasks for whoever is free. All answer the same.
+    /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers answer each query,
+    /// each for its own range of documents. docp-pi: the same, but each worker has its own copy of the postings of
+    /// its range. fgqp: queries are cut into small tasks, which any free worker takes. The answers are the same. See
+    /// docs/parallelism.md.
     #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
     #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
     parallelism: String,
-    /// With fgqp: cut the next query into tasks as soon as no more than N are open. 5 is best for latency, 150 for
-    /// throughput (5 if left out).
+    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do (default: 5). 5 gives low
+    /// latency, 150 high throughput.
     #[arg(long, value_name = "N")]
     delta: Option<usize>,
-    /// With fgqp: do not cut queries that are estimated to take less than so many microseconds (100 if left out).
+    /// With fgqp: do not cut queries that are expected to take fewer microseconds than this (default: 100). 0 cuts
+    /// every query.
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
-    /// With fgqp: a worker without work looks for some for so many microseconds before it sleeps, since
-    /// waking it takes longer (200 if left out).
+    /// With fgqp: microseconds that a worker without work keeps looking for some before it sleeps (default: 200).
+    /// Waking a worker takes longer than finding it awake.
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
-    /// With docp-ui and docp-pi: no worker begins a query before all have ended the one before, as in the
-    /// paper.
+    /// With docp-ui and docp-pi: start a query only when all workers have finished the one before, as in the paper.
     #[arg(long)]
     barrier: bool,
 }

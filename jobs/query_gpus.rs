@@ -24,51 +24,53 @@ use std::time::Duration;
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Where {
-    /// Where queries are answered: cpu, gpu; hybrid: by both, as --schedule says; auto: on GPUs that can be used if
-    /// the CPU would take long for a file of queries (docs/gpu-queries.md), else on the CPU. All give the same answers.
+    /// Where queries are answered. cpu; gpu; hybrid: both, as --schedule says; auto: GPUs if there are any and the
+    /// CPU would take long for the file of queries, otherwise the CPU. The answers are the same. See
+    /// docs/gpu-queries.md.
     #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
     #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
     device: String,
-    /// Who answers which query, with --device hybrid: auto (the best of these for this machine, as calibrate has found),
-    /// ding09 (three groups by cost, with stealing), best, best-serial, sd (halves by chance), lbd (by blocks of lists;
-    /// lbd:N or lbd-reverse:N by N blocks), cached-first:F (docs/hybrid.md), cpu, gpu.
+    /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate` has found best on
+    /// this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N, cached-first:F, cpu or gpu.
+    /// docs/hybrid.md explains them.
     #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
     schedule: Schedule,
-    /// Answers should be there after so many milliseconds: with --device hybrid what has waited 70 % of it goes first,
-    /// with --shed what has waited longer is left unanswered.
+    /// Milliseconds within which a query should be answered (default: 500). With --device hybrid, queries that have
+    /// waited for 70 % of it are answered first. With --shed, queries that have waited longer are not answered.
     #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
     deadline_ms: u64,
-    /// GPUs that are used; the batches are dealt to them (with --device gpu; all if left out).
+    /// With --device gpu, the number of GPUs to use (default: all). Batches are dealt out to them.
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
-    /// Each GPU has a part of the documents, and all answer every query, so that an index may be larger than
-    /// the memory of one.
+    /// Give each GPU a part of the documents, and have all GPUs answer every query. The index may then be larger than
+    /// the memory of one GPU.
     #[arg(long)]
     gpu_partition: bool,
-    /// Memory of each GPU that holds postings lists, such as 40G; most of what is free if left out.
-    /// Queries whose lists have no room are answered by the CPU.
+    /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU answers queries
+    /// whose lists do not fit.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Levels of splitters by which ding09 merges, 0 to 4 (3 if left out, as in the paper).
+    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the paper).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
-    /// Splitters of ding09 for each of the level before, a power of two (if left out, of m elements the root of m that
-    /// divides them evenly among the levels).
+    /// With --algorithm ding09: splitters of each level for one splitter of the level before, a power of two
+    /// (default: the elements are divided evenly among the levels).
     #[arg(long, value_name = "N", value_parser = given::splitters)]
     splitters: Option<u32>,
-    /// Threads that huang has for a query: 32, 64, 128, 256, 320, 512 (64 if left out, as in the paper); and that wang has
-    /// on a GPU, which are as many documents of a round: 64, 128, 256, 512, 1024 (256).
+    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 (default: 64, as in the
+    /// paper). With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the number of documents in a round
+    /// (default: 256).
     #[arg(long, value_name = "N", value_parser = given::threads)]
     query_threads: Option<u32>,
-    /// How huang's threads find documents with any term: exhaustive, wand, bmw (bmw if left out).
+    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or bmw (default: bmw).
     #[arg(long, value_name = "NAME", value_parser = given::traversal)]
     traversal: Option<Traversal>,
-    /// What huang's threads pass over documents by: own, each by the best that it has found, as in the paper; shared, by
-    /// the best of those of all threads of the query.
+    /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th best of this
+    /// thread, as in the paper. shared: the k-th best of all threads of the query.
     #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
     threshold: Option<String>,
-    /// Lists that wang has on a GPU for good: planned, what the plan of `millrace cache` says, or the longest if there is none;
-    /// longest (planned if left out).
+    /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan that `millrace
+    /// cache` has made, or the longest if there is no plan. longest: the longest (default: planned).
     #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
     cached: Option<String>,
     /// Folder of compiled kernels.

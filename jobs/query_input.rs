@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 /// Which queries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Input {
-    /// Fields of topics that make the query, such as title,desc; the title if left out.
+    /// Fields of a topic that make up the query, such as title,desc (default: title).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
-    /// A query a line: `qid TAB text`, text alone, or a JSON object; or a file of topics (TREC's
-    /// <top>, XML); or, in a file, `qid text` in every line. Standard input if left out or -.
+    /// File of queries; standard input if left out or -. One query on each line: `qid TAB text`, text alone, `qid
+    /// text`, or a JSON object. Or a file of topics: TREC's <top> or XML.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -10,27 +10,27 @@ use millrace::score::wang::Wang;
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scored {
-    /// bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang: BM25 and the PageRanks of the index; docs/query.md
-    /// has their formulas.
+    /// Scoring function: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang (BM25 and PageRank).
+    /// docs/query.md has the formulas.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
-    /// Term frequency saturation of BM25, 0 or more (1.2 if left out).
+    /// Term frequency saturation of BM25 and its variants, 0 or more (default: 1.2).
     #[arg(long)]
     k1: Option<f64>,
-    /// Length normalisation of BM25, from 0 to 1 (0.75 if left out).
+    /// Length normalisation of BM25 and its variants, from 0 to 1 (default: 0.75).
     #[arg(long)]
     b: Option<f64>,
-    /// Weight of rare terms: lucene (if left out), or robertson as in the papers.
+    /// Formula for the weight of rare terms (default: lucene). The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
-    /// The share of PageRank in the score wang, from 0 to 1 (0.3 if left out).
+    /// Share of PageRank in --score wang, from 0 to 1 (default: 0.3).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
-    /// Tokens of the collection that the score ql adds to each document (1000 if left out).
+    /// Smoothing of --score ql, in tokens (default: 1000).
     #[arg(long, value_name = "F")]
     mu: Option<f64>,
-    /// delta of the scores bm25plus (1 if left out) and bm25l (0.5).
+    /// delta of --score bm25plus (default: 1) and bm25l (default: 0.5).
     #[arg(long, value_name = "F")]
     score_delta: Option<f64>,
 }

@@ -16,19 +16,19 @@ use std::sync::Arc;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// The job file: docs/rebuild.md.
+    /// Job file. See docs/rebuild.md.
     #[arg(value_name = "JOB.toml")]
     job: PathBuf,
-    /// Rebuild now, if the sources have changed, and end.
+    /// Rebuild now if the sources have changed, then exit.
     #[arg(long, conflicts_with_all = ["dry_run", "status"])]
     once: bool,
-    /// Say what a rebuild would do now, as JSON, and end.
+    /// Print as JSON what a rebuild would do now, then exit.
     #[arg(long, conflicts_with = "status")]
     dry_run: bool,
-    /// Say how the index stands, as JSON, and end.
+    /// Print as JSON the state of the index and its rebuilds, then exit.
     #[arg(long)]
     status: bool,
-    /// Print nothing but errors and results.
+    /// Print only results and errors.
     #[arg(long)]
     quiet: bool,
     #[command(flatten)]

@@ -15,8 +15,7 @@ pub(crate) struct Completions {
 /// Arguments of `man`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Man {
-    /// Folder for a page of each job; made if it is not there (if left out, the program's own page goes to standard
-    /// output).
+    /// Folder for the manual pages of all jobs, made if it does not exist (default: print the page of the program).
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

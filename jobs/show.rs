@@ -16,16 +16,16 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// The document's docid.
+    /// Docid of a document.
     #[arg(long, value_name = "N", conflicts_with = "name")]
     docid: Option<u32>,
-    /// The document's name.
+    /// Name of a document.
     #[arg(value_name = "NAME", required_unless_present_any = ["docid", "term", "analyze"])]
     name: Option<String>,
-    /// Show what the index has of a word: df, cf, bytes, bounds and its first postings.
+    /// Print what the index has for a word: df, cf, bytes, bounds and the first postings.
     #[arg(long, value_name = "WORD", conflicts_with_all = ["docid", "name", "analyze"])]
     term: Option<String>,
-    /// Show the term that each token of a text becomes.
+    /// Print the term that each token of a text becomes.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["docid", "name"])]
     analyze: Option<String>,
     #[command(flatten)]

@@ -24,50 +24,52 @@ use std::time::Instant;
 /// Arguments of the job.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Folder of the index; it is not changed.
+    /// Folder of the index. It is not changed.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Judgements: TREC's `qid iteration document relevance`, or BEIR's TSV.
+    /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// The score whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql or wang.
+    /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql or wang.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
-    /// The values of k1 to try, with commas between them (0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3 if left out).
+    /// Values of k1 to try, separated by commas (default: 0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     k1: Option<Vec<f64>>,
-    /// The values of b to try (0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1 if left out).
+    /// Values of b to try (default: 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     b: Option<Vec<f64>>,
-    /// The values of delta to try, of bm25plus and bm25l (0,0.25,0.5,1,1.5 if left out).
+    /// With bm25plus and bm25l: values of delta to try (default: 0,0.25,0.5,1,1.5).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     score_delta: Option<Vec<f64>>,
-    /// The values of mu to try, of ql (50,100,200,500,1000,1500,2000,3000,5000 if left out).
+    /// With ql: values of mu to try (default: 50,100,200,500,1000,1500,2000,3000,5000).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     mu: Option<Vec<f64>>,
-    /// The values of alpha to try, of wang (0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9 if left out).
+    /// With wang: values of alpha to try (default: 0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9).
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     alpha: Option<Vec<f64>>,
-    /// Weight of rare terms: lucene (if left out), or robertson as in the papers.
+    /// Formula for the weight of rare terms (default: lucene). The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
-    /// What is to be as high as it gets: a measure as `evaluate` names them.
+    /// Measure to maximise; `millrace evaluate --help` lists them.
     #[arg(short, long, value_name = "NAME", default_value = "nDCG@10", value_parser = crate::evaluate::measure)]
     measure: Measure,
-    /// Parts that the queries are dealt out to; each is measured by what the others choose.
+    /// Number of parts for the cross-validation. Each part is measured with the parameters that are best for the
+    /// others.
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
-    /// The most hits of a query.
+    /// Greatest number of hits for a query.
     #[arg(short, value_name = "K", default_value_t = 1000)]
     k: usize,
-    /// Documents with any term (or), all terms (and), or all and else any (and-or).
+    /// Which documents match. or: those with any term. and: those with all terms. and-or: as and, but as or if fewer
+    /// than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = crate::query::parse_mode, value_name = "or|and|and-or")]
     mode: Mode,
-    /// Print everything as a JSON object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Worker threads (default: all cores).
+    /// Number of worker threads (default: one for each core).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]

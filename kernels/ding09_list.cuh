@@ -1,6 +1,6 @@
 // How postings lists of `rice` and `pfor` lie in the memory of a device, and how their blocks are decoded.
 //
-// Blocks and what they share lie as on disk (docs/FORMAT.md, Postings); src/gpu/ding09/list.rs puts before
+// Blocks and what they share lie as on disk (docs/index-format.md, Postings); src/gpu/ding09/list.rs puts before
 // them what says where everything is. From a list's place in the arena, each array from a multiple of 16 on:
 //   last      [blocks] u32       docid of the last posting of each block: the heads that are searched
 //   starts    [blocks + 1] u32   postings before each block

@@ -1,6 +1,6 @@
 // How postings lists of `newpfd` with blocks of 64 lie in the memory of a device, and how a thread goes through one.
 //
-// Blocks and tails lie as on disk (docs/FORMAT.md, Postings); src/gpu/huang/list.rs puts before them what says
+// Blocks and tails lie as on disk (docs/index-format.md, Postings); src/gpu/huang/list.rs puts before them what says
 // where they are. From a list's place, each array from a multiple of 16 on:
 //   last      [blocks] u32       docid of the last posting of each block, a tail being a block
 //   records   [blocks] uint4     x: docid before the block; y: its place, in words from the bytes on; z: the head of the

@@ -397,9 +397,7 @@ extern "C" __global__ void invert_write_lists(
     for (u32 at = first; at < first + ITEMS && at < n; at++) {
         u32 gap = postings.gap(at), tf = postings.tf(at);
         places[at] = place;
-        u8* end = put_vbyte(lists + place, (u64)gap << 1 | (tf > 1));
-        if (tf > 1) end = put_vbyte(end, tf - 2);
-        place = (u32)(end - lists);
+        place = (u32)(put_posting(lists + place, gap, tf) - lists);
         if (at == n - 1) places[n] = place;
     }
 }

@@ -16,6 +16,11 @@ __device__ __forceinline__ u8* put_vbyte(u8* to, u64 value) {
     return to;
 }
 
+__device__ __forceinline__ u8* put_posting(u8* to, u32 gap, u32 tf) {
+    to = put_vbyte(to, (u64)gap << 1 | (tf > 1));
+    return tf > 1 ? put_vbyte(to, tf - 2) : to;
+}
+
 // The postings of a batch, by term, then document; a thread looks at one.
 struct Postings {
     const u32* terms;

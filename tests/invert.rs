@@ -3,6 +3,7 @@
 
 mod builds;
 mod device;
+mod encode;
 pub(crate) mod machine;
 
 use crate::emulation::Random;
@@ -127,7 +128,7 @@ fn invert<M: Machine>(inverter: &mut Inverter<M>, seed: u64, shape: (u32, u32, u
                 compare(counted, expected);
             }
             first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
-            found.push(inverter.lists().unwrap());
+            found.extend(inverter.lists().unwrap());
         }
         assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
     }
@@ -155,7 +156,7 @@ fn twin_emulated_clashes_change_nothing() {
     for seed in [0, 7] {
         let mut inverter =
             Inverter::new(Emulated::new(emulator.clone(), seed), Analysis::default(), 1);
-        inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2 });
+        inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
         invert(&mut inverter, seed + 200, SHAPES[2]);
         let work = inverter.work();
         assert!(work.odd * 8 > work.tokens, "{work:?}");
@@ -255,7 +256,7 @@ fn a_full_device_takes_smaller_batches() {
         let expected = twin::invert(&analysis, pieces, first, &mut run);
         assert!(inverter.count(pieces, first).unwrap() == expected);
         first += pieces.iter().map(PieceText::documents).sum::<u32>();
-        found.push(inverter.lists().unwrap());
+        found.extend(inverter.lists().unwrap());
     }
     assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
 }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// The memory of a build, which says how much its parsers remember.
     #[arg(long, default_value = "4G", value_parser = size)]
     memory: u64,
-    /// Rounds of each point; the fastest counts.
+    /// Number of rounds for each point. The fastest counts.
     #[arg(long, default_value = "3", value_name = "N")]
     repeat: NonZeroUsize,
     /// Leave the builds out.

@@ -23,10 +23,10 @@ pub(super) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// How often each list is decoded; the fastest counts.
+    /// Number of times that each list is decoded. The fastest counts.
     #[arg(long, default_value = "5", value_name = "N")]
     passes: NonZeroUsize,
-    /// The most lists of each length; the first that the queries ask for are taken.
+    /// Greatest number of lists of each length. The first lists that the queries read are taken.
     #[arg(long, default_value = "200", value_name = "N")]
     lists: NonZeroUsize,
     /// Only this codec; may be given several times.
@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// Print an object a codec, setting and length instead of tables.
     #[arg(long)]
     json: bool,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Counted passes over the queries; one before them is not counted.
+    /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
     /// Weight of rare terms: robertson as in the papers, or lucene.
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// Print an object for each row instead of tables.
     #[arg(long)]
     json: bool,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// How files are compressed.
     #[arg(long, default_value = "none")]
     compress: CompressionName,
-    /// How hard: 0 to 9 for gzip (6 if left out), 1 to 19 for zstd (3).
+    /// Level of compression: 0 to 9 for gzip (default: 6), 1 to 19 for zstd (default: 3).
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Another seed makes another collection.
@@ -60,8 +60,8 @@ pub(crate) struct Args {
     /// Standard deviation of the logarithm of a document's tokens.
     #[arg(long, default_value_t = Recipe::default().sigma, value_name = "F")]
     sigma: f64,
-    /// The share of tokens that come from what neighbouring documents are about, from 0 to 0.5; with
-    /// 0 neighbours have nothing in common.
+    /// Share of tokens that come from a topic which neighbouring documents share, from 0 to 0.5. With 0, neighbours
+    /// have nothing in common.
     #[arg(long, default_value_t = Recipe::default().clustering, value_name = "F")]
     clustering: f64,
     /// Neighbouring documents that are about the same.

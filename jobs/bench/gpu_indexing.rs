@@ -3,7 +3,7 @@
 //! Isolated: the texts lie in the host's memory, documents are found; one thread drives one device, batch after batch. A
 //! first round is not measured: in it arrays grow. In a second one each kernel is waited for and timed, which gives the
 //! device's floor; in the others nothing is, and the wall time of a batch is that of copying it up, of its kernels, of making
-//! terms of new forms, and of copying lists back. Expected: kernels are bound by the device's memory and by atomics; the
+//! terms of new forms; at the end of encoding lists and copying them back. Expected: kernels are bound by the device's memory and by atomics; the
 //! whole by the host, which copies and learns.
 //! Before that the counts of the first pieces are compared with those of the CPU.
 
@@ -18,6 +18,7 @@ use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
 use millrace::gpu::modules::Toolchain;
+use millrace::index::run::RunPart;
 use millrace::input::document::{Document, Piece, Sink, Skip};
 use millrace::input::jsonl::JsonlParser;
 use millrace::text::analysis::Analysis;
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     /// Threads that make terms of forms (default: all cores).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    /// Rounds that are not timed by kernel; the fastest counts.
+    /// Number of rounds for the time as a whole. The fastest counts.
     #[arg(long, default_value = "3", value_name = "N")]
     repeat: NonZeroUsize,
     /// Files of JSON lines that are not compressed.
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.workers.map_or(cores, NonZeroUsize::get);
     let machine = CudaMachine::open(device, &toolchain)?;
-    let mut inverter = Inverter::new(machine, Analysis::default(), threads);
+    let mut inverter = Inverter::new(machine, Analysis::default(), threads).encoding();
     let checked = check(&mut inverter, &pieces, args.check)?;
     say!("{checked} pieces count what they count on the CPU");
     let mut out = std::io::stdout();
@@ -122,10 +123,14 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
         let counted = inverter.count(batch, first)?;
         counting += began.elapsed().as_secs_f64();
         let began = Instant::now();
-        list_bytes += inverter.lists()?.bytes.len();
+        inverter.lists()?;
         listing += began.elapsed().as_secs_f64();
         first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
     }
+    let began = Instant::now();
+    let part = RunPart { documents: first, ..RunPart::default() };
+    inverter.encode(part, &Arc::new(()), |chunk| list_bytes += chunk.payload.len())?;
+    let encoding = began.elapsed().as_secs_f64();
     inverter.end_run()?;
     let seconds = start.elapsed().as_secs_f64();
     let work = inverter.work();
@@ -133,7 +138,7 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
         "batches": batches.len(), "documents": first, "tokens": work.tokens - before.tokens,
         "postings": work.postings - before.postings, "forms": work.forms - before.forms,
         "odd": work.odd - before.odd, "list_bytes": list_bytes, "count_s": counting,
-        "lists_s": listing});
+        "keep_s": listing, "encode_s": encoding});
     Ok(Round { seconds, row })
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Args {
     /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Queries of a batch (256 if left out, of huang 16384, of wang 4096).
+    /// Number of queries in a batch (default: 256; huang 16384, wang 4096).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Batches in flight.
@@ -62,10 +62,10 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// Bytes of the device's memory for lists that travel with a batch of wang-check (256M if left out).
+    /// With wang-check: bytes of GPU memory for lists that are copied for a batch (default: 256M).
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     buffer: Option<u64>,
-    /// The share of PageRank for which the index of wang is in order (0.3 if left out).
+    /// With wang: share of PageRank that the order of the index was made for (default: 0.3).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
     /// Milliseconds within which queries of wang are to be answered in figures 5 and 9.
@@ -77,7 +77,7 @@ pub(super) struct Args {
     /// Splitters of ding09 for each of the level before (see query --help).
     #[arg(long, value_name = "N", value_parser = millrace::gpu::query::given::splitters)]
     splitters: Option<u32>,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -65,18 +65,18 @@ pub(crate) struct Args {
     /// --cut-us of fgqp: 0 cuts every query, as in the paper.
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
-    /// Postings of a skip, a multiple of the block size (default: a block; the paper has 512). What a
-    /// delta means depends on it.
+    /// Number of postings in a skip, a multiple of the block size (default: one block; the paper has 512). The
+    /// meaning of delta depends on it.
     #[arg(long, value_name = "N")]
     skip: Option<NonZeroUsize>,
     /// Another seed makes other arrivals.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Times of arrivals in seconds, one a line, in place of random ones; they are stretched to the
-    /// rate of each point.
+    /// File of arrival times in seconds, one on each line, in place of random ones. They are scaled to the rate of
+    /// each point.
     #[arg(long, value_name = "FILE")]
     arrivals: Option<PathBuf>,
-    /// A query a line: `qid TAB text`, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

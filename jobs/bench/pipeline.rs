@@ -51,7 +51,7 @@ pub(crate) struct Args {
     memory: u64,
     #[command(flatten)]
     how: How,
-    /// Builds of each point; the fastest counts.
+    /// Number of builds for each point. The fastest counts.
     #[arg(long, default_value = "1", value_name = "N")]
     repeat: NonZeroUsize,
     /// Files or folders, in the order in which they are indexed.

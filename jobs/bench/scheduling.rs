@@ -56,7 +56,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     #[arg(default_value = "cpu,gpu,best-serial,best,sd,lbd,ding09")]
     schedules: Vec<String>,
-    /// Queries of a simulated stream; more where these would come in less than ten deadlines.
+    /// Number of queries in a simulated stream. It is raised if the stream would be shorter than ten deadlines.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     queries: usize,
     /// Rates, in queries a second (default: parts of what all processors together could do).
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// Blocks below which queries go to devices, for simulated rows of lbd (default: 17 that cut the queries evenly).
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     thresholds: Vec<u64>,
-    /// Times of arrivals in seconds, one a line, in place of random ones; they are stretched to each rate.
+    /// File of arrival times in seconds, one on each line, in place of random ones. They are scaled to each rate.
     #[arg(long, value_name = "FILE")]
     arrivals: Option<PathBuf>,
     /// Queries that are measured at most with --index, taken from all over the file.
@@ -80,8 +80,8 @@ pub(crate) struct Args {
     /// Draw the rows as curves in a page of HTML.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// What queries cost: the file that `millrace calibrate --costs` has written; with --index queries, as those of
-    /// `millrace query`.
+    /// Costs of queries: the file that `millrace calibrate --costs` has written. With --index: queries, as `millrace
+    /// query` reads them.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
 }

@@ -34,10 +34,10 @@ pub(crate) struct Args {
     /// Only this figure: figure3, figure7 or figure10.
     #[arg(long, value_name = "NAME", value_parser = ["figure3", "figure7", "figure10"])]
     only: Option<String>,
-    /// Queries that the cache is filled by; the first half of QUERIES if left out.
+    /// File of the queries that decide what is cached (default: the first half of QUERIES).
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// The share of PageRank for which the index is in order (0.3 if left out).
+    /// Share of PageRank that the order of the index was made for (default: 0.3).
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
     /// Memory of the cache, in parts of the bytes of all lists.
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Threads of figure 10.
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4,8")]
     threads: Vec<NonZeroUsize>,
-    /// Queries: `qid TAB text` a line, or text alone; standard input if left out or -.
+    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out or -.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

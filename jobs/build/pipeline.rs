@@ -8,14 +8,13 @@ use millrace::schedule::placement::Rates;
 /// How workers share the steps of the job. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Parts {
-    /// Workers that parse, the last ones (all of them if left out).
+    /// Number of workers that parse (default: all).
     #[arg(long, value_name = "M")]
     parsers: Option<usize>,
-    /// Indexers on the CPU (as many as workers if left out); for wei11.
+    /// With --indexer wei11: number of indexers on the CPU (default: one for each worker).
     #[arg(long, value_name = "N1")]
     cpu_indexers: Option<usize>,
-    /// Indexers on GPUs (one for each worker, up to sixteen on each GPU that is used, if left out);
-    /// for wei11.
+    /// With --indexer wei11: number of indexers on GPUs (default: one for each worker, at most 16 on each GPU).
     #[arg(long, value_name = "N2")]
     gpu_indexers: Option<usize>,
 }
@@ -23,20 +22,20 @@ pub(super) struct Parts {
 /// How much is taken at a time, and what is known of the machine. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Tuning {
-    /// Text that an indexer takes together, trie collection by trie collection; for wei11.
+    /// With --indexer wei11: bytes of text that an indexer takes at a time.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
-    /// Files that are read at once, at most (if left out, as many as it takes to feed the parsers and
-    /// memory allows; 1 is in turn).
+    /// Greatest number of files that are read at the same time (default: as many as keep the parsers busy and fit the
+    /// memory). 1 reads one file after the other.
     #[arg(long, value_name = "N")]
     readers: Option<usize>,
-    /// The part of each gigabyte of input by which trie collections are given to indexers; 0 deals
-    /// them out in turn.
+    /// Bytes of each gigabyte of input to sample (default: 1M). The sample decides which worker owns which terms;
+    /// with 0 they are dealt out in turn.
     #[arg(long, default_value_t = SAMPLE_BYTES, hide_default_value = true, value_parser = bytes, value_name = "SIZE")]
     sample: u64,
-    /// How fast parsers and indexers are taken to be when work is placed, in millions of tokens a second:
-    /// a parser, an indexer on the CPU, a GPU, and a GPU on one trie collection (if left out, as
-    /// `millrace bench pipeline --only rates` has measured on this machine, or else 8,12,300,0.25).
+    /// Speeds by which work is divided, in millions of tokens a second: of a parser, of an indexer on the CPU, of a
+    /// GPU, and of a GPU on a single trie collection (default: what `millrace bench pipeline --only rates` has
+    /// measured on this machine, otherwise 8,12,300,0.25).
     #[arg(long, value_name = "PARSER,CPU,GPU,TREE")]
     rates: Option<Rates>,
 }

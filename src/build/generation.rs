@@ -16,6 +16,7 @@ use crate::dataflow::workers;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
+use crate::index::list::Form;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
@@ -108,12 +109,13 @@ pub(super) fn dataflow_of(
     let own = options.pipeline.make_indexer.take();
     let machine = options.pipeline.make_machine.take().unwrap_or_else(|| gpus.make_machine());
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
+    let encodes = options.form == Form::BP128;
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
-            let how = Inverting { analysis, threads: workers, run_limit };
+            let how = Inverting { analysis, threads: workers, run_limit, encodes };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         // Two batches are with the device, and the next is gathered.

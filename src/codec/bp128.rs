@@ -1,7 +1,7 @@
 //! How are 128 integers written at one width, so that they can be read back many at a time?
 //!
 //! A block of width w is one little-endian bit stream of 16 x w bytes: value i occupies bits i x w
-//! to (i + 1) x w - 1 (`docs/FORMAT.md`, Postings). So sixteen values begin at every 2 x w-th byte
+//! to (i + 1) x w - 1 (`docs/index-format.md`, Postings). So sixteen values begin at every 2 x w-th byte
 //! with no odd bits before them, and one table of byte positions and shifts serves all sixteens of
 //! a block: the vector paths bring the bytes of each value into its lane, shift and mask. The path
 //! is chosen when the program runs; all paths give the same values.

@@ -2,7 +2,7 @@
 //! most postings have a tf of one.
 //!
 //! A posting is `vbyte(2 * gap_minus_one + (tf > 1))`, then `vbyte(tf - 2)` if tf > 1: the form of
-//! a list's tail (`docs/FORMAT.md`, Postings), and of all postings while a run is built.
+//! a list's tail (`docs/index-format.md`, Postings), and of all postings while a run is built.
 
 use super::vbyte;
 

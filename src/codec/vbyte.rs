@@ -1,7 +1,7 @@
 //! How is one integer of any size written in as few whole bytes as it needs?
 //!
 //! LEB128: seven bits a byte, low bits first, the high bit set on all bytes but the last. Only the
-//! shortest form of a value is accepted, so that equal values have equal bytes (`docs/FORMAT.md`,
+//! shortest form of a value is accepted, so that equal values have equal bytes (`docs/index-format.md`,
 //! Lexicon).
 //!
 //! ```

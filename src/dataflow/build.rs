@@ -33,6 +33,7 @@ use timely::worker::Worker;
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange) -> invert -> (exchange by owner) -> encode -> (exchange) -> flush
+///                                                |----> (lists that the device has encoded) -----------^
 ///                                                `----> documents
 /// ```
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
@@ -40,25 +41,29 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
         let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
-        let (runs, indexed, batches) = match build.wiring.indexing {
+        let (runs, indexed, batches, encoded) = match build.wiring.indexing {
             Indexing::Postings => {
                 let (groups, batches) = pieces.parse::<Tally>(build, feed);
                 let (runs, indexed) = groups.index(build);
-                (runs, indexed, batches)
+                (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
                 let (groups, batches) = pieces.parse::<TokenTally>(build, feed);
                 let (runs, indexed) = groups.index_tokens(build);
-                (runs, indexed, batches)
+                (runs, indexed, batches, None)
             }
             Indexing::Texts => {
                 let (texts, batches) = pieces.parse::<Texts>(build, feed);
-                let (runs, batches, indexed) = invert(texts, batches, build);
-                (runs, indexed, batches)
+                let (runs, batches, indexed, encoded) = invert(texts, batches, build);
+                (runs, indexed, batches, Some(encoded))
             }
         };
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);
-        runs.encode(build).flush(build);
+        let lists = runs.encode(build);
+        match encoded {
+            Some(encoded) => lists.concat(encoded).flush(build),
+            None => lists.flush(build),
+        };
     });
 }

@@ -111,7 +111,7 @@ impl Encoding {
 }
 
 /// Counts the lists that end in a chunk.
-fn count(chunk: &EncodedChunk, encoded: &Encoded) {
+pub(super) fn count(chunk: &EncodedChunk, encoded: &Encoded) {
     let (terms, postings) = chunk.ended();
     encoded.terms.fetch_add(terms, Ordering::Relaxed);
     encoded.postings.fetch_add(postings, Ordering::Relaxed);

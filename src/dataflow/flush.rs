@@ -39,7 +39,8 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
             move |input, _output| {
                 input.for_each(|_, data| {
                     for Local(chunk) in data.drain(..) {
-                        let (owners, part) = (build.owners.len(), chunk.part);
+                        let part = chunk.part;
+                        let owners = if chunk.whole { 1 } else { build.owners.len() };
                         let run = runs.entry(part.run).or_insert_with(|| {
                             RunAssembler::new(&build.directory, build.form, owners, part)
                         });

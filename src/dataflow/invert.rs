@@ -2,15 +2,17 @@
 //!
 //! - In: the texts of each piece, and its documents without their lengths, both exchanged to worker 0. Out: the documents with
 //!   lengths and counts, at the position of their piece; an owner's part of a run, at the position of the run's last piece,
-//!   on the owner's worker; and a stream without records whose frontier tells which pieces are absorbed.
+//!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
+//!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
 //!   where the input ends, or when nothing more may be under way: the index does not depend on where batches end.
 //! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Two batches are with it at
-//!   most. The next run is inverted when the last one is encoded: there is memory for one.
+//!   most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
+use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
@@ -20,7 +22,7 @@ use crate::dictionary::texts::{PieceText, TextGroup};
 use crate::gpu::invert::runs::{Event, RunEnd};
 use crate::gpu::invert::service::InvertService;
 use crate::gpu::invert::text::MOST_PIECES;
-use crate::index::run::RunPart;
+use crate::index::run::{EncodedChunk, RunPart};
 use crate::input::documents::PieceDocuments;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -38,6 +40,8 @@ use timely::dataflow::operators::generic::operator::Operator;
 const PAUSE: Duration = Duration::from_micros(500);
 /// Batches that the device has at a time: one that it inverts, and the next.
 const MOST_BATCHES: usize = 2;
+/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
+const LEAST_PART: usize = 4;
 
 /// One owner's part of a run, on its way to the owner.
 #[derive(Clone)]
@@ -46,18 +50,25 @@ struct OwnersRun {
     end: RunEnd,
 }
 
-/// What an inverted build goes on with: closed runs, documents, and the frontier of what is absorbed.
+/// What an inverted build goes on with: closed runs, documents, the frontier of what is absorbed, and lists of runs that are encoded.
 pub(super) type Inverted<'scope> = (
     StreamVec<'scope, u64, ClosedRun>,
     StreamVec<'scope, u64, Local<PieceDocuments>>,
     StreamVec<'scope, u64, ()>,
+    StreamVec<'scope, u64, Local<EncodedChunk>>,
 );
 
 /// The capabilities of a piece: for the run that it may end, for its documents, and for who waits until it is absorbed.
 struct Caps {
-    runs: Capability<u64>,
+    run: RunCaps,
     documents: Capability<u64>,
     _absorbed: Capability<u64>,
+}
+
+/// Those for a run: its parts, or its lists.
+struct RunCaps {
+    parts: Capability<u64>,
+    encoded: Capability<u64>,
 }
 
 /// A piece that waits for earlier ones, or for one of its two halves.
@@ -95,6 +106,8 @@ pub(super) fn invert<'scope>(
     let (runs_out, runs) = builder.new_output::<Vec<Local<OwnersRun>>>();
     let (documents_out, documents) = builder.new_output();
     let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
+    let (encoded_out, encoded) = builder.new_output();
+    let mut encoded_out = OutputBuilder::from(encoded_out);
     let mut runs_out = OutputBuilder::from(runs_out);
     let mut documents_out = OutputBuilder::from(documents_out);
     drop(absorbed_out);
@@ -113,7 +126,7 @@ pub(super) fn invert<'scope>(
             texts.for_each(|cap, data| {
                 for Local(group) in data.drain(..) {
                     let caps = Caps {
-                        runs: cap.retain(0),
+                        run: RunCaps { parts: cap.retain(0), encoded: cap.retain(3) },
                         documents: cap.retain(1),
                         _absorbed: cap.retain(2),
                     };
@@ -132,12 +145,18 @@ pub(super) fn invert<'scope>(
                 inverting.send(&build, over);
                 let mut documents_out = documents_out.activate();
                 let mut runs_out = runs_out.activate();
+                let mut encoded_out = encoded_out.activate();
                 inverting.receive(
                     &build,
                     |cap, documents| documents_out.session(cap).give(Local(documents)),
-                    |cap, end| {
-                        let parts = (0..owners).map(|owner| OwnersRun { owner, end: end.clone() });
-                        runs_out.session(cap).give_iterator(parts.map(Local));
+                    |cap, lists| match lists {
+                        RunLists::Parts(end) => {
+                            let part = |owner| Local(OwnersRun { owner, end: end.clone() });
+                            runs_out.session(&cap.parts).give_iterator((0..owners).map(part));
+                        }
+                        RunLists::Encoded(chunk) => {
+                            encoded_out.session(&cap.encoded).give(Local(chunk));
+                        }
                     },
                 )?;
                 // What the device is done with makes room for more.
@@ -152,7 +171,7 @@ pub(super) fn invert<'scope>(
             }
         }
     });
-    (open(runs, &shared), documents, absorbed)
+    (open(runs, &shared), documents, absorbed, encoded)
 }
 
 /// Opens the parts of runs on their owners' workers.
@@ -184,6 +203,14 @@ fn open<'scope>(
     })
 }
 
+/// What comes of a run.
+enum RunLists {
+    /// For its owners.
+    Parts(RunEnd),
+    /// For the writer.
+    Encoded(EncodedChunk),
+}
+
 /// The device's side on its worker.
 struct Inverting {
     service: InvertService,
@@ -194,7 +221,7 @@ struct Inverting {
     /// Batches that the device has.
     batches: usize,
     /// The capability of the last piece that was counted, with which its run goes out.
-    last: Option<Capability<u64>>,
+    last: Option<RunCaps>,
     ended: bool,
 }
 
@@ -237,7 +264,10 @@ impl Inverting {
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            let starved = self.batches == 0 && !build.wiring.flow.has_room(false);
+            // What comes may be of later files, and wait for the first, which is given room still: a few large batches
+            // take less than many small ones.
+            let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
+            let starved = self.batches == 0 && !build.wiring.flow.has_room(!some);
             if !(full || ends || starved) {
                 break;
             }
@@ -261,12 +291,16 @@ impl Inverting {
         }
     }
 
+    fn last(&self) -> Result<&RunCaps, Cause> {
+        self.last.as_ref().ok_or_else(|| "a run ends with a piece".into())
+    }
+
     /// Takes what the device has done.
     fn receive(
         &mut self,
         build: &Build,
         mut documents: impl FnMut(&Capability<u64>, PieceDocuments),
-        mut runs: impl FnMut(&Capability<u64>, &RunEnd),
+        mut runs: impl FnMut(&RunCaps, RunLists),
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
@@ -276,12 +310,13 @@ impl Inverting {
                     sent.documents.count(counts, &lengths);
                     documents(&sent.caps.documents, sent.documents);
                     self.batches -= usize::from(sent.ends_batch);
-                    self.last = Some(sent.caps.runs);
+                    // They are kept until all is over, so that the last outcome finds somebody.
+                    self.last = Some(sent.caps.run);
                 }
-                Event::Run(end) => {
-                    // It is kept until all is over, so that the last outcome finds somebody.
-                    let cap = self.last.as_ref().ok_or("a run ends with a piece")?;
-                    runs(cap, &end);
+                Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
+                Event::Encoded(chunk) => {
+                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
+                    runs(self.last()?, RunLists::Encoded(chunk));
                 }
                 Event::End(work) => {
                     self.last = None;

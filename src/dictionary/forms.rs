@@ -6,6 +6,10 @@
 //! Terms get numbers by shards of their hashes, so that several threads learn at once; which number a term gets depends on
 //! what came before it, and nothing in an index depends on that.
 
+mod order;
+
+pub use order::OrderedTerms;
+
 use super::hash::{Found, HashTable, hash};
 use super::memo::for_each_member;
 use super::short;

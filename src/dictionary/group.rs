@@ -41,6 +41,6 @@ pub struct Group {
     pub terms: Vec<GroupTerm>,
     /// Their suffixes, end to end.
     pub suffixes: Vec<u8>,
-    /// Their postings behind the first, end to end, as in a run's tail: `docs/FORMAT.md`.
+    /// Their postings behind the first, end to end, as in a run's tail: `docs/index-format.md`.
     pub lists: Vec<u8>,
 }

@@ -24,7 +24,7 @@ pub mod twin;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 21] = [
+pub const KERNELS: [&str; 34] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -46,20 +46,35 @@ pub const KERNELS: [&str; 21] = [
     "invert_move_lasts",
     "invert_rehash",
     "invert_clear",
+    "invert_keep",
+    "invert_keep_codes",
+    "invert_rank_counts",
+    "invert_copy",
+    "invert_cursors",
+    "invert_list_firsts",
+    "invert_gather",
+    "invert_advance",
+    "invert_count_parts",
+    "invert_measure_parts",
+    "invert_bound_lists",
+    "invert_measure_lists",
+    "invert_write_parts",
 ];
 
-/// How forms are found. Nothing that is found depends on it.
+/// How forms are found and lists encoded. Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Bits of a fingerprint, 1 to 64. With few of them different forms have the same: for tests.
     pub fingerprint_bits: u32,
     /// Slots that are looked at for one fingerprint.
     pub probes: u32,
+    /// Postings of the lists that are encoded together, at most, unless one list has more.
+    pub encoded_at_once: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { fingerprint_bits: 64, probes: 256 }
+        Self { fingerprint_bits: 64, probes: 256, encoded_at_once: 128 << 20 }
     }
 }
 
@@ -70,6 +85,7 @@ pub fn source() -> Source {
         include_str!("../../kernels/invert_scan.cuh"),
         include_str!("../../kernels/invert_forms.cuh"),
         include_str!("../../kernels/invert_lists.cuh"),
+        include_str!("../../kernels/invert_encode.cuh"),
         include_str!("../../kernels/invert.cu"),
     );
     let sizes = vec![
@@ -79,6 +95,9 @@ pub fn source() -> Source {
         ("SORT_COUNT_SHARED_BYTES", steps::SORT_COUNT_SHARED_BYTES),
         ("SORT_SCATTER_SHARED_BYTES", steps::SORT_SCATTER_SHARED_BYTES),
         ("MEASURE_SHARED_BYTES", steps::MEASURE_SHARED_BYTES),
+        ("MEASURE_PARTS_SHARED_BYTES", steps::encode::MEASURE_PARTS_SHARED_BYTES),
+        ("BOUND_LISTS_SHARED_BYTES", steps::encode::BOUND_LISTS_SHARED_BYTES),
+        ("WRITE_PARTS_SHARED_BYTES", steps::encode::WRITE_PARTS_SHARED_BYTES),
     ];
     Source { name: "invert", text, sizes }
 }

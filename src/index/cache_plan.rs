@@ -1,5 +1,5 @@
 //! Which parts of which lists are worth a place in a memory that has not room for all? A plan of that, as a file
-//! in the folder of a generation (`docs/FORMAT.md`, Plan of a cache). `query::caching` makes one of a log of queries.
+//! in the folder of a generation (`docs/index-format.md`, Plan of a cache). `query::caching` makes one of a log of queries.
 //!
 //! A plan is about that generation and no other: lists are named by their places in its files. It comes and goes
 //! with it, but is not of it: the manifest does not name it, and another may take its place at any time.

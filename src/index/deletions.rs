@@ -1,6 +1,6 @@
 //! Which documents of a run does a generation leave out? A run never changes, so what was deleted
 //! stands in a file of the generation: which documents, and by how much they make the document
-//! frequencies and the totals too great (`docs/FORMAT.md`, Deletions). Scores are then those of an
+//! frequencies and the totals too great (`docs/index-format.md`, Deletions). Scores are then those of an
 //! index without these documents, to the bit.
 
 #![forbid(unsafe_code)]

@@ -1,6 +1,6 @@
 //! Which documents are there: their names, their lengths, where they lie in the input, and what is
 //! their content? Each run has them in five arrays of as many entries as it has documents
-//! (`docs/FORMAT.md`, Documents).
+//! (`docs/index-format.md`, Documents).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Which constants make up the format? Every number and name of `docs/FORMAT.md`, and the header
+//! Which constants make up the format? Every number and name of `docs/index-format.md`, and the header
 //! that all binary files share.
 
 #![forbid(unsafe_code)]
@@ -205,7 +205,7 @@ impl Kind {
 pub struct Header {
     /// What the file holds.
     pub kind: Kind,
-    /// The numbers a to e of `docs/FORMAT.md`.
+    /// The numbers a to e of `docs/index-format.md`.
     pub values: [u64; 5],
     /// The number f, which only lexicons use.
     pub last: u32,

@@ -1,5 +1,5 @@
 //! Which terms does a run hold, and where are their lists? Terms in blocks of 16, front-coded, with
-//! an index of the blocks and a directory of the trie collections (`docs/FORMAT.md`, Lexicon).
+//! an index of the blocks and a directory of the trie collections (`docs/index-format.md`, Lexicon).
 //!
 //! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds one term in the mapped file, and
 //! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.

@@ -2,7 +2,7 @@
 //!
 //! Blocks of 128 postings (or 64, or 512), a tail of single ones, then arrays that say of each block
 //! its last docid, its place, how it is packed and how much a posting of it may be worth
-//! (`docs/FORMAT.md`, Postings). [`ListEncoder`] writes a list from
+//! (`docs/index-format.md`, Postings). [`ListEncoder`] writes a list from
 //! postings in docid order and lets finished blocks go at once; [`ListView`] reads a list in place;
 //! [`Layout`], [`PackedBlock`] and [`decode_tail`] read one from bytes that come in pieces.
 //!
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 /// A list of so many blocks has a bound of its own: that of fewer is soon found.
-const BOUND_FROM: u32 = 8;
+pub(crate) const BOUND_FROM: u32 = 8;
 
 /// How many bounds a list of `df` postings has: of each block and of the tail, and of the list if
 /// those are many. None if there is no full block: a tail is decoded as soon as a bound is read.

@@ -1,5 +1,5 @@
 //! What does a generation say about itself? The manifest: how it was built, what it holds, and
-//! length and checksum of every file (`docs/FORMAT.md`, Manifest).
+//! length and checksum of every file (`docs/index-format.md`, Manifest).
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! How does a generation lie on disk, and how is it read, checked, merged and published? The bytes
-//! are specified in `docs/FORMAT.md`; `format.rs` has the constants.
+//! are specified in `docs/index-format.md`; `format.rs` has the constants.
 
 pub mod browse;
 pub mod cache_plan;

@@ -1,5 +1,5 @@
 //! What is a run? An index of its own over one range of docids: its documents, a lexicon, and the
-//! postings lists in the lexicon's order (`docs/FORMAT.md`, Postings). Docids count from the run's
+//! postings lists in the lexicon's order (`docs/index-format.md`, Postings). Docids count from the run's
 //! first. What is written here are the lexicon and the lists; the documents are written beside.
 
 #![forbid(unsafe_code)]

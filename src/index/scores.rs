@@ -1,6 +1,6 @@
 //! What is each document of a run worth whatever is asked for? Its PageRank, and in an index that is
 //! ordered by them its global score (`score::wang`); each in a column with the greatest of every block of
-//! documents (`docs/FORMAT.md`, Static scores).
+//! documents (`docs/index-format.md`, Static scores).
 
 #![forbid(unsafe_code)]
 

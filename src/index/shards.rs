@@ -3,7 +3,7 @@
 //!
 //! The shard of process k is `INDEX/shard-k/gen-G`, where G is the number of the whole generation.
 //! The manifest in `INDEX/gen-G` lists the shards with the checksums of their manifests
-//! (`docs/FORMAT.md`, Shards), and `INDEX/CURRENT` names it. Nothing in the folder of a shard says
+//! (`docs/index-format.md`, Shards), and `INDEX/CURRENT` names it. Nothing in the folder of a shard says
 //! that it is live: on one disk as on several only `CURRENT` does, on the disk of process 0. Docids
 //! count from the first document of a shard; those of the whole index begin with its `first_docid`.
 

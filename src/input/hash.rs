@@ -1,5 +1,5 @@
 //! Is a file still the one that was indexed? A hash of its bytes that can be taken of parts side by
-//! side: the hash of the hashes of its chunks (`docs/FORMAT.md`, Manifest).
+//! side: the hash of the hashes of its chunks (`docs/index-format.md`, Manifest).
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,7 @@
 //! is as it is with one.
 
 use super::machine::{Emulated, compiled};
+use crate::emulation::Emulator;
 use crate::util::*;
 use millrace::build::{BuildOptions, Indexer, build};
 use std::path::{Path, PathBuf};
@@ -41,11 +42,13 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     let expected = build(options(&fast, &inputs, 1)).unwrap();
     let mut options = options(&inverted, &inputs, 3);
     options.indexer = Indexer::Gpu;
-    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 11)) as _);
+    let device = emulator.clone();
+    let machine = move || Ok(Box::new(Emulated::new(device.clone(), 11)) as _);
     options.pipeline.make_machine = Some(Arc::new(machine));
     let report = build(options).unwrap();
     assert_same_index(&fast, &inverted, &[]);
     let work = report.inverter.unwrap();
+    assert_eq!(work.spilled, 0);
     assert_eq!((work.postings, report.tokens), (expected.postings, expected.tokens));
     if std::env::var_os(LIMIT).is_some() {
         assert!(
@@ -56,6 +59,7 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
         return;
     }
     assert_eq!(report.runs, 1);
+    a_full_device_gives_the_index_of_fast(&scratch, &inputs, &fast, emulator);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "invert::builds::builds_on_an_emulated_device_are_those_of_fast"])
         .env(LIMIT, "40000")
@@ -63,6 +67,27 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
         .unwrap();
     let text = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// A device that has room for a batch or two, and not for all postings of the run.
+fn a_full_device_gives_the_index_of_fast(
+    scratch: &Scratch,
+    inputs: &[PathBuf],
+    fast: &Path,
+    emulator: Arc<Emulator>,
+) {
+    let full = scratch.path("full");
+    let mut options = options(&full, inputs, 2);
+    options.indexer = Indexer::Gpu;
+    let machine = move || {
+        let mut machine = Emulated::new(emulator.clone(), 5);
+        machine.most_bytes = 300_000;
+        Ok(Box::new(machine) as _)
+    };
+    options.pipeline.make_machine = Some(Arc::new(machine));
+    let work = build(options).unwrap().inverter.unwrap();
+    assert_same_index(fast, &full, &[]);
+    assert!(work.spilled == 1, "{work:?}");
 }
 
 /// Builds shared files twice, whatever is broken in them, and compares.

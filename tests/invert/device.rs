@@ -1,6 +1,7 @@
 //! The kernels on a device. Without one this test prints that it was skipped, unless `MILLRACE_REQUIRE_GPU` is set. It is
 //! small enough for `compute-sanitizer`.
 
+use super::encode::encode;
 use super::{SHAPES, invert};
 use crate::gpu::device;
 use millrace::gpu::invert::Tuning;
@@ -10,12 +11,24 @@ use millrace::text::analysis::Analysis;
 
 #[test]
 fn twin_batches_are_inverted_on_a_device() {
-    for tuning in [Tuning::default(), Tuning { fingerprint_bits: 6, probes: 2 }] {
+    let clashing = Tuning { fingerprint_bits: 6, probes: 2, ..Tuning::default() };
+    for tuning in [Tuning::default(), clashing] {
         for (seed, shape) in (300..).zip(SHAPES.into_iter().chain([(40, 200, 90, 20_000)])) {
             let Some((device, toolchain)) = device() else { return };
             let machine = CudaMachine::open(device, &toolchain).unwrap();
             let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning);
             invert(&mut inverter, seed, shape);
         }
+    }
+}
+
+#[test]
+fn twin_runs_are_encoded_on_a_device() {
+    for encoded_at_once in [500, 1 << 20] {
+        let Some((device, toolchain)) = device() else { return };
+        let machine = CudaMachine::open(device, &toolchain).unwrap();
+        let tuning = Tuning { encoded_at_once, ..Tuning::default() };
+        let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning).encoding();
+        encode(&mut inverter, 17, 9000);
     }
 }

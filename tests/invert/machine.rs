@@ -16,6 +16,7 @@ pub(crate) fn compiled() -> Option<Arc<Emulator>> {
 pub(crate) struct Emulated {
     emulator: Arc<Emulator>,
     arrays: Vec<Option<Buffer>>,
+    aside: Vec<Option<Buffer>>,
     seed: u64,
     /// Bytes that all arrays together may have.
     pub(crate) most_bytes: u64,
@@ -24,7 +25,7 @@ pub(crate) struct Emulated {
 impl Emulated {
     pub(crate) fn new(emulator: Arc<Emulator>, seed: u64) -> Self {
         let arrays = (0..ARRAYS).map(|_| None).collect();
-        Self { emulator, arrays, seed, most_bytes: u64::MAX }
+        Self { emulator, arrays, aside: Vec::new(), seed, most_bytes: u64::MAX }
     }
 
     fn array(&self, array: Array) -> &Buffer {
@@ -38,7 +39,8 @@ impl Machine for Emulated {
         if old.is_some_and(|old| old.len() as u64 >= bytes) {
             return Ok(());
         }
-        let others: usize = self.arrays.iter().flatten().map(Buffer::len).sum();
+        let all = self.arrays.iter().chain(&self.aside);
+        let others: usize = all.flatten().map(Buffer::len).sum();
         let mine = old.map_or(0, Buffer::len);
         let left = self.most_bytes.saturating_sub((others - mine) as u64);
         if bytes > left {
@@ -54,12 +56,24 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    fn free_but(&mut self, kept: Array) {
+    fn free_but(&mut self, kept: &[Array]) {
         for (array, buffer) in self.arrays.iter_mut().enumerate() {
-            if array != kept as usize {
+            if kept.iter().all(|&kept| array != kept as usize) {
                 *buffer = None;
             }
         }
+    }
+
+    fn set_aside(&mut self, array: Array) {
+        self.aside.push(self.arrays[array as usize].take());
+    }
+
+    fn exchange(&mut self, array: Array, n: usize) {
+        std::mem::swap(&mut self.arrays[array as usize], &mut self.aside[n]);
+    }
+
+    fn free_aside(&mut self) {
+        self.aside.clear();
     }
 
     fn swap(&mut self, one: Array, other: Array) {

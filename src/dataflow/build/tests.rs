@@ -464,6 +464,7 @@ fn chunk(suffixes: &[u8], ends_run: bool) -> Local<EncodedChunk> {
         suffixes: suffixes.to_vec(),
         payload: vec![0; suffixes.len()],
         ends_run,
+        ..EncodedChunk::default()
     })
 }
 

@@ -41,6 +41,7 @@ pub type Times = BTreeMap<&'static str, (f64, u32)>;
 #[derive(Debug)]
 pub struct CudaMachine {
     arrays: Vec<Option<Slab>>,
+    aside: Vec<Option<Slab>>,
     up: [Buffer; 2],
     next: usize,
     down: Buffer,
@@ -90,7 +91,8 @@ impl CudaMachine {
         };
         let (up, down) = ([buffer()?, buffer()?], buffer()?);
         let arrays = (0..ARRAYS).map(|_| None).collect();
-        Ok(Self { arrays, up, next: 0, down, functions, stream, times: None, device })
+        let aside = Vec::new();
+        Ok(Self { arrays, aside, up, next: 0, down, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -105,7 +107,7 @@ impl CudaMachine {
 
     /// Bytes of the device's memory that its arrays take.
     pub fn bytes(&self) -> u64 {
-        self.arrays.iter().flatten().map(Slab::bytes).sum()
+        self.arrays.iter().chain(&self.aside).flatten().map(Slab::bytes).sum()
     }
 
     fn array(&self, array: Array) -> &Slab {
@@ -143,7 +145,9 @@ impl Machine for CudaMachine {
             *old = None;
         }
         let what = "texts and their lists";
-        let ample = (bytes + bytes / 4).next_multiple_of(1 << 16);
+        // What stays of batches is many arrays, none of which grows.
+        let more = if array == Array::Kept { 0 } else { bytes / 4 };
+        let ample = (bytes + more).next_multiple_of(1 << 16);
         let slab = Slab::new(&self.device, what, ample)
             .or_else(|_| Slab::new(&self.device, what, bytes))?;
         if let Some(old) = old.as_ref().filter(|_| kept > 0) {
@@ -160,12 +164,24 @@ impl Machine for CudaMachine {
         Ok(())
     }
 
-    fn free_but(&mut self, kept: Array) {
+    fn free_but(&mut self, kept: &[Array]) {
         for (array, slab) in self.arrays.iter_mut().enumerate() {
-            if array != kept as usize {
+            if kept.iter().all(|&kept| array != kept as usize) {
                 *slab = None;
             }
         }
+    }
+
+    fn set_aside(&mut self, array: Array) {
+        self.aside.push(self.arrays[array as usize].take());
+    }
+
+    fn exchange(&mut self, array: Array, n: usize) {
+        std::mem::swap(&mut self.arrays[array as usize], &mut self.aside[n]);
+    }
+
+    fn free_aside(&mut self) {
+        self.aside.clear();
     }
 
     fn swap(&mut self, one: Array, other: Array) {

@@ -1,14 +1,18 @@
 //! How does a batch of texts become lists? [`count`](Inverter::count) says what each of its pieces counts, by which whoever
-//! asks finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run.
+//! asks finds out where the run ends; [`lists`](Inverter::lists) gives the lists of the batch if all of it belongs to the run, or
+//! keeps them on the device until [`encode`](Inverter::encode).
 //! Nothing here depends on the order in which a device's threads run.
 //!
 //! A device keeps the forms that it has met, and a table of their fingerprints, until the run ends or they take too much; the
 //! host knows the terms of the run. Every token is compared with its form byte by byte: two forms with one fingerprint, a
 //! form that is very long and a table that is full cost time and change nothing.
 
+mod encode;
+
+use self::encode::Keeping;
 use super::Tuning;
 use super::machine::Machine;
-use super::steps::{self, Array, COUNTERS, NEW_FORMS, ODD_TOKENS, SUM};
+use super::steps::{self, Array, COUNTERS, Columns, NEW_FORMS, ODD_TOKENS, SUM};
 use super::text::{MOST_BYTES, MOST_PIECES, PieceText, SEPARATOR, TILE_BYTES, form_at};
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
@@ -18,6 +22,7 @@ use crate::pages;
 use crate::text::analysis::Analysis;
 use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
+use std::time::Instant;
 
 /// What one piece of a batch counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +33,37 @@ pub struct Counted {
     pub lengths: Vec<u32>,
 }
 
+/// Where the time of the thread that drives a device goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct InverterSeconds {
+    /// Opening the device and loading kernels.
+    pub open: f64,
+    /// Waiting for texts.
+    pub texts: f64,
+    /// Waiting until the run before was encoded.
+    pub encoders: f64,
+    /// Texts on their way to the device.
+    pub upload: f64,
+    /// Where forms begin and which are new, waited for.
+    pub find: f64,
+    /// Making terms of new forms.
+    pub learn: f64,
+    /// Counting and sorting, waited for.
+    pub count: f64,
+    /// What pieces count, on its way back and read.
+    pub counted: f64,
+    /// Writing lists, and their way back.
+    pub lists: f64,
+    /// Bringing the terms of runs into order.
+    pub order: f64,
+    /// Encoding lists, their way back included.
+    pub encode: f64,
+    /// Ending runs.
+    pub close: f64,
+}
+
 /// What an inverter has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
     /// Batches that were counted, those included that were counted again since a run ended within them.
     pub batches: u64,
@@ -45,12 +79,17 @@ pub struct InverterWork {
     pub postings: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
+    /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
+    pub spilled: u64,
+    /// Where the time goes.
+    pub seconds: InverterSeconds,
 }
 
 /// The batch that was counted last.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     first: u32,
+    documents: u32,
     postings: u32,
     terms: u32,
     list_bytes: u32,
@@ -109,8 +148,13 @@ pub struct Inverter<M> {
     expansions_there: usize,
     /// Terms whose last docid the device has.
     lasts: u32,
+    keeping: Keeping,
     open: Option<Open>,
     work: InverterWork,
+}
+
+fn spent(began: Instant) -> f64 {
+    began.elapsed().as_secs_f64()
 }
 
 /// The smallest table.
@@ -137,6 +181,7 @@ impl<M: Machine> Inverter<M> {
             expansions: Vec::new(),
             expansions_there: 0,
             lasts: 0,
+            keeping: Keeping::default(),
             open: None,
             work: InverterWork::default(),
         }
@@ -148,9 +193,21 @@ impl<M: Machine> Inverter<M> {
         Self { tuning, ..self }
     }
 
+    /// The same, and the lists of runs are encoded on the device where it has room for them; nothing was counted yet.
+    #[must_use]
+    pub fn encoding(mut self) -> Self {
+        self.keeping.wanted = true;
+        self
+    }
+
     /// What it has done so far.
     pub fn work(&self) -> InverterWork {
         self.work
+    }
+
+    /// Where the time goes that its caller measures.
+    pub fn seconds(&mut self) -> &mut InverterSeconds {
+        &mut self.work.seconds
     }
 
     /// The machine.
@@ -173,9 +230,7 @@ impl<M: Machine> Inverter<M> {
         let counted = self.try_count(pieces, &layout, first);
         if counted.is_err() {
             // The table may have forms that are not kept, and arrays be longer than smaller batches need.
-            self.machine.free_but(Array::Lasts);
-            (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
-            self.expansions.clear();
+            self.free_but_run();
         }
         counted
     }
@@ -205,7 +260,9 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u32>(Array::Sketches, sketch_words)?;
         self.reserve::<u64>(Array::PieceBytes, u64::from(piece_count))?;
         self.reserve::<u64>(Array::PiecePostings, u64::from(piece_count))?;
+        let began = Instant::now();
         let tokens = self.find_tokens(pieces, layout)?;
+        self.work.seconds.find += spent(began);
         let mut clear = vec![steps::clear(Array::Lengths, 0, words)];
         if piece_count > 0 {
             clear.push(steps::clear(Array::Sketches, 0, sketch_words));
@@ -213,46 +270,70 @@ impl<M: Machine> Inverter<M> {
             clear.push(steps::clear(Array::PiecePostings, 0, 2 * u64::from(piece_count)));
         }
         self.machine.run(&clear)?;
-        let mut open = Open { first, postings: 0, terms: self.forms.numbers(), list_bytes: 0 };
+        let terms = self.forms.numbers();
+        let mut open = Open { first, documents, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             self.find_forms(pieces, layout, tokens)?;
             open.terms = self.forms.numbers();
+            let began = Instant::now();
             let pairs = self.write_terms(tokens, documents, piece_count)?;
             if pairs > 0 {
                 self.sort(pairs, open.terms)?;
                 open.postings = self.write_postings(pairs)?;
                 self.grow_lasts(open.terms)?;
-                self.machine.run(&steps::measure(open.postings, first, piece_count))?;
-                open.list_bytes = self.sum()?;
+                let columns = Columns::counted(open.postings, first);
+                self.machine.run(&steps::measure(columns, piece_count))?;
                 // If there is no room for the lists, that is to be known now.
-                self.reserve::<u32>(Array::ListPlaces, u64::from(open.postings) + 1)?;
-                self.reserve::<u8>(Array::Lists, u64::from(open.list_bytes))?;
-                self.reserve::<u32>(Array::ListStarts, u64::from(open.terms) + 1)?;
+                if !self.keeps() {
+                    open.list_bytes = self.sum()?;
+                    self.reserve_lists(open.postings, open.list_bytes, open.terms)?;
+                }
             }
+            self.work.seconds.count += spent(began);
         }
+        if self.keeps() {
+            self.reserve_kept(open.postings, documents, first)?;
+        }
+        let began = Instant::now();
         let counted = self.counted(layout, piece_count)?;
+        self.work.seconds.counted += spent(began);
         self.open = Some(open);
         Ok(counted)
     }
 
-    /// The lists of the batch that was counted last; it belongs to the run as a whole.
+    /// The lists of the batch that was counted last, or nothing if the device [keeps](Self::keeps) them; it belongs to the run as a whole.
     ///
     /// # Errors
     /// Of the device. The inverter cannot go on then.
     ///
     /// # Panics
     /// No batch was counted, or its lists were given.
-    pub fn lists(&mut self) -> Result<Lists, GpuError> {
-        let Open { first, postings, terms, list_bytes } =
+    pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
+        let Open { first, documents, postings, terms, list_bytes } =
             self.open.take().expect("a batch was counted");
         self.work.postings += u64::from(postings);
-        if postings == 0 {
-            return Ok(Lists::default());
+        let columns = Columns::counted(postings, first);
+        if self.keeps() {
+            self.keep(columns, postings, documents, first)?;
+            return Ok(None);
         }
-        self.machine.run(&steps::write_lists(postings, first, terms))?;
+        if postings == 0 {
+            return Ok(Some(Lists::default()));
+        }
+        self.take_lists(columns, terms, list_bytes).map(Some)
+    }
+
+    fn reserve_lists(&mut self, postings: u32, bytes: u32, terms: u32) -> Result<(), GpuError> {
+        self.reserve::<u32>(Array::ListPlaces, u64::from(postings) + 1)?;
+        self.reserve::<u8>(Array::Lists, bytes.into())?;
+        self.reserve::<u32>(Array::ListStarts, u64::from(terms) + 1)
+    }
+
+    fn take_lists(&mut self, columns: Columns, terms: u32, bytes: u32) -> Result<Lists, GpuError> {
+        self.machine.run(&steps::write_lists(columns, terms))?;
         Ok(Lists {
             starts: self.get(Array::ListStarts, 0, terms as usize + 1)?,
-            bytes: self.get(Array::Lists, 0, list_bytes as usize)?,
+            bytes: self.get(Array::Lists, 0, bytes as usize)?,
         })
     }
 
@@ -263,6 +344,7 @@ impl<M: Machine> Inverter<M> {
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         self.open = None;
         self.lasts = 0;
+        self.forget_kept();
         self.forget_forms()?;
         Ok(self.forms.take())
     }
@@ -275,7 +357,12 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u8>(Array::Text, layout.padded as u64)?;
         let rest = vec![SEPARATOR; layout.padded - layout.bytes];
         let texts = pieces.iter().map(|piece| &*piece.bytes);
+        let began = Instant::now();
         self.machine.write(Array::Text, 0, &Vec::from_iter(texts.chain([&*rest])))?;
+        let took = spent(began);
+        self.work.seconds.upload += took;
+        // Its caller counts all.
+        self.work.seconds.find -= took;
         let tiles = steps::text_tiles(layout.padded);
         self.reserve_tiles(tiles)?;
         self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
@@ -298,6 +385,7 @@ impl<M: Machine> Inverter<M> {
         for array in [TokenForms, NewStarts, NewLengths, NewPlaces, Odd] {
             self.reserve::<u32>(array, u64::from(tokens))?;
         }
+        let began = Instant::now();
         self.grow_table(tokens)?;
         let known = self.known;
         self.machine.run(&[steps::find_forms(tokens, self.slots, known, self.tuning)])?;
@@ -318,6 +406,8 @@ impl<M: Machine> Inverter<M> {
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut meanings = Vec::with_capacity(new as usize);
+        self.work.seconds.find += spent(began);
+        let began = Instant::now();
         if new > 0 {
             let bytes: Vec<u8> = self.get(Array::Arena, used, new_bytes as usize)?;
             let places: Vec<u32> = self.get(Array::FormPlaces, known.into(), new as usize + 1)?;
@@ -329,6 +419,7 @@ impl<M: Machine> Inverter<M> {
         }
         self.put(Array::Meanings, known.into(), &meanings)?;
         self.know_odd(pieces, layout)?;
+        self.work.seconds.learn += spent(began);
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
         self.work.forms += u64::from(new);
@@ -421,12 +512,14 @@ impl<M: Machine> Inverter<M> {
         Ok(postings)
     }
 
-    /// Terms that the run has not had before have had no document.
+    /// Terms that the run has not had before have had no document, and no postings.
     fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
             let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
-            self.machine.reserve(Array::Lasts, 4 * u64::from(terms), 4 * had)?;
-            self.machine.run(&[steps::clear(Array::Lasts, had, more)])?;
+            for array in [Array::Lasts, Array::Counts] {
+                self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
+                self.machine.run(&[steps::clear(array, had, more)])?;
+            }
             self.lasts = terms;
         }
         Ok(())
@@ -482,8 +575,7 @@ impl<M: Machine> Inverter<M> {
         len: usize,
     ) -> Result<Vec<T>, GpuError> {
         // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
-        let mut values = pages::with_capacity(len);
-        values.resize(len, T::zeroed());
+        let mut values = pages::zeroed(len);
         let from = at * size_of::<T>() as u64;
         self.machine.read(array, from, bytemuck::cast_slice_mut(&mut values))?;
         Ok(values)

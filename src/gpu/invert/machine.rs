@@ -17,8 +17,17 @@ pub trait Machine: Send {
     /// There is not so much memory; the array is as before.
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError>;
 
-    /// Frees all arrays but one.
-    fn free_but(&mut self, kept: Array);
+    /// Frees all arrays but some, and those that are [set aside](Self::set_aside).
+    fn free_but(&mut self, kept: &[Array]);
+
+    /// Puts an array behind those that are set aside; it is not there any more.
+    fn set_aside(&mut self, array: Array);
+
+    /// Gives an array and the one that was set aside as number `n` each other's memory.
+    fn exchange(&mut self, array: Array, n: usize);
+
+    /// Frees what was set aside.
+    fn free_aside(&mut self);
 
     /// Gives two arrays each other's memory.
     fn swap(&mut self, one: Array, other: Array);
@@ -47,8 +56,20 @@ impl Machine for Box<dyn Machine> {
         (**self).reserve(array, bytes, kept)
     }
 
-    fn free_but(&mut self, kept: Array) {
+    fn free_but(&mut self, kept: &[Array]) {
         (**self).free_but(kept);
+    }
+
+    fn set_aside(&mut self, array: Array) {
+        (**self).set_aside(array);
+    }
+
+    fn exchange(&mut self, array: Array, n: usize) {
+        (**self).exchange(array, n);
+    }
+
+    fn free_aside(&mut self) {
+        (**self).free_aside();
     }
 
     fn swap(&mut self, one: Array, other: Array) {

@@ -2,17 +2,20 @@
 //! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
 //! to its end are counted again without the others, and these begin the next run.
 
-use super::inverter::{Inverter, InverterWork};
+use super::inverter::{Inverter, InverterSeconds, InverterWork};
 use super::machine::Machine;
 use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
 use crate::dictionary::closed::ClosedError;
+use crate::dictionary::forms::Terms;
 use crate::dictionary::inverted::{InvertedRun, Lists};
+use crate::index::run::{EncodedChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use crate::score::bounds::code_below;
+use std::any::Any;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What became of texts.
 pub enum Event {
@@ -23,8 +26,10 @@ pub enum Event {
         /// Indexed tokens of its documents.
         lengths: Vec<u32>,
     },
-    /// The open run ends with the last piece.
+    /// The open run ends with the last piece: its lists.
     Run(RunEnd),
+    /// Encoded lists of the open run, which ends with the last piece.
+    Encoded(EncodedChunk),
     /// Nothing will come any more.
     End(InverterWork),
 }
@@ -50,8 +55,8 @@ pub struct Runs<M> {
     sequencer: Sequencer,
     batches: Vec<Lists>,
     lengths: Vec<Arc<[u8]>>,
-    /// The run before, while it is not encoded: there is memory for one.
-    before: Weak<InvertedRun>,
+    /// The run before, while it is not encoded, or not written: there is memory for one.
+    before: Weak<dyn Any + Send + Sync>,
     stop: Arc<AtomicBool>,
 }
 
@@ -66,9 +71,14 @@ impl<M: Machine> Runs<M> {
             sequencer: Sequencer::new(run_limit),
             batches: Vec::new(),
             lengths: Vec::new(),
-            before: Weak::new(),
+            before: Weak::<()>::new(),
             stop,
         }
+    }
+
+    /// Where the time goes that its caller measures.
+    pub fn seconds(&mut self) -> &mut InverterSeconds {
+        self.inverter.seconds()
     }
 
     /// Takes the next pieces.
@@ -82,13 +92,20 @@ impl<M: Machine> Runs<M> {
     ) -> Result<(), ClosedError> {
         let mut rest = pieces;
         while !rest.is_empty() {
-            if !self.wait_for_encoders() {
+            // The lists of the next run stay on the device, or there is no memory for them yet.
+            if !self.inverter.keeps() && !self.wait_for_encoders() {
                 return Ok(());
             }
             let (_, _, first) = self.sequencer.open_run();
             let mut here = fitting(rest)?;
             let counted = loop {
                 match self.inverter.count(&rest[..here], first) {
+                    Err(error) if error.is_out_of_memory() && self.inverter.keeps() => {
+                        if !self.wait_for_encoders() {
+                            return Ok(());
+                        }
+                        self.batches = self.inverter.spill()?;
+                    }
                     Err(error) if error.is_out_of_memory() && here > 1 => here /= 2,
                     counted => break counted?,
                 }
@@ -106,7 +123,9 @@ impl<M: Machine> Runs<M> {
             if taken < here {
                 self.inverter.count(&rest[..taken], first)?;
             }
-            self.batches.push(self.inverter.lists()?);
+            let began = Instant::now();
+            self.batches.extend(self.inverter.lists()?);
+            self.seconds().lists += began.elapsed().as_secs_f64();
             for counted in counted.into_iter().take(taken) {
                 let codes = counted.lengths.iter().map(|&length| code_below(length));
                 self.lengths.push(codes.collect());
@@ -136,10 +155,16 @@ impl<M: Machine> Runs<M> {
     }
 
     fn close(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<(), ClosedError> {
-        let terms = self.inverter.end_run()?;
+        if self.inverter.keeps() {
+            if !self.wait_for_encoders() || self.encode(at, out)? {
+                return Ok(());
+            }
+            self.batches = self.inverter.spill()?;
+        }
+        let terms = self.end_run()?;
         let batches = std::mem::take(&mut self.batches);
         let inverted = Arc::new(InvertedRun { terms, batches });
-        self.before = Arc::downgrade(&inverted);
+        self.before = Arc::downgrade(&inverted) as _;
         out(Event::Run(RunEnd {
             run: at.run,
             first_docid: at.run_first,
@@ -150,17 +175,40 @@ impl<M: Machine> Runs<M> {
         Ok(())
     }
 
+    /// Has the device encode the run's lists; false if it has no room for that.
+    fn encode(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<bool, ClosedError> {
+        let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
+        let part = RunPart { run, first_docid, documents, owner: 0 };
+        let (held, mut given) = (Arc::new(()), false);
+        let encoded = self.inverter.encode(part, &held, |chunk| {
+            given = true;
+            out(Event::Encoded(chunk));
+        });
+        match encoded {
+            Err(error) if error.is_out_of_memory() && !given => return Ok(false),
+            encoded => encoded?,
+        }
+        self.before = Arc::downgrade(&held) as _;
+        self.lengths.clear();
+        self.end_run()?;
+        Ok(true)
+    }
+
+    fn end_run(&mut self) -> Result<Terms, ClosedError> {
+        let began = Instant::now();
+        let terms = self.inverter.end_run()?;
+        self.seconds().close += began.elapsed().as_secs_f64();
+        Ok(terms)
+    }
+
     /// Waits until the run before is encoded; false if all is to end.
-    fn wait_for_encoders(&self) -> bool {
-        loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return false;
-            }
-            if self.before.strong_count() == 0 {
-                return true;
-            }
+    fn wait_for_encoders(&mut self) -> bool {
+        let began = Instant::now();
+        while self.before.strong_count() > 0 && !self.stop.load(Ordering::Relaxed) {
             sleep(PAUSE);
         }
+        self.seconds().encoders += began.elapsed().as_secs_f64();
+        !self.stop.load(Ordering::Relaxed)
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
+use std::time::Instant;
 
 /// Opens the device, on the thread that drives it.
 pub type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
@@ -26,6 +27,8 @@ pub struct Inverting {
     pub threads: usize,
     /// Where runs end ([`Budget::run_limit`](crate::order::Budget)).
     pub run_limit: u64,
+    /// Lists are encoded on the device where it has room for them, with [`bp128`](crate::index::list::Form::BP128).
+    pub encodes: bool,
 }
 
 /// What became of texts, or why nothing more will.
@@ -107,9 +110,17 @@ fn drive(
     stop: Arc<AtomicBool>,
     mut tell: impl FnMut(Event),
 ) -> Result<(), ClosedError> {
-    let inverter = Inverter::new(open()?, how.analysis, how.threads);
+    let began = Instant::now();
+    let mut inverter = Inverter::new(open()?, how.analysis, how.threads);
+    if how.encodes {
+        inverter = inverter.encoding();
+    }
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
-    for pieces in batches {
+    runs.seconds().open = began.elapsed().as_secs_f64();
+    loop {
+        let began = Instant::now();
+        let Ok(pieces) = batches.recv() else { break };
+        runs.seconds().texts += began.elapsed().as_secs_f64();
         runs.take(&pieces, &mut tell)?;
         if stop.load(Ordering::Relaxed) {
             return Ok(());

@@ -1,6 +1,8 @@
 //! Which kernels invert a batch, one after the other? The steps name arrays, not memory, so that a device and the emulation
 //! of one take the same ones. `kernels/invert.cu` has what each kernel does.
 
+pub mod encode;
+
 use super::Tuning;
 use super::text::{MOST_PIECES, TILE_BYTES};
 use crate::gpu::error::Geometry;
@@ -81,10 +83,47 @@ pub enum Array {
     Sketches,
     /// u32: tokens of each document.
     Lengths,
+    /// u32: what stays of a batch, three columns: terms, docids from the run's first, and where each posting begins among the
+    /// sorted pairs, with the end.
+    Kept,
+    /// u32: of each term the postings that stay.
+    Counts,
+    /// u8: the codes of the lengths of all documents of the run.
+    Codes,
+    /// u32: the terms in the order of the lexicon: a place there is a rank.
+    Numbers,
+    /// u32: postings by rank.
+    Dfs,
+    /// u32: where the list of each rank of a chunk begins among its postings, and the end.
+    ChunkFirsts,
+    /// u32: of each term one more than where its next posting goes in the chunk, or 0.
+    Cursors,
+    /// u32: where the list of each term begins in a batch.
+    BatchFirsts,
+    /// u32: the docids of a chunk.
+    Docids,
+    /// u32: its term frequencies.
+    Tfs,
+    /// u32: the number of the first part of each list of a chunk, and of all parts.
+    PartFirsts,
+    /// u32: where the bytes of each part begin among those of all parts, and the end.
+    PartPlaces,
+    /// u32: the two widths of each part.
+    Heads,
+    /// u64: the bound of each part.
+    Bounds,
+    /// u64: of each list of a chunk, if it is long.
+    ListBounds,
+    /// u32: the ranks of these, from the chunk's first.
+    LongLists,
+    /// u32: where each list of a chunk begins, and the end.
+    EncodedPlaces,
+    /// u8: the lists of a chunk.
+    Encoded,
 }
 
 /// The number of arrays.
-pub const ARRAYS: usize = Array::Lengths as usize + 1;
+pub const ARRAYS: usize = Array::Encoded as usize + 1;
 
 /// A launch.
 pub type Step = crate::gpu::query::steps::Step<Array>;
@@ -340,20 +379,39 @@ pub fn write_postings(pairs: u32) -> Step {
     step("invert_write_postings", (tiles(pairs), SCAN_SHARED_BYTES), arguments)
 }
 
-fn postings(postings: u32, first: u32) -> Vec<Argument<Array>> {
-    vec![
-        of(Array::SortedKeys),
-        of(Array::SortedValues),
-        of(Array::Postings),
-        Number(postings),
-        of(Array::Lasts),
-        Number(first),
-    ]
+/// The postings of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    terms: Argument<Array>,
+    documents: Argument<Array>,
+    starts: Argument<Array>,
+    count: u32,
+    /// The docid of what `documents` has as 0, from the run's first.
+    first: u32,
 }
 
-/// Measures pieces and lists; the batch begins at docid `first` of the run.
-pub fn measure(count: u32, first: u32, pieces: u32) -> Vec<Step> {
-    let mut arguments = postings(count, first);
+impl Columns {
+    /// Of the batch that was counted last, which begins at docid `first` of the run.
+    pub fn counted(count: u32, first: u32) -> Self {
+        let (terms, documents) = (of(Array::SortedKeys), of(Array::SortedValues));
+        Self { terms, documents, starts: of(Array::Postings), count, first }
+    }
+
+    /// Of a batch that is kept.
+    pub fn kept(count: u32) -> Self {
+        let column = |n: u64| Argument::Array(Array::Kept, 4 * n * u64::from(count));
+        Self { terms: column(0), documents: column(1), starts: column(2), count, first: 0 }
+    }
+
+    fn arguments(self) -> Vec<Argument<Array>> {
+        let Self { terms, documents, starts, count, first } = self;
+        vec![terms, documents, starts, Number(count), of(Array::Lasts), Number(first)]
+    }
+}
+
+/// Measures pieces and lists.
+pub fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
+    let mut arguments = columns.arguments();
     arguments.extend([
         of(Array::PieceStarts),
         Number(pieces),
@@ -361,26 +419,28 @@ pub fn measure(count: u32, first: u32, pieces: u32) -> Vec<Step> {
         of(Array::PieceBytes),
         of(Array::PiecePostings),
     ]);
-    let measure = step("invert_measure", (tiles(count), MEASURE_SHARED_BYTES), arguments);
-    counted(measure, tiles(count))
+    let tiles = tiles(columns.count);
+    let measure = step("invert_measure", (tiles, MEASURE_SHARED_BYTES), arguments);
+    counted(measure, tiles)
 }
 
 /// Writes the lists of so many terms.
-pub fn write_lists(count: u32, first: u32, terms: u32) -> Vec<Step> {
-    let mut arguments = postings(count, first);
+pub fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
+    let count = columns.count;
+    let mut arguments = columns.arguments();
     arguments.extend([of(Array::Tiles), of(Array::ListPlaces), of(Array::Lists)]);
     let starts = vec![
-        of(Array::SortedKeys),
+        columns.terms,
         Number(count),
         of(Array::ListPlaces),
         Number(terms),
         of(Array::ListStarts),
     ];
     let lasts = vec![
-        of(Array::SortedKeys),
-        of(Array::SortedValues),
+        columns.terms,
+        columns.documents,
         Number(count),
-        Number(first),
+        Number(columns.first),
         of(Array::Lasts),
     ];
     vec![

@@ -23,7 +23,7 @@ pub struct RunPart {
 }
 
 /// Encoded lists of one owner, in the order of the lexicon.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct EncodedChunk {
     /// What they are of.
     pub part: RunPart,
@@ -35,6 +35,10 @@ pub struct EncodedChunk {
     pub payload: Vec<u8>,
     /// The owner has no more of this run.
     pub ends_run: bool,
+    /// All of the run comes from one place, whoever owns which collection.
+    pub whole: bool,
+    /// While chunks live that have this, there is no memory for more: who made them may wait.
+    pub held: Option<Arc<()>>,
 }
 
 /// A list, or a part of one, in an [`EncodedChunk`].

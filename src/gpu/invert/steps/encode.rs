@@ -1,0 +1,163 @@
+//! Which kernels encode the lists of a run? `kernels/invert_encode.cuh` has what each does.
+
+use super::{Argument, Array, Columns, Number, Step, THREADS, clear, of, scan, step};
+
+/// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and pairs of both.
+pub const MEASURE_PARTS_SHARED_BYTES: u32 = 8 * BOUND_LISTS_SHARED_BYTES;
+/// Of blocks that bound long lists.
+pub const BOUND_LISTS_SHARED_BYTES: u32 = 256 * (4 + 2);
+/// Of blocks that write parts: for each warp the values of a block.
+pub const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
+
+/// Warps of a block, each of which has a part.
+const WARPS: u32 = THREADS / 32;
+
+/// The lists of a chunk: so many ranks from `first` on, with so many parts.
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Its first rank.
+    pub first: u32,
+    /// Its ranks.
+    pub ranks: u32,
+    /// Parts of all lists.
+    pub parts: u32,
+}
+
+fn blocks(threads: u32) -> u32 {
+    threads.div_ceil(THREADS)
+}
+
+/// Keeps the postings of a batch, which are counted.
+pub fn keep(counted: Columns) -> Step {
+    let (count, kept) = (counted.count, Columns::kept(counted.count));
+    let arguments = vec![
+        counted.terms,
+        counted.documents,
+        counted.starts,
+        Number(count),
+        Number(counted.first),
+        kept.terms,
+        kept.documents,
+        kept.starts,
+        of(Array::Counts),
+    ];
+    step("invert_keep", (blocks(count + 1), 0), arguments)
+}
+
+/// Words of [`Array::Kept`] for so many postings.
+pub fn kept_words(postings: u32) -> u64 {
+    3 * u64::from(postings) + 1
+}
+
+/// Keeps the codes of the lengths of a batch's documents, of which the first has docid `first` of the run.
+pub fn keep_codes(documents: u32, first: u32) -> Step {
+    let codes = Argument::Array(Array::Codes, first.into());
+    let arguments = vec![of(Array::Lengths), Number(documents), codes];
+    step("invert_keep_codes", (blocks(documents), 0), arguments)
+}
+
+/// Counts the postings of each of so many ranks.
+pub fn rank_counts(ranks: u32) -> Step {
+    let arguments = vec![of(Array::Counts), of(Array::Numbers), Number(ranks), of(Array::Dfs)];
+    step("invert_rank_counts", (blocks(ranks), 0), arguments)
+}
+
+impl Chunk {
+    fn dfs(self) -> Argument<Array> {
+        Argument::Array(Array::Dfs, 4 * u64::from(self.first))
+    }
+
+    /// Makes room for the postings of each list; there are so many `terms`.
+    pub fn begin(self, terms: u32) -> Vec<Step> {
+        let per_rank = (blocks(self.ranks + 1), 0);
+        let dfs = vec![self.dfs(), Number(self.ranks), of(Array::ChunkFirsts)];
+        let mut steps = vec![step("invert_copy", per_rank, dfs)];
+        steps.extend(scan(Array::ChunkFirsts, self.ranks + 1));
+        steps.push(clear(Array::Cursors, 0, terms.into()));
+        let numbers = Argument::Array(Array::Numbers, 4 * u64::from(self.first));
+        let cursors = vec![numbers, Number(self.ranks), of(Array::ChunkFirsts), of(Array::Cursors)];
+        steps.push(step("invert_cursors", (blocks(self.ranks), 0), cursors));
+        steps
+    }
+
+    /// Takes the postings of a batch that is kept.
+    pub fn gather(kept: Columns) -> Vec<Step> {
+        let Columns { terms, documents, starts, count, .. } = kept;
+        let per_posting = (blocks(count), 0);
+        let gather = vec![
+            terms,
+            documents,
+            starts,
+            Number(count),
+            of(Array::BatchFirsts),
+            of(Array::Cursors),
+            of(Array::Docids),
+            of(Array::Tfs),
+        ];
+        let firsts = vec![terms, Number(count), of(Array::BatchFirsts)];
+        let advance = vec![terms, Number(count), of(Array::BatchFirsts), of(Array::Cursors)];
+        vec![
+            step("invert_list_firsts", per_posting, firsts),
+            step("invert_gather", per_posting, gather),
+            step("invert_advance", per_posting, advance),
+        ]
+    }
+
+    fn lists(self) -> Vec<Argument<Array>> {
+        vec![
+            of(Array::Docids),
+            of(Array::Tfs),
+            self.dfs(),
+            of(Array::ChunkFirsts),
+            of(Array::PartFirsts),
+            Number(self.ranks),
+            Number(self.parts),
+        ]
+    }
+
+    /// Measures parts, bounds `longs` long lists, and measures all; the bytes of all are a counter then.
+    pub fn measure(self, longs: u32) -> Vec<Step> {
+        let per_rank = (blocks(self.ranks + 1), 0);
+        let count = vec![self.dfs(), Number(self.ranks), of(Array::PartFirsts)];
+        let mut steps = vec![step("invert_count_parts", per_rank, count)];
+        steps.extend(scan(Array::PartFirsts, self.ranks + 1));
+        let mut measure = self.lists();
+        let found = [Array::Codes, Array::PartPlaces, Array::Heads, Array::Bounds];
+        measure.extend(found.map(of));
+        let per_part = (self.parts.div_ceil(WARPS), MEASURE_PARTS_SHARED_BYTES);
+        steps.push(step("invert_measure_parts", per_part, measure));
+        steps.extend(scan(Array::PartPlaces, self.parts + 1));
+        if longs > 0 {
+            let bounds =
+                [Array::LongLists, Array::PartFirsts, Array::Bounds, Array::ListBounds].map(of);
+            let per_list = (longs, BOUND_LISTS_SHARED_BYTES);
+            steps.push(step("invert_bound_lists", per_list, bounds.into()));
+        }
+        let lists = vec![
+            self.dfs(),
+            of(Array::PartFirsts),
+            Number(self.ranks),
+            of(Array::PartPlaces),
+            of(Array::EncodedPlaces),
+        ];
+        steps.push(step("invert_measure_lists", per_rank, lists));
+        steps.extend(scan(Array::EncodedPlaces, self.ranks + 1));
+        steps
+    }
+
+    /// Writes the lists.
+    pub fn write(self) -> Step {
+        let mut arguments = self.lists();
+        let measured = [
+            Array::PartPlaces,
+            Array::Heads,
+            Array::Bounds,
+            Array::ListBounds,
+            Array::EncodedPlaces,
+            Array::Encoded,
+        ];
+        arguments.extend(measured.map(of));
+        let per_part = (self.parts.div_ceil(WARPS), WRITE_PARTS_SHARED_BYTES);
+        step("invert_write_parts", per_part, arguments)
+    }
+}

@@ -1,0 +1,156 @@
+//! Does a device encode the lists of a run as the host does? Bytes are compared with those of `ListEncoder`.
+
+use super::machine::{Emulated, compiled};
+use super::{keyed, read};
+use crate::emulation::Random;
+use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::inverter::Inverter;
+use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::text::PieceText;
+use millrace::gpu::invert::twin::{self, Run};
+use millrace::index::list::ListEncoder;
+use millrace::index::run::{EncodedChunk, RunPart};
+use millrace::score::bounds::code_below;
+use millrace::text::analysis::Analysis;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A piece of documents of few words, some of which are in most documents and some often, so that lists have many blocks, wide
+/// and narrow ones, and bounds of more than three pairs.
+fn piece(random: &mut Random, documents: u32) -> PieceText {
+    let mut piece = PieceText::default();
+    for _ in 0..documents {
+        let mut text = String::new();
+        if random.below(16) > 0 {
+            text += "mill ";
+        }
+        if random.below(4) == 0 {
+            text += &"river ".repeat(1 << random.below(7));
+        }
+        if random.below(3) > 0 {
+            text += "wheel race ";
+        }
+        for _ in 0..random.below(3) {
+            text += &format!("w{} ", random.below(300));
+        }
+        if random.below(90) == 0 {
+            text += &"mill ".repeat(random.below(900) as usize);
+        }
+        piece.push(text.as_bytes());
+    }
+    piece
+}
+
+/// The lists by collection and suffix: postings and bytes.
+type Encoded = BTreeMap<(u16, Vec<u8>), (u32, Vec<u8>)>;
+
+/// Puts chunks together, which come in the order of the lexicon.
+fn join(chunks: &[EncodedChunk], part: RunPart) -> Encoded {
+    let mut lists = Encoded::new();
+    assert!(chunks.iter().rev().map(|chunk| chunk.ends_run).eq((0..chunks.len()).map(|i| i == 0)));
+    for chunk in chunks {
+        assert!(chunk.whole && chunk.held.is_some() && chunk.part == part);
+        let (mut suffix, mut at) = (0, 0);
+        for list in &chunk.lists {
+            let key = chunk.suffixes[suffix..][..usize::from(list.suffix_bytes)].to_vec();
+            suffix += key.len();
+            let bytes = chunk.payload[at..at + list.here].to_vec();
+            at += list.here;
+            assert!(list.ends && list.bytes == list.here as u64);
+            let key = (list.collection, key);
+            assert!(lists.last_key_value().is_none_or(|(last, _)| *last < key), "they rise");
+            lists.insert(key, (list.df, bytes));
+        }
+        assert_eq!((suffix, at), (chunk.suffixes.len(), chunk.payload.len()));
+    }
+    lists
+}
+
+fn expected(run: &Run, codes: &[u8]) -> Encoded {
+    let mut encoder = ListEncoder::new();
+    let lists = keyed(run).into_iter().map(|(key, list)| {
+        for &(docid, tf) in &list {
+            encoder.push(docid, tf, codes[docid as usize]);
+        }
+        let (df, bytes) = encoder.finish();
+        let list = std::mem::take(encoder.payload());
+        assert_eq!(bytes, list.len() as u64);
+        (key, (df, list))
+    });
+    lists.collect()
+}
+
+/// Two runs of several batches, of which the first is large.
+pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
+    let (mut random, analysis) = (Random(seed), Analysis::default());
+    for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
+        let (mut run, mut codes) = (Run::new(), Vec::new());
+        for batch in 0..3 {
+            let pieces = [documents / 2, 0, documents / 9].map(|here| piece(&mut random, here));
+            let first = codes.len() as u32;
+            if batch == 1 {
+                // What follows belongs to another run, as far as is known then.
+                let mut more = pieces.to_vec();
+                more.push(piece(&mut random, 9));
+                inverter.count(&more, first).unwrap();
+            }
+            let expected = twin::invert(&analysis, &pieces, first, &mut run);
+            assert!(inverter.count(&pieces, first).unwrap() == expected);
+            codes.extend(expected.iter().flat_map(|piece| &piece.lengths).map(|&n| code_below(n)));
+            assert!(inverter.keeps() && inverter.lists().unwrap().is_none());
+        }
+        let part =
+            RunPart { run: number as u32, documents: codes.len() as u32, ..RunPart::default() };
+        let (held, mut chunks) = (Arc::new(()), Vec::new());
+        inverter.encode(part, &held, |chunk| chunks.push(chunk)).unwrap();
+        assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
+        inverter.end_run().unwrap();
+        let (found, expected) = (join(&chunks, part), expected(&run, &codes));
+        assert!(found.keys().eq(expected.keys()), "the terms differ");
+        for (key, list) in expected {
+            assert!(found[&key] == list, "the list of {key:?}, of {} postings", list.0);
+        }
+        if documents > 1000 {
+            let most = run.values().map(Vec::len).max().unwrap();
+            assert!(most > 16 * 128, "a list has several places");
+        }
+    }
+}
+
+#[test]
+fn twin_emulated_runs_are_encoded() {
+    let Some(emulator) = compiled() else { return };
+    for (seed, encoded_at_once, documents) in [(0, 1 << 20, 1400), (3, 700, 90)] {
+        let machine = Emulated::new(emulator.clone(), seed);
+        let tuning = Tuning { encoded_at_once, ..Tuning::default() };
+        let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning).encoding();
+        encode(&mut inverter, seed + 5, documents);
+        assert_eq!(inverter.work().spilled, 0);
+    }
+}
+
+/// What a device has of a run when there is no room for more is taken to the host, and nothing is lost.
+#[test]
+fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
+    let Some(emulator) = compiled() else { return };
+    let (mut random, analysis) = (Random(4), Analysis::default());
+    let machine = Emulated::new(emulator, 2);
+    let mut inverter = Inverter::new(machine, analysis.clone(), 1).encoding();
+    for _ in 0..2 {
+        let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+        for batch in 0..4 {
+            if batch == 2 {
+                found = inverter.spill().unwrap();
+                assert_eq!((found.len(), inverter.keeps()), (2, false));
+            }
+            let pieces = [piece(&mut random, 20)];
+            let expected = twin::invert(&analysis, &pieces, first, &mut run);
+            assert!(inverter.count(&pieces, first).unwrap() == expected);
+            first += 20;
+            found.extend(inverter.lists().unwrap());
+        }
+        assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
+        assert!(inverter.keeps(), "the next run stays there again");
+    }
+    assert_eq!(inverter.work().spilled, 2);
+}
