@@ -64,7 +64,9 @@ pub enum FollowError {
     #[error("the index has shards: as many processes rebuild it together as built it")]
     Shards,
     /// The job file asks for something that several processes do not do.
-    #[error("[pagerank], [logs] and an order work in one process")]
+    #[error(
+        "several processes rebuild shards without [pagerank], [logs] and `order`: leave them out of the job file, or rebuild in one process"
+    )]
     OneProcess,
     /// The index cannot be read or written.
     #[error(transparent)]

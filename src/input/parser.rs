@@ -127,12 +127,8 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Name::Missing => "",
         };
         match self.wanted {
-            None => {}
-            Some(Wanted::At(places)) => {
-                if !places.contains(location.input, offset) {
-                    return;
-                }
-            }
+            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
+            None | Some(Wanted::At(_)) => {}
             Some(Wanted::Unknown(known)) => {
                 let content = hash(document.text);
                 self.batch.see(name, document.line, location, content);

@@ -32,6 +32,9 @@ pub struct FileState {
     pub inode: u64,
     /// Hash of its bytes, as the manifest has it.
     pub hash: String,
+    /// The format that several processes read it in. One process finds it in the manifest.
+    #[serde(default)]
+    pub format: String,
 }
 
 /// What was known of the files when a generation became live.
@@ -151,6 +154,7 @@ pub fn look(
             mtime_ns: mtime_ns(&metadata),
             inode: metadata.ino(),
             hash: hash.unwrap_or_default(),
+            format: String::new(),
         });
     }
     hash_all(&mut files, &unknown, threads)?;
