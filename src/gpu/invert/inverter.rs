@@ -11,9 +11,9 @@ mod encode;
 
 use self::encode::Keeping;
 use super::Tuning;
-use super::machine::Machine;
+use super::machine::{DeviceText, Machine};
 use super::steps::{self, Array, COUNTERS, Columns, NEW_FORMS, ODD_TOKENS, SUM};
-use super::text::{MOST_BYTES, MOST_PIECES, PieceText, SEPARATOR, TILE_BYTES, form_at};
+use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
@@ -38,11 +38,11 @@ pub struct Counted {
 pub struct InverterSeconds {
     /// Opening the device and loading kernels.
     pub open: f64,
-    /// Waiting for texts.
+    /// Waiting for texts on the device.
     pub texts: f64,
     /// Waiting until the run before was encoded.
     pub encoders: f64,
-    /// Texts on their way to the device.
+    /// Texts on their way to the device, most of them while it works.
     pub upload: f64,
     /// Where forms begin and which are new, waited for.
     pub find: f64,
@@ -149,6 +149,8 @@ pub struct Inverter<M> {
     /// Terms whose last docid the device has.
     lasts: u32,
     keeping: Keeping,
+    /// The pieces whose texts the device has already: where they lie in the host's memory, and how many.
+    brought: Option<(usize, usize)>,
     open: Option<Open>,
     work: InverterWork,
 }
@@ -182,6 +184,7 @@ impl<M: Machine> Inverter<M> {
             expansions_there: 0,
             lasts: 0,
             keeping: Keeping::default(),
+            brought: None,
             open: None,
             work: InverterWork::default(),
         }
@@ -213,6 +216,19 @@ impl<M: Machine> Inverter<M> {
     /// The machine.
     pub fn machine(&mut self) -> &mut M {
         &mut self.machine
+    }
+
+    /// Takes the texts of pieces that were [brought](Machine::uploader) for them and are counted next; gives back those of earlier ones.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn adopt(
+        &mut self,
+        pieces: &[PieceText],
+        text: DeviceText,
+    ) -> Result<Option<DeviceText>, GpuError> {
+        self.brought = Some((pieces.as_ptr().addr(), pieces.len()));
+        self.machine.adopt(Array::Text, text)
     }
 
     /// Counts the next pieces, at most [`MOST_PIECES`] with [`MOST_BYTES`] of text; the first document has docid `first`, counted
@@ -354,11 +370,12 @@ impl<M: Machine> Inverter<M> {
         if layout.bytes == 0 {
             return Ok(0);
         }
-        self.reserve::<u8>(Array::Text, layout.padded as u64)?;
-        let rest = vec![SEPARATOR; layout.padded - layout.bytes];
-        let texts = pieces.iter().map(|piece| &*piece.bytes);
         let began = Instant::now();
-        self.machine.write(Array::Text, 0, &Vec::from_iter(texts.chain([&*rest])))?;
+        if self.brought != Some((pieces.as_ptr().addr(), pieces.len())) {
+            self.brought = None;
+            self.reserve::<u8>(Array::Text, layout.padded as u64)?;
+            self.machine.write(Array::Text, 0, &parts(pieces))?;
+        }
         let took = spent(began);
         self.work.seconds.upload += took;
         // Its caller counts all.
