@@ -11,6 +11,7 @@ use millrace::build::{BuildError, BuildOptions, Guards, Indexer, Limit, OptionsE
 use millrace::dataflow::decompress::InputRefused;
 use millrace::dataflow::together::TogetherError;
 use millrace::gpu::discover::Gpus;
+use millrace::index::summary;
 use millrace::input::fields::Fields;
 use millrace::input::splits::InputError;
 use millrace::input::{Format, Unknown};
@@ -161,6 +162,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if peers {
         signals::watch(&control, None)?;
     }
+    let path = workers.common.report.as_deref();
+    let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
+    let before = path.map(|_| summary::totals(&args.index, shard)).transpose()?.flatten();
     let prepared = Prepared::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
@@ -174,7 +178,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         anyhow::bail!("the report is no object: this is a bug");
     };
     totals.as_object_mut().expect("it was made as one").extend(fields);
-    let path = workers.common.report.as_deref();
+    if path.is_some() {
+        totals["before"] = json!(before);
+        totals["lists"] = json!(summary::list_lengths(&report.folder())?);
+    }
     report::write(path, totals, report.seconds, report.workers, &report.operators)
 }
 

@@ -15,7 +15,7 @@ use millrace::schedule::machine::Machine;
 use millrace::schedule::simulate::choose;
 use serde_json::json;
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use synthetic::arrivals::Poisson;
 
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "{by_cpu} of the answers that devices were asked for came from the CPU: their costs are unknown"
     );
     if let Some(path) = &args.costs {
-        write(path, &measured).with_context(|| path.display().to_string())?;
+        write(path, &measured)?;
     }
     let learned = CostModel::learn(&measured);
     let mut model =
@@ -96,11 +96,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write(path: &PathBuf, measured: &[Cost]) -> anyhow::Result<()> {
-    let mut out = BufWriter::new(std::fs::File::create(path)?);
+/// Writes costs as JSON lines, which `bench scheduling` reads.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write(path: &Path, measured: &[Cost]) -> anyhow::Result<()> {
+    let named = || path.display().to_string();
+    let mut out = BufWriter::new(std::fs::File::create(path).with_context(named)?);
     for cost in measured {
         serde_json::to_writer(&mut out, cost)?;
         out.write_all(b"\n")?;
     }
-    Ok(out.flush()?)
+    out.flush().with_context(named)
 }

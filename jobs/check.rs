@@ -3,6 +3,7 @@
 use crate::args::Common;
 use millrace::build::chain;
 use millrace::index::check;
+use millrace::shown::number_of;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -40,7 +41,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         for problem in &problems {
             say!("{}", chain(problem));
         }
-        anyhow::bail!("{}: {} problems", args.index.display(), problems.len());
+        let problems = number_of(problems.len() as u64, "problem", "problems");
+        anyhow::bail!("{}: {problems}", args.index.display());
     };
     if !args.common.quiet {
         let index = args.index.display();

@@ -133,6 +133,9 @@ fn main() -> ExitCode {
     signals::refuse_no_file_size();
     millrace::dataflow::workers::keep_panic_messages();
     let (start, matches) = (Instant::now(), cli().get_matches());
+    if report_of(&matches).is_some() {
+        report::begin();
+    }
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result =
         millrace::log::start().map_err(|why| Usage(why).into()).and_then(|()| match cli.job {

@@ -7,9 +7,11 @@ use anyhow::bail;
 use millrace::build::memory::give_back_large_buffers;
 use millrace::dataflow::control::Control;
 use millrace::index::error::IndexError;
+use millrace::index::format::generation_name;
 use millrace::index::list::ListCodec;
 use millrace::index::merge::{Merged, Ranks, Recode, merge_index};
 use millrace::index::shards::ShardedManifest;
+use millrace::index::summary::{self, Totals};
 use millrace::shown::number_of;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,6 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
+    let path = args.workers.common.report.as_deref();
+    let before = path.map(|_| summary::totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone().map_or(Ranks::Keep, Ranks::File);
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
@@ -84,6 +88,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             ),
         }
     }
-    let totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation});
-    crate::report::write(args.workers.common.report.as_deref(), totals, seconds, workers, &[])
+    let mut totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation, "memory_bytes": args.memory});
+    if let (Some(_), Merged::Runs { manifest, .. }) = (path, &merged) {
+        let now = Totals::of(manifest);
+        let (documents, terms, postings) = (now.documents, now.terms, now.postings);
+        totals["documents"] = documents.into();
+        totals["terms"] = terms.into();
+        totals["postings"] = postings.into();
+        totals["tokens"] = now.tokens.into();
+        totals["index_bytes"] = now.index_bytes.into();
+        totals["files"] = serde_json::json!(manifest.files);
+        totals["before"] = serde_json::json!(before);
+        let folder = args.index.join(generation_name(manifest.generation));
+        totals["lists"] = serde_json::json!(summary::list_lengths(&folder)?);
+    }
+    crate::report::write(path, totals, seconds, workers, &[])
 }

@@ -2,9 +2,12 @@
 
 use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
+use millrace::build::resident::Watched;
 use millrace::dataflow::control::{OperatorShare, OperatorTime};
+use millrace::dataflow::timeline::Busy;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
@@ -12,6 +15,14 @@ const SCHEMA: u32 = 1;
 
 /// Whether the job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// What memory the job holds, if it has to report that.
+static MEMORY: OnceLock<Watched> = OnceLock::new();
+
+/// Begins to look at the memory of this process, for the report of its job.
+pub(crate) fn begin() {
+    MEMORY.get_or_init(Watched::start);
+}
 
 /// Writes the report of a job that failed: which, why, and what it took.
 pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
@@ -48,7 +59,10 @@ pub(crate) fn write(
     totals["seconds"] = json!(seconds);
     totals["workers"] = json!(workers);
     totals["peak_memory_bytes"] = json!(millrace::build::memory::peak_resident());
+    totals["memory"] = json!(MEMORY.get().map(Watched::seen));
     totals["operators"] = json!(OperatorShare::of(shares));
+    let busy = shares.iter().map(|time| (time.operator, time.worker, time.timeline));
+    totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
         true => millrace::chart::report_page::page(&totals),

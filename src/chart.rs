@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+mod over_time;
 pub mod report_page;
 
 /// Width and height of a chart over time.

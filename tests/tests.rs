@@ -40,6 +40,7 @@ mod rebuild_kills;
 mod rebuild_links;
 mod rebuild_logs;
 mod records;
+mod reports;
 mod rm3;
 mod scores;
 mod streaming;

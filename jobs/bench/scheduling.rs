@@ -77,6 +77,9 @@ pub(crate) struct Args {
     /// Only all queries at once, no streams.
     #[arg(long)]
     at_once: bool,
+    /// Where what the queries of --index cost goes, as JSON lines, for simulations later.
+    #[arg(long, value_name = "FILE")]
+    costs: Option<PathBuf>,
     /// Draw the rows as curves in a page of HTML.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
@@ -114,7 +117,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let is_real = args.ranking.index.as_os_str() != NO_INDEX;
     let measured: Option<Measured> = is_real.then(|| real::measure(args)).transpose()?;
     let costs = match &measured {
-        Some(measured) => measured.costs.clone(),
+        Some(measured) => {
+            if let Some(path) = &args.costs {
+                crate::calibrate::write(path, &measured.costs)?;
+            }
+            measured.costs.clone()
+        }
         None => read_costs(args)?,
     };
     let first = costs.len() * 3 / 4;

@@ -39,6 +39,8 @@ pub(super) struct Built {
     pub(super) read_bytes: u64,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
+    /// The first records that were skipped: place and reason.
+    pub(super) first_skipped: Vec<String>,
 }
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
@@ -64,7 +66,8 @@ pub(super) fn build_generation(
     let prepared = began.elapsed();
     workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
     let flowed = began.elapsed();
-    let (manifest, mut inputs) = finish(options, &build, number, whole, resident)?;
+    let Finished { manifest, mut inputs, first_skipped } =
+        finish(options, &build, number, whole, resident)?;
     inputs.sort_unstable_by_key(|read| read.input);
     let read_bytes = inputs.iter().map(|read| read.bytes).sum();
     let described = inputs.iter().map(|read| describe(&build, read));
@@ -78,7 +81,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, manifest, read_bytes, placement, phases })
+    Ok(Built { build, manifest, read_bytes, placement, phases, first_skipped })
 }
 
 /// What the dataflow of a build shares.
@@ -142,6 +145,15 @@ pub(super) fn dataflow_of(
     Ok((build, placement))
 }
 
+/// What there is when the runs are merged.
+struct Finished {
+    /// The manifest but for its inputs.
+    manifest: Manifest,
+    /// Those that were read.
+    inputs: Vec<InputRead>,
+    first_skipped: Vec<String>,
+}
+
 /// Merges the runs and describes the generation but for its inputs, which are those that were read.
 /// `resident` is what the process had when the build began.
 fn finish(
@@ -150,7 +162,7 @@ fn finish(
     number: u32,
     whole: bool,
     resident: u64,
-) -> Result<(Manifest, Vec<InputRead>), BuildError> {
+) -> Result<Finished, BuildError> {
     let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
     let mut done = std::mem::replace(&mut *done, Done { indexers, inverted, ..Done::default() });
@@ -220,11 +232,11 @@ fn finish(
         skipped: documents.skipped,
     };
     let skipped: u64 = statistics.skipped.values().sum();
-    let named = documents.first_skipped.len() as u64;
-    for message in documents.first_skipped {
-        options.note(&Note::Skipped(message));
+    let first_skipped = documents.first_skipped;
+    for message in &first_skipped {
+        options.note(&Note::Skipped(message.clone()));
     }
-    if skipped > named {
+    if skipped > first_skipped.len() as u64 {
         options.note(&Note::SkippedInAll(skipped));
     }
     files.sort_by(|a, b| a.name.cmp(&b.name));
@@ -241,7 +253,7 @@ fn finish(
         inputs: Vec::new(),
         files,
     };
-    Ok((manifest, done.inputs))
+    Ok(Finished { manifest, inputs: done.inputs, first_skipped })
 }
 
 /// What the manifest says of how the index was built.

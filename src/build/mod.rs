@@ -38,6 +38,7 @@ mod prepare;
 mod progress;
 mod rates;
 mod report;
+pub mod resident;
 mod shard;
 
 pub use crate::input::memory::{Documents, OwnedDocument};

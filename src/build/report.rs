@@ -6,6 +6,7 @@ use super::place::Placement;
 use crate::dataflow::build_context::Build;
 use crate::dataflow::control::OperatorTime;
 use crate::gpu::invert::inverter::InverterWork;
+use crate::index::format::{generation_name, shard_name};
 use crate::index::shards::ShardedManifest;
 use crate::index::storage::FileEntry;
 use crate::shown::{bytes, number_of};
@@ -42,6 +43,8 @@ pub struct BuildReport {
     pub duplicate_names: u64,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// The first of them, with file, byte, line and reason.
+    pub skipped_examples: Vec<String>,
     /// Files of folders that no format claims.
     pub ignored_files: u64,
     /// Runs of the generation.
@@ -186,7 +189,7 @@ impl BuildReport {
         whole: Option<WholeReport>,
         took: Duration,
     ) -> Self {
-        let Built { build, manifest, placement, phases, .. } = built;
+        let Built { build, manifest, placement, phases, first_skipped, .. } = built;
         let statistics = &manifest.statistics;
         let parsed = build.progress.parsed_bytes.load(Relaxed);
         let seconds = took.as_secs_f64();
@@ -203,6 +206,7 @@ impl BuildReport {
             empty_documents: statistics.empty_documents,
             duplicate_names: statistics.duplicate_names,
             skipped: statistics.skipped.clone(),
+            skipped_examples: first_skipped.clone(),
             ignored_files: build.plan.ignored,
             runs: manifest.runs.len(),
             runs_before_merge: build.progress.runs.load(Relaxed),
@@ -222,6 +226,15 @@ impl BuildReport {
             workers: build.workers,
             operators: build.control.operator_times(),
         }
+    }
+
+    /// The folder of the generation, or of this process's shard of it.
+    pub fn folder(&self) -> PathBuf {
+        let index = match self.processes {
+            1 => self.index.clone(),
+            _ => self.index.join(shard_name(self.process)),
+        };
+        index.join(generation_name(self.generation))
     }
 
     /// What was built, in lines for people: by process 0 the whole, if there are several, and what this process built.

@@ -1,6 +1,8 @@
 //! What does a report look like for people? A page of HTML, drawn from the numbers of the report and nothing else.
 
+use super::over_time::{bars, strips};
 use super::{Series, begin, end, escape, number, rows};
+use crate::shown;
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
@@ -18,11 +20,16 @@ pub fn page(report: &Value) -> String {
     if let Some(error) = fields.get("error").and_then(Value::as_str) {
         _ = writeln!(page, "<p class=\"failed\">{}</p>", escape(error));
     }
+    timeline(&mut page, fields);
+    memory(&mut page, fields);
     for (field, title) in [
         ("operators", "Seconds by operator and worker"),
         ("phases", "Seconds by phase"),
         ("skipped", "Skipped records by reason"),
+        ("skipped_examples", "The first skipped records"),
         ("files", "Bytes by file"),
+        ("lists", "Bytes by length of list"),
+        ("before", "Against the generation before"),
         ("measures", "Measures"),
         ("latency_us", "Microseconds of a query"),
     ] {
@@ -31,6 +38,13 @@ pub fn page(report: &Value) -> String {
                 operators(&mut page, title, list)
             }
             Some(Value::Array(list)) if field == "files" => files(&mut page, title, list),
+            Some(Value::Array(list)) if field == "lists" && !list.is_empty() => {
+                lists(&mut page, title, list)
+            }
+            Some(Value::Array(list)) if field == "skipped_examples" && !list.is_empty() => {
+                examples(&mut page, title, list)
+            }
+            Some(Value::Object(map)) if field == "before" => against(&mut page, title, map, fields),
             Some(Value::Object(map)) if field == "latency_us" => latency(&mut page, map),
             Some(Value::Object(map)) => numbers(&mut page, title, map),
             _ => {}
@@ -50,6 +64,97 @@ fn text(of: &Value, field: &str) -> String {
 
 fn float(value: &Value) -> f64 {
     value.as_f64().unwrap_or_default()
+}
+
+/// When each operator, and each worker, was busy.
+fn timeline(page: &mut String, fields: &Map<String, Value>) {
+    let Some(Value::Object(timeline)) = fields.get("timeline") else { return };
+    let slice_s = timeline.get("slice_s").map_or(0.0, float);
+    let rows =
+        |field: &str| timeline.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let workers = rows("workers").len().max(1) as f64;
+    for (field, title, most) in [
+        ("operators", "Operators over time, as parts of all workers' time", workers),
+        ("workers", "Workers over time", 1.0),
+    ] {
+        let row = |row: &Value| {
+            let name = row["name"]
+                .as_str()
+                .map_or_else(|| format!("worker {}", row["name"]), str::to_string);
+            let seconds = row["seconds"].as_array().map_or(&[][..], Vec::as_slice);
+            (name, seconds.iter().map(|seconds| float(seconds) / slice_s / most).collect())
+        };
+        strips(page, title, slice_s, &rows(field).iter().map(row).collect::<Vec<_>>());
+    }
+}
+
+/// The memory of the process over time, and what it was allowed.
+fn memory(page: &mut String, fields: &Map<String, Value>) {
+    let Some(Value::Object(memory)) = fields.get("memory") else { return };
+    let values =
+        memory.get("resident_bytes").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let values: Vec<f64> = values.iter().map(float).collect();
+    let slice_s = memory.get("slice_s").map_or(0.0, float);
+    let limit = fields.get("memory_bytes").map(|limit| ("--memory", float(limit)));
+    bars(page, "Resident memory over time", slice_s, &values, limit, |value| {
+        shown::bytes(value as u64)
+    });
+}
+
+/// A row for each class of lengths.
+fn lists(page: &mut String, title: &str, list: &[Value]) {
+    let name = |class: &Value| {
+        let below = float(&class["below"]);
+        let lists = class["lists"].as_u64().unwrap_or_default();
+        match below {
+            2.0 => format!("1 posting: {}", shown::number_of(lists, "list", "lists")),
+            _ => format!(
+                "{} to {}: {}",
+                below / 2.0,
+                below - 1.0,
+                shown::number_of(lists, "list", "lists")
+            ),
+        }
+    };
+    let names: Vec<String> = list.iter().map(name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let values = list.iter().map(|class| float(&class["bytes"])).collect();
+    rows(page, title, &names, &[Series { name: "bytes", values }]);
+}
+
+/// A line for each record.
+fn examples(page: &mut String, title: &str, list: &[Value]) {
+    _ = writeln!(page, "<h2>{title}</h2>\n<ul>");
+    for example in list.iter().filter_map(Value::as_str) {
+        _ = writeln!(page, "<li>{}</li>", escape(example));
+    }
+    page.push_str("</ul>\n");
+}
+
+/// The totals of two generations beside each other.
+fn against(page: &mut String, title: &str, before: &Map<String, Value>, now: &Map<String, Value>) {
+    _ = writeln!(
+        page,
+        "<h2>{title}</h2>\n<table><tr><th></th><th>before</th><th>now</th><th>difference</th></tr>"
+    );
+    for (name, before) in before {
+        let Some(now) = now.get(name) else { continue };
+        let (before, now) = (float(before), float(now));
+        let difference = now - before;
+        let change = match name.as_str() {
+            "generation" => String::new(),
+            _ if before > 0.0 => format!("{difference:+} ({:+.1} %)", difference / before * 100.0),
+            _ => format!("{difference:+}"),
+        };
+        _ = writeln!(
+            page,
+            "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td>{change}</td></tr>",
+            escape(name),
+            number(before),
+            number(now)
+        );
+    }
+    page.push_str("</table>\n");
 }
 
 /// A row for each operator, a part for each worker.
@@ -213,6 +318,38 @@ mod tests {
         }
         assert!(page.find("large") < page.find("small"));
         assert_eq!(page.matches("<svg").count(), 4);
+    }
+
+    #[test]
+    fn time_memory_lists_and_the_generation_before_are_drawn() {
+        let page = page(&json!({
+            "job": "build", "memory_bytes": 4 << 20, "generation": 3, "documents": 150, "terms": 0,
+            "timeline": {"slice_s": 0.5,
+                "operators": [{"name": "Parse", "seconds": [0.0, 0.5]}],
+                "workers": [{"name": 0, "seconds": [0.25]}, {"name": 1, "seconds": [0.0, 0.5]}]},
+            "memory": {"slice_s": 0.5, "resident_bytes": [1 << 20, 3 << 20]},
+            "lists": [{"below": 2, "lists": 1, "postings": 1, "bytes": 5}, {"below": 8, "lists": 2000, "postings": 9000, "bytes": 20}],
+            "skipped_examples": ["a.jsonl: byte 7, line 2: bad JSON: <"],
+            "before": {"generation": 2, "documents": 100, "terms": 0},
+        }));
+        for part in [
+            // Half of all workers' time, and all of a worker's.
+            "fill-opacity=\"0.625\"><title>Parse, 0.500 s: 50.0 %</title>",
+            "fill-opacity=\"0.625\"><title>worker 0, 0 s: 50.0 %</title>",
+            "fill-opacity=\"1.000\"><title>worker 1, 0.500 s: 100.0 %</title>",
+            "height=\"35.0\" fill=\"#0072b2\"><title>0 s: 1.00 MiB</title>",
+            "height=\"105.0\" fill=\"#0072b2\"><title>0.500 s: 3.00 MiB</title>",
+            "--memory: 4.00 MiB",
+            "1 posting: 1 list<",
+            "4 to 7: 2,000 lists<",
+            "width=\"180.0\" height=\"16\" fill=\"#0072b2\"><title>bytes: 5</title>",
+            "width=\"720.0\" height=\"16\" fill=\"#0072b2\"><title>bytes: 20</title>",
+            "<li>a.jsonl: byte 7, line 2: bad JSON: &lt;</li>",
+            "<td>2</td><td>3</td><td></td>",
+            "<td>100</td><td>150</td><td>+50 (+50.0 %)</td>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 
     #[test]

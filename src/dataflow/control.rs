@@ -5,10 +5,11 @@
 //! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
 //! dataflows as soon as there is one.
 
+use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
 use crate::index::storage::Stop;
 use serde::Serialize;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,6 +71,8 @@ pub struct OperatorTime {
     pub seconds: f64,
     /// When it last worked, in seconds from the beginning of the job.
     pub until: f64,
+    /// When it worked.
+    pub timeline: Timeline,
 }
 
 /// What an operator took of the time of all workers.
@@ -171,13 +174,15 @@ pub struct Guard {
     worker: usize,
     worked: Cell<Duration>,
     until: Cell<Instant>,
+    timeline: RefCell<Timeline>,
 }
 
 impl Guard {
     /// Makes the guard of an operator.
     pub fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
-        let until = Cell::new(control.began);
-        Self { control: control.clone(), operator, worker, worked: Cell::default(), until }
+        let (until, control) = (Cell::new(control.began), control.clone());
+        let (worked, timeline) = Default::default();
+        Self { control, operator, worker, worked, until, timeline }
     }
 
     /// Does a part of the operator's work, unless the job has ended; a failure ends it.
@@ -191,6 +196,8 @@ impl Guard {
         let end = Instant::now();
         self.worked.set(self.worked.get() + (end - start));
         self.until.set(end);
+        let began = self.control.began;
+        self.timeline.borrow_mut().add(start - began, end - began);
         match result {
             Ok(result) => Some(result),
             Err(source) => {
@@ -211,7 +218,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();
-        let time = OperatorTime { operator: self.operator, worker: self.worker, seconds, until };
+        let (operator, worker, timeline) = (self.operator, self.worker, self.timeline.take());
+        let time = OperatorTime { operator, worker, seconds, until, timeline };
         lock(&self.control.times).push(time);
     }
 }

@@ -43,6 +43,7 @@ pub mod scan;
 pub mod service;
 mod sole_time;
 mod tell;
+pub mod timeline;
 pub mod together;
 mod weigh;
 pub mod workers;

@@ -31,6 +31,7 @@ pub mod run;
 pub mod scores;
 pub mod shards;
 pub mod storage;
+pub mod summary;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod vectors;

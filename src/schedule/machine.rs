@@ -19,6 +19,11 @@ impl Machine {
         let busy = self.devices as f64 * HOST_SECONDS / device_seconds;
         (busy.ceil() as usize).clamp(1, (self.threads / 2).max(1))
     }
+
+    /// Seconds at least from one query that a device gets to the next, if so many threads feed all devices.
+    pub fn host_seconds(&self, feeders: usize) -> f64 {
+        HOST_SECONDS * self.devices as f64 / feeders.max(1) as f64
+    }
 }
 
 #[cfg(test)]

@@ -226,12 +226,17 @@ impl<T> Queues<T> {
         }
     }
 
+    /// Seconds of work that a device may have at a time.
+    pub fn ahead(&self) -> f64 {
+        FILLED.0.min(FILLED.1 * self.deadline).max(AHEAD * self.deadline)
+    }
+
     /// Takes the query that a free processor of a kind is to do now; [`done`](Self::done) is to be called when it is.
     /// Devices, which have several at a time, get none while they have enough to do.
     pub fn take(&mut self, kind: Processor, now: f64) -> Option<T> {
+        let ahead = self.ahead();
         let of = &mut self.kinds[kind as usize];
-        let filled = FILLED.0.min(FILLED.1 * self.deadline);
-        let ahead = filled.max(AHEAD * self.deadline) * of.servers as f64;
+        let ahead = ahead * of.servers as f64;
         let busy = kind == Processor::Device && of.under_way.1 > ahead;
         if of.lost || busy {
             return None;

@@ -19,13 +19,13 @@ pub struct Arrival {
     pub real: Costs,
 }
 
-/// What comes next: when, in nanoseconds, whether a processor is free for another query then, which it is, and whether an
-/// answer is there.
-type Event = Reverse<(u64, bool, usize, bool)>;
+/// What comes next: when, in nanoseconds, which processor is free then, and how many answers it has.
+type Event = Reverse<(u64, usize, usize)>;
 
-/// The latency of each query, in seconds, in the order of the arrivals. A device begins the next query before it has
-/// answered one, when that has taken its part of the device beside others. A thread takes longer the more of them are busy.
-/// Where both have queries, some threads do nothing but feed devices.
+/// The latency of each query, in seconds, in the order of the arrivals. A device takes what it may have at a time as one batch:
+/// that takes what its queries take beside others, or what the threads that feed devices need for them, and once what
+/// a query takes longer alone. So a device does more with many queries at a time than with few. A thread takes longer the more of them are
+/// busy. Where both have queries, some threads do nothing but feed devices.
 ///
 /// # Panics
 /// If the arrivals are not in the order of time.
@@ -37,11 +37,15 @@ pub fn latencies(
 ) -> Vec<f64> {
     assert!(arrivals.is_sorted_by(|a, b| a.at <= b.at), "arrivals are in order");
     let mean = arrivals.iter().map(|it| it.real.seconds[1]).sum::<f64>() / arrivals.len() as f64;
-    let feeders = match policy {
-        Policy::Only(_) => 0,
-        _ => machine.feeders(mean),
+    let (feeders, threads) = match policy {
+        // Whoever does not answer feeds.
+        Policy::Only(_) => (machine.threads, machine.threads),
+        _ => {
+            let feeders = machine.feeders(mean);
+            (feeders, machine.threads.saturating_sub(feeders).max(1))
+        }
     };
-    let threads = machine.threads.saturating_sub(feeders).max(1);
+    let host_seconds = machine.host_seconds(feeders);
     let kind = |server: usize| match server < threads {
         true => Processor::Cpu,
         false => Processor::Device,
@@ -59,16 +63,12 @@ pub fn latencies(
             (Some(coming), Some(event)) => coming.min(event),
             (Some(now), None) | (None, Some(now)) => now,
         };
-        while let Some(Reverse((at, is_free, server, is_done))) = events.peek().copied()
+        while let Some(Reverse((at, server, answers))) = events.peek().copied()
             && at <= now
         {
             events.pop();
-            if is_done {
-                queues.done(kind(server));
-            }
-            if is_free {
-                idle.push(server);
-            }
+            (0..answers).for_each(|_| queues.done(kind(server)));
+            idle.push(server);
         }
         while let Some(arrival) = arrivals.get(next)
             && (arrival.at * 1e9) as u64 <= now
@@ -79,28 +79,41 @@ pub fn latencies(
         // Those that are free, each as long as there is something for it.
         let mut at = 0;
         while at < idle.len() {
-            let server = idle[at];
-            let Some(query) = queues.take(kind(server), now as f64 / 1e9) else {
+            let (server, seconds) = (idle[at], now as f64 / 1e9);
+            let Some(query) = queues.take(kind(server), seconds) else {
                 at += 1;
                 continue;
             };
-            let real = &arrivals[query].real;
-            let after = |seconds: f64| now + (seconds * 1e9) as u64;
-            let (free, end) = match kind(server) {
+            let mut batch = vec![query];
+            let took = match kind(server) {
                 Processor::Cpu => {
                     let busy = queues.under_way(Processor::Cpu) as f64 / threads as f64;
-                    let end = after(real.on_thread_beside(busy));
-                    (end, end)
+                    arrivals[query].real.on_thread_beside(busy)
                 }
-                Processor::Device => (after(real.seconds[1]), after(real.alone[1])),
+                Processor::Device => {
+                    let (mut work, mut longer) = (0.0, 0.0_f64);
+                    let mut add = |query: usize| {
+                        let Costs { seconds: [_, together], alone: [_, alone], .. } =
+                            arrivals[query].real;
+                        work += together.max(host_seconds);
+                        longer = longer.max(alone - together);
+                        work
+                    };
+                    let mut sum = add(query);
+                    while sum < queues.ahead()
+                        && let Some(query) = queues.take(Processor::Device, seconds)
+                    {
+                        sum = add(query);
+                        batch.push(query);
+                    }
+                    work + longer
+                }
             };
-            found[query] = end as f64 / 1e9 - arrivals[query].at;
-            if free == end {
-                events.push(Reverse((free, true, server, true)));
-            } else {
-                events.push(Reverse((free, true, server, false)));
-                events.push(Reverse((end, false, server, true)));
+            let end = now + (took * 1e9) as u64;
+            for &query in &batch {
+                found[query] = end as f64 / 1e9 - arrivals[query].at;
             }
+            events.push(Reverse((end, server, batch.len())));
             idle.swap_remove(at);
             // Another may be allowed now what it was not before.
             at = 0;
@@ -238,9 +251,27 @@ mod tests {
         let arrivals = [Arrival { at: 0.0, predicted: costs, real: costs }; 5];
         let policy = Policy::Only(Processor::Device);
         let found = latencies(&arrivals, policy, 0.5, Machine { threads: 1, devices: 1 });
-        for (i, latency) in found.iter().enumerate() {
-            assert!((latency - 0.010 - 0.001 * i as f64).abs() < 1e-8, "{found:?}");
-        }
+        // All five are a batch, which takes once what one of them takes longer alone.
+        assert!(found.iter().all(|latency| (latency - 0.014).abs() < 1e-8), "{found:?}");
+    }
+
+    #[test]
+    fn a_device_does_no_more_than_threads_feed_it_and_less_with_few_queries_at_a_time() {
+        let stream = |seconds: f64, longer: f64| {
+            let costs = Costs { alone: [1.0, seconds + longer], ..Costs::new([1.0, seconds], 1) };
+            vec![Arrival { at: 0.0, predicted: costs, real: costs }; 20_000]
+        };
+        let rate = |stream: &[Arrival], deadline, threads| {
+            let machine = Machine { threads, devices: 1 };
+            let found = latencies(stream, Policy::Only(Processor::Device), deadline, machine);
+            20_000.0 / found.into_iter().fold(0.0, f64::max)
+        };
+        // A device that would do a million a second gets from one thread what four could give it four times.
+        let [one, four] = [1, 4].map(|threads| rate(&stream(1e-6, 0.0), 0.5, threads));
+        assert!((3.9..4.1).contains(&(four / one)), "{one} {four}");
+        // Short deadlines allow little work at a time.
+        let [short, long] = [0.005, 0.5].map(|deadline| rate(&stream(1e-4, 2e-3), deadline, 8));
+        assert!(short < 0.6 * long && long > 9000.0, "{short} {long}");
     }
 
     #[test]

@@ -1,0 +1,133 @@
+//! What is a live generation, in a few numbers? For reports: its totals, and its lists by length.
+
+use super::error::IndexError;
+use super::format::{Kind, run_file};
+use super::generation::read_manifest;
+use super::lexicon::LexiconStream;
+use super::manifest::Manifest;
+use super::publish::current;
+use super::shards::ShardedManifest;
+use serde::Serialize;
+use std::path::Path;
+
+/// Bytes of a lexicon that are held at a time.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// The totals of a generation, or of a shard of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Number of the generation.
+    pub generation: u32,
+    /// Documents.
+    pub documents: u64,
+    /// Different terms.
+    pub terms: u64,
+    /// Postings.
+    pub postings: u64,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Bytes of all files but the manifest.
+    pub index_bytes: u64,
+}
+
+impl Totals {
+    /// What a manifest says.
+    pub fn of(manifest: &Manifest) -> Self {
+        let statistics = &manifest.statistics;
+        Self {
+            generation: manifest.generation,
+            documents: statistics.documents,
+            terms: statistics.terms,
+            postings: statistics.postings,
+            tokens: statistics.tokens,
+            index_bytes: manifest.files.iter().map(|file| file.bytes).sum(),
+        }
+    }
+}
+
+/// The postings lists of a class of lengths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ListClass {
+    /// They have fewer postings than this, and at least half as many: a power of two.
+    pub below: u64,
+    /// How many lists there are.
+    pub lists: u64,
+    /// Their postings.
+    pub postings: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a number and how many there are, those of that
+/// shard. None if there is no such generation.
+///
+/// # Errors
+/// `Storage`, `Damaged`, `Newer`.
+pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Totals>, IndexError> {
+    let Some(folder) = current(index)? else { return Ok(None) };
+    let folder = match (ShardedManifest::read(&folder)?, shard) {
+        (None, None) => folder,
+        (Some(manifest), Some((shard, of))) if manifest.shards.len() == of => {
+            manifest.folder(index, shard)
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Totals::of(&read_manifest(&folder)?)))
+}
+
+/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones first, classes without a list left out. It
+/// reads the lexicons, not the postings. A term has a list in each run that it occurs in.
+///
+/// # Errors
+/// `Storage`, `Damaged`, `Newer`.
+pub fn list_lengths(folder: &Path) -> Result<Vec<ListClass>, IndexError> {
+    let mut classes: Vec<ListClass> = Vec::new();
+    let manifest = read_manifest(folder)?;
+    for run in &manifest.runs {
+        let path = folder.join(run_file(&run.name, Kind::Lexicon));
+        let mut terms = LexiconStream::open(&path, WINDOW_BYTES)?;
+        while terms.advance()? {
+            let list = terms.term().list;
+            let class = list.df.ilog2() as usize;
+            while classes.len() <= class {
+                let below = 2 << classes.len();
+                classes.push(ListClass { below, lists: 0, postings: 0, bytes: 0 });
+            }
+            let class = &mut classes[class];
+            class.lists += 1;
+            class.postings += u64::from(list.df);
+            class.bytes += list.bytes;
+        }
+    }
+    classes.retain(|class| class.lists > 0);
+    Ok(classes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::testing;
+
+    #[test]
+    fn lists_of_all_lengths_add_up_to_the_totals() {
+        let scratch = tempfile::tempdir().unwrap();
+        let index = scratch.path();
+        assert_eq!(totals(index, None).unwrap(), None);
+        let manifest = testing::build(index, &testing::collection(3, 500, 80), &[200]);
+        let totals = totals(index, None).unwrap().unwrap();
+        assert_eq!(totals.generation, manifest.generation);
+        assert_eq!((totals.documents, totals.postings), (500, manifest.statistics.postings));
+        let classes = list_lengths(&current(index).unwrap().unwrap()).unwrap();
+        let terms: u64 = manifest.runs.iter().map(|run| run.terms).sum();
+        assert!(manifest.runs.len() == 2 && classes.len() > 2);
+        assert_eq!(classes.iter().map(|class| class.lists).sum::<u64>(), terms);
+        assert_eq!(classes.iter().map(|class| class.postings).sum::<u64>(), totals.postings);
+        for class in &classes {
+            assert!(class.below.is_power_of_two() && class.bytes > 0);
+            assert!(class.postings < class.lists * class.below);
+            assert!(class.postings >= class.lists * class.below / 2);
+        }
+        // A whole generation has no shards.
+        assert_eq!(super::totals(index, Some((0, 2))).unwrap(), None);
+    }
+}
