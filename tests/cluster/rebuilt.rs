@@ -58,7 +58,7 @@ fn shards_are_rebuilt_together_or_not_at_all() {
     assert_eq!((&last["outcome"], &last["inputs"]["changed"]), (&"published".into(), &1.into()));
     assert_eq!(found(&scratch).lines().count(), 10);
     // The same files in another format are other documents: whole files.
-    let other = JOB.replace("[build]", "format = \"txt\"\n[guard]\nmin_documents = 0\n[build]");
+    let other = JOB.replace("[build]", "format = \"text\"\n[guard]\nmin_documents = 0\n[build]");
     scratch.write("job.toml", other);
     both(rebuild(&scratch, &job, ""));
     let last = status()["last"].clone();
