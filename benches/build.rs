@@ -83,8 +83,8 @@ impl Sink for ToTally<'_> {
 struct Count(u64);
 
 impl Stretches for Count {
-    fn key(&mut self, key: Key) {
-        self.0 = self.0.wrapping_add(key[0] ^ key[1]);
+    fn keys(&mut self, keys: &[Key]) {
+        keys.iter().for_each(|key| self.0 = self.0.wrapping_add(key[0] ^ key[1]));
     }
     fn long(&mut self, _: &[u8]) {}
     fn mixed(&mut self, _: &[u8]) {}

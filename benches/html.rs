@@ -111,8 +111,8 @@ struct Count(u64);
 
 impl Stretches for Count {
     #[inline(always)]
-    fn key(&mut self, key: Key) {
-        self.0 ^= key[0];
+    fn keys(&mut self, keys: &[Key]) {
+        keys.iter().for_each(|key| self.0 ^= key[0]);
     }
 
     fn long(&mut self, token: &[u8]) {

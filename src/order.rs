@@ -364,10 +364,9 @@ impl Budget {
     }
 
     /// A piece ends at the first record border at or after this many bytes; depends on the memory alone.
-    /// The larger a piece is, the more often its terms occur in it, and the fewer times each is looked up
-    /// by its owner: with 2 MiB that takes two thirds of the time that it takes with 512 KiB.
+    /// The larger it is, the fewer times its terms are looked up by owners: 2 MiB take two thirds of 512 KiB's time.
     pub fn piece_bytes(&self) -> usize {
-        (self.memory / 4096).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
+        (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
     }
 
     /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what
@@ -376,10 +375,12 @@ impl Budget {
         self.worker / 6 + self.worker.saturating_sub(64 << 20) / 4
     }
 
-    /// Bytes of pieces, parsed or not, that may be under way for each worker.
+    /// Bytes of pieces, parsed or not, that may be under way for each worker: larger pieces leave half at least.
     pub fn under_way(&self) -> u64 {
         let rest = self.worker - self.memo();
-        rest.saturating_sub(PARSER_TIMES * self.piece_bytes() as u64).max(rest / 4)
+        let parsing = |piece: usize| PARSER_TIMES * piece as u64;
+        let most = parsing(PIECE_BYTES).max(rest / 2);
+        rest.saturating_sub(parsing(self.piece_bytes()).min(most)).max(rest / 4)
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.

@@ -25,10 +25,11 @@ use crate::input::cutter::Cutter;
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
-use crate::input::wanted::WantedDocuments;
+use crate::input::wanted::Wanted;
+use crate::rebuild::scanned::Scan;
 use crate::schedule::claims::Claims;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
@@ -49,18 +50,26 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// Text that a device takes together, at most: with more a run's lists are in fewer parts, and the device's memory is filled sooner.
 const MOST_BATCH_BYTES: usize = 256 << 20;
 
-/// Builds generation `number` in its empty folder and syncs it; publishes nothing. Indexes the documents
-/// that are `wanted`, or all.
+/// Which documents are indexed, and what notes all of them.
+#[derive(Default)]
+pub(super) struct Which {
+    /// Those that are indexed; all if nothing is said.
+    pub(super) wanted: Option<Wanted>,
+    /// Notes all documents, if that is asked for.
+    pub(super) scan: Option<Scan>,
+}
+
+/// Builds generation `number` in its empty folder and syncs it; publishes nothing.
 pub(super) fn build_generation(
     options: &mut BuildOptions,
     input: Ready,
     number: u32,
     directory: PathBuf,
-    wanted: Option<WantedDocuments>,
+    which: Which,
 ) -> Result<Built, BuildError> {
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
-    let (build, placement) = dataflow_of(options, input, directory, wanted)?;
+    let (build, placement) = dataflow_of(options, input, directory, which)?;
     let watching = Watching::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
@@ -92,7 +101,7 @@ pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     mut input: Ready,
     directory: PathBuf,
-    wanted: Option<WantedDocuments>,
+    which: Which,
 ) -> Result<(Arc<Build>, Placement), BuildError> {
     let (owners, placement) = place(options, &mut input)?;
     let Ready { gpus, roles, budget, plan, .. } = input;
@@ -112,8 +121,8 @@ pub(super) fn dataflow_of(
             let how = Inverting { analysis, threads: workers, run_limit, encodes };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
-        // Two batches are with the device, and the next is gathered.
-        batch_bytes: (under_way / 4).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
+        // Three batches are with the device, and the next is gathered.
+        batch_bytes: (under_way / 5).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
         indexing: options.indexer.indexing(),
         parse_block: options.pipeline.parse_block,
         claims: Claims::default(),
@@ -139,7 +148,8 @@ pub(super) fn dataflow_of(
         control: options.control.clone(),
         progress: Default::default(),
         done: Default::default(),
-        wanted,
+        wanted: which.wanted,
+        scan: Mutex::new(which.scan),
         wiring,
     });
     Ok((build, placement))
@@ -165,7 +175,9 @@ fn finish(
 ) -> Result<Finished, BuildError> {
     let mut done = build.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
-    let mut done = std::mem::replace(&mut *done, Done { indexers, inverted, ..Done::default() });
+    let scanned = done.scanned.take();
+    let rest = Done { indexers, inverted, scanned, ..Done::default() };
+    let mut done = std::mem::replace(&mut *done, rest);
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
     for (reason, n) in &build.plan.passed.counts {
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
@@ -286,7 +298,7 @@ pub(super) fn accept_duplicates(
 }
 
 /// What the manifest says of an input.
-fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
+pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
     manifest::InputEntry {
         path: absolute(&build.plan.path(input)),

@@ -49,7 +49,7 @@ pub use error::{BuildError, OptionsError};
 pub use guards::Guards;
 pub use note::Note;
 pub use options::{Accept, BuildOptions, Indexer, Input, Notes, OnProgress, Peers, Pipeline};
-pub use part::{build_part, links, scan};
+pub use part::{build_part, build_unknown, links, scan};
 pub use place::{Placed, Placement};
 pub use prepare::Prepared;
 pub use progress::Snapshot;

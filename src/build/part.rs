@@ -1,27 +1,42 @@
 //! Builds of a part: of the documents that a rebuild wants, and of no index at all.
 
 use super::error::BuildError;
-use super::generation::{build_generation, dataflow_of};
+use super::generation::{Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
 use super::prepare::Ready;
+use crate::dataflow::control::{JobError, lock};
 use crate::dataflow::links::{Take, links as links_of_pages};
-use crate::dataflow::scan::{Scanned, scan as scan_documents};
+use crate::dataflow::scan::scan as scan_documents;
 use crate::gpu::discover::Gpus;
-use crate::index::manifest::Manifest;
-use crate::input::wanted::WantedDocuments;
+use crate::index::manifest::{InputEntry, Manifest};
+use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
+use crate::rebuild::scanned::{Scan, Scanned};
 use std::path::{Path, PathBuf};
 
-/// Finds the documents of the input of `options` and indexes nothing; sorting takes `memory` bytes and leaves
-/// files in `folder`.
+/// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for what reading may leave.
+/// Returns the inputs too, by their numbers.
 ///
 /// # Errors
 /// See [`build`](super::build).
-pub fn scan(mut options: BuildOptions, folder: &Path, memory: u64) -> Result<Scanned, BuildError> {
+pub fn scan(
+    mut options: BuildOptions,
+    scan: Scan,
+    folder: &Path,
+) -> Result<(Scanned, Vec<InputEntry>), BuildError> {
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
-    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None)?;
-    Ok(scan_documents(&build, folder, memory)?)
+    let which = Which { wanted: None, scan: Some(scan) };
+    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), which)?;
+    scan_documents(&build)?;
+    let mut done = lock(&build.done);
+    done.inputs.sort_unstable_by_key(|read| read.input);
+    let inputs = done.inputs.iter().map(|read| describe(&build, read)).collect();
+    Ok((done.scanned.take().ok_or_else(no_table)?, inputs))
+}
+
+fn no_table() -> JobError {
+    JobError::Start("the dataflow left no table".into())
 }
 
 /// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of each page, whose file
@@ -33,7 +48,7 @@ pub fn links(mut options: BuildOptions, folder: &Path, take: Take) -> Result<(),
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
-    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), None)?;
+    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), Which::default())?;
     Ok(links_of_pages(&build, take)?)
 }
 
@@ -48,7 +63,25 @@ pub fn build_part(
     folder: PathBuf,
 ) -> Result<Manifest, BuildError> {
     let input = Ready::new(&mut options, false)?;
-    let built = build_generation(&mut options, input, 1, folder, Some(wanted))?;
+    let which = Which { wanted: Some(Wanted::At(wanted)), scan: None };
+    let built = build_generation(&mut options, input, 1, folder, which)?;
     // With the inputs, of which the build has written a list and kept none.
     Ok(Manifest::read(&built.build.directory)?)
+}
+
+/// The same of the documents that are not `known`, while all are found for `scan`: the input is read once.
+///
+/// # Errors
+/// See [`build`](super::build).
+pub fn build_unknown(
+    mut options: BuildOptions,
+    known: KnownDocuments,
+    scan: Scan,
+    folder: PathBuf,
+) -> Result<(Manifest, Scanned), BuildError> {
+    let input = Ready::new(&mut options, false)?;
+    let which = Which { wanted: Some(Wanted::Unknown(known)), scan: Some(scan) };
+    let built = build_generation(&mut options, input, 1, folder, which)?;
+    let scanned = lock(&built.build.done).scanned.take().ok_or_else(no_table)?;
+    Ok((Manifest::read(&built.build.directory)?, scanned))
 }

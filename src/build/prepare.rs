@@ -2,7 +2,7 @@
 
 use super::devices::{self, Chosen};
 use super::error::{BuildError, OptionsError};
-use super::generation::{Built, build_generation};
+use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
 use super::note::Note;
 use super::options::{BuildOptions, Indexer, Input};
@@ -118,7 +118,7 @@ fn build_and_publish(
     before: Option<&Path>,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
-    let built = build_generation(options, input, number, directory, None)?;
+    let built = build_generation(options, input, number, directory, Which::default())?;
     let statistics = &built.manifest.statistics;
     let before = || before.map(documents_of).transpose();
     options.guards.check(statistics.documents, &statistics.skipped, before)?;

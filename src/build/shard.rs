@@ -17,7 +17,7 @@
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
 use super::error::{BuildError, OptionsError};
-use super::generation::{Built, accept_duplicates, build_generation};
+use super::generation::{Built, Which, accept_duplicates, build_generation};
 use super::guards::documents_of;
 use super::names;
 use super::options::{BuildOptions, Peers};
@@ -206,7 +206,7 @@ fn lead_locked(
     cluster.tell_others(&Begin { generation, keep: keep.clone() })?;
     let shard = ShardLock::acquire(&options.index, 0)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory, None)?;
+    let built = build_generation(options, input, generation, directory, Which::default())?;
     let first = synced(&shard, &built)?;
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
@@ -244,7 +244,7 @@ fn follow(
     let Begin { generation, keep } = cluster.hear_first()?;
     let shard = ShardLock::acquire(&options.index, cluster.process)?;
     let directory = shard.begin(generation, &keep)?;
-    let built = build_generation(options, input, generation, directory, None)
+    let built = build_generation(options, input, generation, directory, Which::default())
         .and_then(|built| Ok((synced(&shard, &built)?, built)));
     if built.is_err() {
         // What cannot be removed now is removed by the next build.

@@ -16,9 +16,10 @@ use crate::input::buffers::Buffers;
 use crate::input::documents::DocumentsDone;
 use crate::input::splits::Plan;
 use crate::input::turns::Turns;
-use crate::input::wanted::WantedDocuments;
+use crate::input::wanted::Wanted;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
+use crate::rebuild::scanned::{Scan, Scanned};
 use crate::schedule::claims::Claims;
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
@@ -59,7 +60,9 @@ pub struct Build {
     /// The generation's folder.
     pub(crate) directory: PathBuf,
     /// The documents that are indexed; all of them if nothing is said.
-    pub(crate) wanted: Option<WantedDocuments>,
+    pub(crate) wanted: Option<Wanted>,
+    /// What notes all documents beside that, until the dataflow has it.
+    pub(crate) scan: Mutex<Option<Scan>>,
     /// Whether the job goes on.
     pub(crate) control: Arc<Control>,
     /// What joins them beside their streams.
@@ -137,6 +140,8 @@ pub struct Done {
     pub indexers: Vec<IndexerWork>,
     /// What the device has done that takes texts.
     pub inverted: Option<InverterWork>,
+    /// All documents, if they were to be noted.
+    pub scanned: Option<Scanned>,
 }
 
 /// An input that was read to its end.

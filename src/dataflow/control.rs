@@ -127,7 +127,7 @@ impl Default for Control {
 }
 
 /// What a lock guards, whoever panicked while holding it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // What is behind these locks is whole after any panic.
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -16,6 +16,7 @@ use super::control::{Cause, Guard};
 use super::local::Local;
 use super::read::ReadAhead;
 use super::sole_time::SoleTime;
+use crate::dictionary::indexer::Indexing;
 use crate::input::cutter::Cutter;
 use crate::input::decoder::DecodeError;
 use crate::input::piece::Piece;
@@ -89,7 +90,13 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
                     let first = is_first(&absorbed, block.split);
                     feed.first.set(first);
                     let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
-                    if !unblocked && !build.wiring.flow.has_room(first) {
+                    let behind = match (first, build.wiring.indexing) {
+                        (true, _) => 0,
+                        // A device takes text sooner than one reader brings it: those of the next files use most of the room.
+                        (false, Indexing::Texts) => splits_behind(&absorbed, block.split),
+                        (false, _) => 1,
+                    };
+                    if !unblocked && !build.wiring.flow.has_room_behind(behind) {
                         return activator.activate_after(PAUSE);
                     }
                     if !first
@@ -167,6 +174,13 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
 fn is_first(absorbed: &ProbeHandle<u64>, split: usize) -> bool {
     // A split number that does not fit a position has not come this far.
     Position::new(split as u64, 0, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
+}
+
+/// How many splits lie between one that is not the first that is not done, and that, which counts too.
+fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
+    let first = absorbed.with_frontier(|frontier| frontier.first().copied());
+    let first = first.map_or(0, Position::split_of) as usize;
+    split.saturating_sub(first).max(1)
 }
 
 /// A file cannot be inflated in this memory.

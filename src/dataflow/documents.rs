@@ -1,4 +1,5 @@
-//! Writes the documents of all runs: the one writer, on worker 0.
+//! Writes the documents of all runs: the one writer, on worker 0. Where documents are passed over because they are known, all
+//! are noted beside that.
 //!
 //! - In: the documents of every piece, exchanged to worker 0. Out: a stream without records whose
 //!   frontier tells which pieces are written.
@@ -12,6 +13,7 @@ use super::control::{Cause, Guard, lock};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use crate::input::documents::{DocumentsTable, NAMES_SHARE, PieceDocuments};
+use crate::rebuild::scanned::Scan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
@@ -25,15 +27,21 @@ pub fn write_documents<'scope>(
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
     // Worker 0 writes, the others have nothing to do.
-    let table = (batches.scope().index() == 0).then(|| {
+    let tables = (batches.scope().index() == 0).then(|| {
         let (directory, budget) = (&build.directory, &build.budget);
-        Ok(DocumentsTable::new(directory, budget.run_limit, budget.memory / NAMES_SHARE))
+        let table = DocumentsTable::new(directory, budget.run_limit, budget.memory / NAMES_SHARE);
+        Ok((table, lock(&build.scan).take()))
     });
-    let write = |table: &mut DocumentsTable, build: &Build, batch: &PieceDocuments| {
+    let write = |(table, scan): &mut (DocumentsTable, Option<Scan>), build: &Build, batch: &_| {
+        if let Some(scan) = scan {
+            scan.take(&build.plan, batch)?;
+        }
         table.write(&build.plan, build.strict, batch)
     };
-    take_in_order("Documents", (batches, build), table, write, |table, build| {
-        lock(&build.done).documents = Some(table.finish()?);
+    take_in_order("Documents", (batches, build), tables, write, |(table, scan), build| {
+        let scanned = scan.map(Scan::finish).transpose()?;
+        let mut done = lock(&build.done);
+        (done.documents, done.scanned) = (Some(table.finish()?), scanned);
         Ok(())
     })
 }

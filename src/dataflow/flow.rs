@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 const ENOUGH_BYTES: usize = 8 * PIECE_BYTES;
 /// The one that it parses, and some for the time in which who reads parses one itself.
 const ENOUGH_PIECES: usize = 4;
+/// Sixteenths of the room that the farthest splits may use.
+const FARTHEST: usize = 3;
 /// The expected swelling before anything is parsed: a piece in which no word occurs twice takes
 /// eight times its bytes. In units of 1/256.
 const SWELL_AT_FIRST: usize = 8 << 8;
@@ -50,9 +52,18 @@ impl Flow {
     /// Whether there is room for another piece, of the `first` split that is not done or of
     /// another.
     pub fn has_room(&self, first: bool) -> bool {
+        self.has_room_behind(usize::from(!first))
+    }
+
+    /// Whether there is room for another piece of the split that is so many behind the first that is not done. The farther it is
+    /// behind the less room it has: what is near is needed sooner.
+    pub fn has_room_behind(&self, splits: usize) -> bool {
         let pieces: usize = self.loads.iter().map(|load| load.load(Relaxed)).sum();
         let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
-        let room = if first { self.limit } else { self.limit / 4 * 3 };
+        let room = match splits {
+            0 => self.limit,
+            near => self.limit / 16 * 13usize.saturating_sub(near).max(FARTHEST),
+        };
         self.parsed.load(Relaxed) + swollen < room
     }
 
@@ -130,6 +141,22 @@ mod tests {
         // One that swells raises it at once.
         flow.parsed(0, PIECE_BYTES, 8 * PIECE_BYTES);
         assert!(!flow.has_room(true));
+    }
+
+    #[test]
+    fn splits_that_are_far_behind_have_less_room() {
+        let flow = Flow::new(16 * PIECE_BYTES, 0..1, PIECE_BYTES);
+        let most = |splits| {
+            let held = (0..20).take_while(|_| {
+                let room = flow.has_room_behind(splits);
+                flow.hold(PIECE_BYTES);
+                room
+            });
+            let held = held.count();
+            flow.absorbed(flow.parsed.load(Relaxed));
+            held
+        };
+        assert_eq!([0, 1, 2, 9, 10, 11, 999].map(most), [16, 12, 11, 4, 3, 3, 3]);
     }
 
     #[test]

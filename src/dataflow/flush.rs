@@ -43,6 +43,7 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
                         let owners = if chunk.whole { 1 } else { build.owners.len() };
                         let run = runs.entry(part.run).or_insert_with(|| {
                             RunAssembler::new(&build.directory, build.form, owners, part)
+                                .threaded(chunk.whole)
                         });
                         run.take(chunk);
                     }

@@ -134,6 +134,7 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         owners: Arc::new(Owners::in_turn(1)),
         directory: folder.to_path_buf(),
         wanted: None,
+        scan: Default::default(),
         control: Arc::default(),
         wiring,
         progress: Default::default(),

@@ -12,7 +12,7 @@
 //! see the same sums and decide alike.
 //!
 //! - In: a graph and the ranks to begin with. Out: ranks with the same bits for any number of workers.
-//! - Memory: 24 bytes a node beside the graph; 16 bytes for each link that is pushed along in a round,
+//! - Memory: 24 bytes a node beside the graph, and 8 for each worker; 16 bytes for each link that is pushed along in a round,
 //!   a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
@@ -20,7 +20,8 @@ use super::control::{Control, Guard, JobError, lock};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use super::workers;
-use crate::score::pagerank::{Graph, Push, RankSettings, Slice, Sums, normalise};
+use crate::score::graph::Graph;
+use crate::score::pagerank::{Push, RankSettings, Slice, Sums, normalise};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;

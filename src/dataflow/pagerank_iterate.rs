@@ -12,7 +12,8 @@
 
 use super::control::{Control, Guard, JobError, lock};
 use super::workers;
-use crate::score::pagerank::{Graph, RankSettings, normalise};
+use crate::score::graph::Graph;
+use crate::score::pagerank::{RankSettings, normalise};
 use differential_dataflow::operators::iterate::Variable;
 use differential_dataflow::{AsCollection, VecCollection};
 use std::sync::{Arc, Mutex};

@@ -4,13 +4,13 @@
 //! read -> decompress -> parse (of nothing) -> (exchange) -> scan
 //! ```
 //!
-//! - In: the inputs of a build. Out: [`Scanned`], once the dataflow is complete: a table of all documents
+//! - In: the inputs of a build. Out: [`Scanned`](crate::rebuild::scanned::Scanned), once the dataflow is complete: a table of all documents
 //!   sorted by name, and their places in the order of the input, both on disk.
 //! - Memory: a build's for what is under way, and a part of the budget for sorting.
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
 use super::build_context::Build;
-use super::control::{Cause, JobError, lock};
+use super::control::{JobError, lock};
 use super::decompress::Decompress;
 use super::documents::take_in_order;
 use super::local::Local;
@@ -21,141 +21,45 @@ use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;
-use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::rebuild::scanned::Scan;
 use crate::text::analysis::Analysis;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
-/// What is in the input.
-pub struct Scanned {
-    /// All documents; their numbers are places in `places`.
-    pub table: Table,
-    /// The place of each document, 16 bytes each, in the order of the input.
-    pub places: PathBuf,
-    /// Records that are no documents, by reason.
-    pub skipped: BTreeMap<String, u64>,
-    /// Messages of the first of them.
-    pub first_skipped: Vec<String>,
-}
-
-/// Reads the inputs of `build`, on its workers; files are made in `folder`, which sorting `memory` bytes at a
-/// time may use too.
+/// Reads the inputs of `build`, on its workers; what it `scan`s into gets all documents, and is `scanned` afterwards.
 ///
 /// # Errors
 /// When an input cannot be read or is cut short, or the job is told to end.
-pub fn scan(build: &Arc<Build>, folder: &Path, memory: u64) -> Result<Scanned, JobError> {
-    let done: Arc<Mutex<Option<Scanned>>> = Arc::default();
-    let (shared, result, folder) = (build.clone(), done.clone(), folder.to_path_buf());
-    workers::run(build.workers, &build.control, move |worker| {
-        let scan = (worker.index() == 0).then(|| Scan::new(&folder, memory));
-        assemble(worker, &shared, scan, &done);
-    })?;
-    let scanned = lock(&result).take();
-    scanned.ok_or_else(|| JobError::Start("the scan left no table".into()))
+pub fn scan(build: &Arc<Build>) -> Result<(), JobError> {
+    let shared = build.clone();
+    workers::run(build.workers, &build.control, move |worker| assemble(worker, &shared))
 }
 
-fn assemble(
-    worker: &mut Worker,
-    build: &Arc<Build>,
-    scan: Option<Result<Scan, Cause>>,
-    done: &Arc<Mutex<Option<Scanned>>>,
-) {
+fn assemble(worker: &mut Worker, build: &Arc<Build>) {
     worker.dataflow_named::<u64, _, _>("scan", |scope| {
         let absorbed = ProbeHandle::new();
         let (blocks, feed) = read(scope, build);
         let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
         let (_groups, batches) = pieces.parse::<Nothing>(build, feed);
-        take_documents(batches, build, scan, done.clone()).probe_with(&absorbed);
+        take_documents(batches, build).probe_with(&absorbed);
     });
 }
 
-/// Makes the operator that puts all documents into the table, and says when it is `done`.
+/// Makes the operator that notes all documents.
 fn take_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
-    scan: Option<Result<Scan, Cause>>,
-    done: Arc<Mutex<Option<Scanned>>>,
 ) -> StreamVec<'scope, u64, ()> {
-    take_in_order("Scan", (batches, build), scan, Scan::take, move |scan, _| {
-        *lock(&done) = Some(scan.finish()?);
+    let scan = (batches.scope().index() == 0)
+        .then(|| lock(&build.scan).take().ok_or("nothing notes the documents".into()));
+    let take =
+        |scan: &mut Scan, build: &Build, batch: &PieceDocuments| Ok(scan.take(&build.plan, batch)?);
+    take_in_order("Scan", (batches, build), scan, take, |scan, build| {
+        lock(&build.done).scanned = Some(scan.finish()?);
         Ok(())
     })
-}
-
-/// Skipped records that are named.
-const NAMED: usize = 5;
-
-/// The table that grows.
-struct Scan {
-    sorter: Sorter,
-    table: PathBuf,
-    places: PathBuf,
-    file: BufWriter<File>,
-    number: u32,
-    skipped: BTreeMap<String, u64>,
-    first_skipped: Vec<String>,
-    /// The current input, and its lines before the current piece.
-    input: u32,
-    lines: u64,
-    name: String,
-}
-
-impl Scan {
-    fn new(folder: &Path, memory: u64) -> Result<Self, Cause> {
-        let places = folder.join("places");
-        Ok(Self {
-            sorter: Sorter::new(folder, memory),
-            table: folder.join("documents"),
-            file: BufWriter::with_capacity(1 << 18, File::create(&places)?),
-            places,
-            number: 0,
-            skipped: BTreeMap::new(),
-            first_skipped: Vec::new(),
-            input: 0,
-            lines: 0,
-            name: String::new(),
-        })
-    }
-
-    fn take(&mut self, build: &Build, batch: &PieceDocuments) -> Result<(), Cause> {
-        if batch.input != self.input {
-            (self.input, self.lines) = (batch.input, 0);
-        }
-        for (name, line, location, content) in batch.rows() {
-            let mut name = name;
-            if name.is_empty() {
-                let file = build.plan.inputs.name(location.input as usize);
-                self.name = format!("{file}:{}", self.lines + line);
-                name = &self.name;
-            }
-            let (name, input) = (name_hash(name.as_bytes()), location.input);
-            self.sorter.push(Entry { name, content, input, number: self.number })?;
-            self.file.write_all(bytemuck::bytes_of(&location))?;
-            self.number = self.number.checked_add(1).ok_or("more than 2^32 - 1 documents")?;
-        }
-        for skipped in &batch.skipped {
-            if self.first_skipped.len() < NAMED {
-                let place = build.plan.path(skipped.input);
-                self.first_skipped
-                    .push(format!("{place}: byte {}: {}", skipped.offset, skipped.detail));
-            }
-            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
-        }
-        self.lines += batch.lines;
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Scanned, Cause> {
-        self.file.into_inner().map_err(|error| error.into_error())?;
-        let (places, skipped, first_skipped) = (self.places, self.skipped, self.first_skipped);
-        Ok(Scanned { table: self.sorter.finish(&self.table)?, places, skipped, first_skipped })
-    }
 }
 
 /// Makes no groups: the documents of a piece are all that is wanted.
@@ -212,6 +116,8 @@ mod tests {
     use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
     use crate::index::documents::Location;
     use crate::input::piece::Skipped;
+    use crate::rebuild::table::name_hash;
+    use std::sync::Mutex;
 
     /// A piece with one document, which has no name if that is empty.
     fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
@@ -225,10 +131,14 @@ mod tests {
         for is_there in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan_of(folder.path(), "a.jsonl", b"");
-            let shared = Arc::new(build(plan, folder.path()));
-            let folder = folder.path().join(if is_there { "." } else { "gone" });
-            let done: Arc<Mutex<Option<Scanned>>> = Arc::default();
-            let (given, result) = (shared.clone(), done.clone());
+            let mut shared = build(plan, folder.path());
+            shared.scan = Mutex::new(Some(Scan::new(folder.path(), 1 << 16).unwrap()));
+            if !is_there {
+                // The folder of the table is gone when it is written.
+                std::fs::remove_dir_all(folder.path()).unwrap();
+            }
+            let shared = Arc::new(shared);
+            let given = shared.clone();
             let passed = pass(
                 || {
                     let (reason, detail) = ("bad JSON", "no object".to_string());
@@ -239,13 +149,10 @@ mod tests {
                         Step { records: vec![], then: None },
                     ]
                 },
-                move |stream| {
-                    let scan = Scan::new(&folder, 1 << 16);
-                    take_documents(stream, &given, Some(scan), done.clone())
-                },
+                move |stream| take_documents(stream, &given),
                 |()| (),
             );
-            let Some(scanned) = lock(&result).take() else {
+            let Some(scanned) = lock(&shared.done).scanned.take() else {
                 assert!(!is_there);
                 assert_eq!(failure(&shared.control).unwrap().0, "Scan");
                 continue;
@@ -267,8 +174,6 @@ mod tests {
             let places = std::fs::read(&scanned.places).unwrap();
             assert_eq!(places.len(), 2 * size_of::<Location>());
             assert_eq!(scanned.skipped.get("bad JSON"), Some(&1));
-            let bad = "a.jsonl: byte 5: no object";
-            assert!(scanned.first_skipped[0].ends_with(bad), "{:?}", scanned.first_skipped);
         }
     }
 }

@@ -6,12 +6,8 @@ use super::memo::{Memo, NO_TERM, Term};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, Scanner, Stretches};
+use crate::text::scan::{Key, Scanner, Stretches, TOGETHER};
 use crate::text::tokenizer::Tokenizer;
-
-/// Tokens that are looked up together: the cache misses of one overlap those of the others. So many that a line
-/// has come from memory when its turn is there, where all cores ask memory for lines.
-pub(super) const TOGETHER: usize = 64;
 
 /// The document that is counted. Documents are counted from 1 and from piece to piece, so that what
 /// is kept with a term is out of date by itself when the next piece begins.
@@ -53,9 +49,6 @@ pub(super) struct Counter<C: Counting> {
 
 /// What a scanner finds goes here.
 struct Found<C: Counting> {
-    /// Tokens that are not looked up yet; their lines of the memo are on the way to the cache.
-    keys: [Key; TOGETHER],
-    waiting: usize,
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     counting: C,
@@ -65,18 +58,6 @@ struct Found<C: Counting> {
 }
 
 impl<C: Counting> Found<C> {
-    /// Looks up and counts the tokens that wait.
-    fn count_waiting(&mut self) {
-        let keys = self.keys;
-        let mut terms = [NO_TERM; TOGETHER];
-        self.memo.terms_of_keys(&keys[..self.waiting], &mut terms);
-        for &term in &terms[..self.waiting] {
-            self.counting.prefetch(self.memo.terms(), term);
-        }
-        self.count(&terms[..self.waiting]);
-        self.waiting = 0;
-    }
-
     #[inline(always)]
     fn count(&mut self, terms: &[u32]) {
         self.tokens += terms.iter().map(|&term| u32::from(term != NO_TERM)).sum::<u32>();
@@ -85,18 +66,23 @@ impl<C: Counting> Found<C> {
 }
 
 impl<C: Counting> Stretches for Found<C> {
+    /// The cache misses of one overlap those of the others.
     #[inline(always)]
-    fn key(&mut self, key: Key) {
+    fn ahead(&self, key: Key) {
         self.memo.prefetch(key);
-        self.keys[self.waiting] = key;
-        self.waiting += 1;
-        if self.waiting == TOGETHER {
-            self.count_waiting();
+    }
+
+    fn keys(&mut self, keys: &[Key]) {
+        let mut terms = [NO_TERM; TOGETHER];
+        let terms = &mut terms[..keys.len()];
+        self.memo.terms_of_keys(keys, terms);
+        for &term in &*terms {
+            self.counting.prefetch(self.memo.terms(), term);
         }
+        self.count(terms);
     }
 
     fn long(&mut self, token: &[u8]) {
-        self.count_waiting();
         let mut lower = [0u8; 255];
         if let Some(lower) = lower.get_mut(..token.len()) {
             lower.copy_from_slice(token);
@@ -110,7 +96,6 @@ impl<C: Counting> Stretches for Found<C> {
     }
 
     fn mixed(&mut self, bytes: &[u8]) {
-        self.count_waiting();
         self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(&[term]);
@@ -122,8 +107,6 @@ impl<C: Counting> Counter<C> {
     /// Makes a counter whose memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
         let found = Found {
-            keys: [Key::default(); TOGETHER],
-            waiting: 0,
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             counting: C::default(),
@@ -138,7 +121,6 @@ impl<C: Counting> Counter<C> {
         self.found.now.document += 1;
         self.found.tokens = 0;
         self.scanner.scan(text, &mut self.found);
-        self.found.count_waiting();
         self.found.counting.end_document(self.found.memo.terms_mut(), self.found.now);
         self.lengths.push(code_below(self.found.tokens));
         self.found.tokens

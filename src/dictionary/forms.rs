@@ -138,6 +138,8 @@ struct Part {
     members: Vec<u32>,
     /// The words of each shard.
     by_shard: Vec<Vec<u32>>,
+    /// Words of the expansions of the forms.
+    expansion_words: usize,
 }
 
 impl Part {
@@ -145,7 +147,12 @@ impl Part {
     fn of<'a>(analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) -> Self {
         let mut part = Self { by_shard: vec![Vec::new(); SHARDS], ..Self::default() };
         for form in forms {
+            let before = (part.words.len(), part.members.len());
             analysis.tokenizer.for_each_token(form, |token| part.token(analysis, token));
+            let (words, members) = (part.words.len() - before.0, part.members.len() - before.1);
+            if words > 0 && (words, members) != (1, 1) {
+                part.expansion_words += 2 + 2 * members;
+            }
             part.ends.push(part.words.len() as u32);
         }
         part
@@ -173,8 +180,21 @@ impl Part {
         &self.strings[word.start as usize..][..usize::from(word.len)]
     }
 
-    /// Puts what the forms stand for behind `meanings`, and expansions behind `expansions`.
-    fn meanings(&self, meanings: &mut Vec<Meaning>, expansions: &mut Vec<u32>) {
+    /// What the forms stand for, and their expansions, which will stand from `place` on. `numbers` are those of the words of each
+    /// shard, of which those of this part begin at `begins`.
+    fn meanings(
+        &mut self,
+        numbers: &[Vec<u32>],
+        begins: [usize; SHARDS],
+        place: usize,
+    ) -> (Vec<Meaning>, Vec<u32>) {
+        for ((words, numbers), begin) in self.by_shard.iter().zip(numbers).zip(begins) {
+            for (&word, &number) in words.iter().zip(&numbers[begin..]) {
+                self.words[word as usize].number = number;
+            }
+        }
+        let mut meanings = Vec::with_capacity(self.ends.len());
+        let mut expansions = Vec::with_capacity(self.expansion_words);
         let (mut word, mut member) = (0, 0);
         for &end in &self.ends {
             let words = &self.words[word..end as usize];
@@ -187,7 +207,7 @@ impl Part {
                     Meaning { term: one.number, member: self.members[before] }
                 }
                 _ => {
-                    let place = expansions.len() as u32;
+                    let place = (place + expansions.len()) as u32;
                     expansions.extend([(member - before) as u32, words.len() as u32]);
                     let mut at = before;
                     for word in words {
@@ -203,6 +223,7 @@ impl Part {
             };
             meanings.push(meaning);
         }
+        (meanings, expansions)
     }
 }
 
@@ -265,16 +286,18 @@ impl Forms {
             });
             in_threads(work.collect())
         };
-        for (n, numbers) in numbers.into_iter().flatten().enumerate() {
-            let mut numbers = numbers.into_iter();
-            for part in &mut parts {
-                for word in std::mem::take(&mut part.by_shard[n]) {
-                    part.words[word as usize].number = numbers.next().expect("one for each word");
-                }
-            }
-        }
-        for part in &parts {
-            part.meanings(meanings, expansions);
+        let numbers: Vec<Vec<u32>> = numbers.into_iter().flatten().collect();
+        let (mut begins, mut place) = ([0; SHARDS], expansions.len());
+        let work = parts.iter_mut().map(|part| {
+            let (mine, here) = (begins, place);
+            begins.iter_mut().zip(&part.by_shard).for_each(|(begin, words)| *begin += words.len());
+            place += part.expansion_words;
+            let numbers = &numbers;
+            move || part.meanings(numbers, mine, here)
+        });
+        for (mut of_part, mut more) in in_threads(work.collect()) {
+            meanings.append(&mut of_part);
+            expansions.append(&mut more);
         }
         assert!(expansions.len() < EXPANDED as usize, "expansions take too much");
     }

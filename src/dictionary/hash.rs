@@ -82,6 +82,27 @@ impl HashTable {
         (slot != 0).then(|| slot as u32 - 1)
     }
 
+    /// Finds the number with this hash for which `same` holds.
+    #[inline]
+    pub fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        let mask = self.slots.len() - 1;
+        let upper = hash & 0xffff_ffff_0000_0000;
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return None;
+            }
+            if slot & 0xffff_ffff_0000_0000 == upper && same(slot as u32 - 1) {
+                return Some(slot as u32 - 1);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
     /// Finds the number with this hash for which `same` holds, or inserts `number`.
     #[inline]
     pub fn find_or_insert(
@@ -154,6 +175,10 @@ mod tests {
                 }
             }
             prop_assert_eq!(table.len(), map.len());
+            for key in 0..3000 {
+                let found = table.find(weak(key), |n| strings[n as usize] == key);
+                prop_assert_eq!(found, map.get(&key).copied());
+            }
         }
     }
 }

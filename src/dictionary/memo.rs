@@ -1,10 +1,9 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
-use super::counter::TOGETHER;
 use super::hash::{Found, HashTable, hash};
 use super::short;
-use crate::codec::prefetch::prefetch;
+use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::{SKETCH_UNIT_BYTES, Sketch};
 use crate::pages;
 use crate::text::analysis::Analysis;
@@ -79,8 +78,15 @@ const MANY_SLOTS: usize = 1 << 21;
 /// The longest term, in bytes: the analysis cuts what is longer.
 const MAX_TERM_BYTES: usize = 255;
 
-/// Mixes a key: multiply and fold, so that both halves reach the upper bits.
+/// Where a key is looked for: multiplied, every byte reaches the uppermost byte, which so comes to be the lowest.
 #[inline(always)]
+fn spread(key: Key) -> usize {
+    let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
+    folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as usize
+}
+
+/// Mixes a key: multiply and fold, so that both halves reach the upper bits.
+#[inline]
 fn mix(key: Key) -> u64 {
     let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
         * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
@@ -112,6 +118,37 @@ pub fn for_each_member(token: &str, f: impl FnMut(u64)) {
         // A key is shorter than a unit.
         Some(key) => for_each_unit(scatter(mix(key)), 0, f),
         None => for_each_unit(hash(token.as_bytes()), token.len(), f),
+    }
+}
+
+/// Adds a form of a piece to its sketch.
+fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
+    if term != NO_TERM {
+        for_each_unit(hash, bytes, |hash| forms.add(hash));
+    }
+}
+
+/// Counts a form that the piece has for the first time.
+#[inline(never)]
+fn see_key(forms: &mut Sketch, key: Key, term: u32) {
+    // A key is shorter than a unit.
+    count_form(forms, scatter(mix(key)), 0, term);
+}
+
+/// The slot that has a key, or the place of the slot for it.
+#[inline(always)]
+fn find_key(slots: &mut [Slot], key: Key) -> Result<&mut Slot, usize> {
+    let mask = slots.len() - 1;
+    let mut at = spread(key) & mask;
+    loop {
+        let found = slots[at].key;
+        if found == key {
+            return Ok(&mut slots[at]);
+        }
+        if found == [0, 0] {
+            return Err(at);
+        }
+        at = (at + 1) & mask;
     }
 }
 
@@ -166,13 +203,6 @@ impl<S: Copy + Default> Memo<S> {
             self.others.clear();
             self.other_forms = Vec::new();
             self.terms.clear();
-        }
-    }
-
-    /// Adds a form of the piece to its sketch.
-    fn count_form(&mut self, hash: u64, bytes: usize, term: u32) {
-        if term != NO_TERM {
-            for_each_unit(hash, bytes, |hash| self.forms.add(hash));
         }
     }
 
@@ -255,22 +285,29 @@ impl<S: Copy + Default> Memo<S> {
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        mix(key) as usize & (self.slots.len() - 1)
+        spread(key) & (self.slots.len() - 1)
     }
 
     /// Brings the first slot for a key into the cache.
     #[inline(always)]
     pub fn prefetch(&self, key: Key) {
-        prefetch(&self.slots[self.home(key)]);
+        prefetch_at(&self.slots, self.home(key));
     }
 
     /// The terms of tokens that have keys, at most [`TOGETHER`].
     #[inline(always)]
-    pub(super) fn terms_of_keys(&mut self, keys: &[Key], terms: &mut [u32; TOGETHER]) {
+    pub(super) fn terms_of_keys(&mut self, keys: &[Key], terms: &mut [u32]) {
         let mut unknown = 0u64;
+        let (slots, piece) = (&mut self.slots[..], self.piece);
         for (i, (term, &key)) in terms.iter_mut().zip(keys).enumerate() {
-            match self.find_key(key) {
-                Ok(found) => *term = found,
+            match find_key(slots, key) {
+                Ok(slot) => {
+                    *term = slot.term;
+                    if slot.seen != piece {
+                        slot.seen = piece;
+                        see_key(&mut self.forms, key, slot.term);
+                    }
+                }
                 Err(_) => unknown |= 1 << i,
             }
         }
@@ -281,47 +318,16 @@ impl<S: Copy + Default> Memo<S> {
 
     /// The term of a token that has a key.
     fn term_of_key(&mut self, key: Key) -> u32 {
-        let mut term = [NO_TERM; TOGETHER];
+        let mut term = [NO_TERM];
         self.terms_of_keys(&[key], &mut term);
         term[0]
-    }
-
-    /// The term of a key, or the slot for it.
-    #[inline(always)]
-    fn find_key(&mut self, key: Key) -> Result<u32, usize> {
-        let mask = self.slots.len() - 1;
-        let mut at = self.home(key);
-        loop {
-            let slot = &self.slots[at & mask];
-            if slot.key == key {
-                let term = slot.term;
-                if slot.seen != self.piece {
-                    self.see_key(key, at & mask);
-                }
-                return Ok(term);
-            }
-            if slot.key == [0, 0] {
-                return Err(at & mask);
-            }
-            at += 1;
-        }
-    }
-
-    /// Counts a form that the piece has for the first time.
-    #[inline(never)]
-    fn see_key(&mut self, key: Key, at: usize) {
-        let slot = &mut self.slots[at];
-        slot.seen = self.piece;
-        let term = slot.term;
-        // A key is shorter than a unit.
-        self.count_form(scatter(mix(key)), 0, term);
     }
 
     /// Learns those of the keys that are `unknown`, by their bits. What is read of the table of terms is asked
     /// for before, for several at a time: it is out of the caches.
     #[cold]
     #[inline(never)]
-    fn learn_keys(&mut self, keys: &[Key], mut unknown: u64, terms: &mut [u32; TOGETHER]) {
+    fn learn_keys(&mut self, keys: &[Key], mut unknown: u64, terms: &mut [u32]) {
         let analysis = Arc::clone(&self.analysis);
         while unknown != 0 {
             let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);
@@ -348,8 +354,8 @@ impl<S: Copy + Default> Memo<S> {
             }
             for (&place, (term, hash)) in places[..found].iter().zip(&learned) {
                 // One before it may have been the same.
-                terms[place] = match self.find_key(keys[place]) {
-                    Ok(term) => term,
+                terms[place] = match find_key(&mut self.slots, keys[place]) {
+                    Ok(slot) => slot.term,
                     Err(at) => {
                         let term = term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));
                         self.learn_key(keys[place], at, term);
@@ -361,8 +367,8 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     fn learn_key(&mut self, key: Key, at: usize, term: u32) {
-        self.slots[at] = Slot { key, term, seen: 0 };
-        self.see_key(key, at);
+        self.slots[at] = Slot { key, term, seen: self.piece };
+        see_key(&mut self.forms, key, term);
         self.used += 1;
         let many = self.slots.len() >= MANY_SLOTS;
         if self.used * 2 > self.slots.len() && !(many && self.used * 4 <= self.slots.len() * 3) {
@@ -411,7 +417,7 @@ impl<S: Copy + Default> Memo<S> {
         let term = form.term;
         if form.seen != self.piece {
             form.seen = self.piece;
-            self.count_form(hash, token.len(), term);
+            count_form(&mut self.forms, hash, token.len(), term);
         }
         term
     }

@@ -3,10 +3,10 @@
 //! Counting has found the postings of the piece, in document order. A pass over them adds up what
 //! each collection's stream takes, and a second one writes the tokens straight to their places, each
 //! as often as its document has it. So the tokens of a document lie by term, in the order in which
-//! its terms first appear; the paper keeps the order of the text, on which nothing depends. What the
+//! counting finds these; the paper keeps the order of the text, on which nothing depends. What the
 //! piece counts is what [`Tally`](super::tally::Tally) counts, so that runs end at the same documents.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now, TOGETHER};
+use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::memo::{NO_TERM, Term};
 use super::owners::Owners;
 use super::parsed::Regroup;
@@ -16,6 +16,7 @@ use crate::codec::folded;
 use crate::codec::prefetch::prefetch;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
+use crate::text::scan::TOGETHER;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::hint::select_unpredictable;
 use std::sync::Arc;
@@ -336,7 +337,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Terms of each collection, in document order.
+    /// Terms of each collection, in the order of documents and, of one document, in that of the alphabet.
     type Streams = BTreeMap<u16, Vec<(u32, String)>>;
 
     fn read(groups: &[TokenGroup], owners: &Owners) -> Streams {
@@ -350,8 +351,10 @@ mod tests {
                 let (prefix, len) = implied_prefix(collection);
                 let term = |suffix| String::from_utf8([&prefix[..len], suffix].concat()).unwrap();
                 let mut stream = Tokens::new(bytes);
-                let list: Vec<_> =
+                let mut list: Vec<_> =
                     stream.by_ref().map(|(document, suffix)| (document, term(suffix))).collect();
+                assert!(list.is_sorted_by_key(|&(document, _)| document));
+                list.sort();
                 assert_eq!(stream.rest(), 0);
                 tokens += list.len();
                 assert!(streams.insert(collection, list).is_none());
@@ -382,16 +385,10 @@ mod tests {
                 }
                 let mut expected = Streams::new();
                 for (document, text) in (0u32..).zip(&texts) {
-                    let mut terms: Vec<String> = Vec::new();
-                    analysis.terms(text.as_bytes(), |term| terms.push(term.to_string()));
-                    // Behind the first of its term in the document.
-                    let first = |term: &&String| terms.iter().position(|other| other == *term);
-                    let mut order: Vec<&String> = terms.iter().collect();
-                    order.sort_by_key(first);
-                    for term in order {
+                    analysis.terms(text.as_bytes(), |term| {
                         let stream = expected.entry(trie_collection(term)).or_default();
-                        stream.push((document, term.clone()));
-                    }
+                        stream.push((document, term.to_string()));
+                    });
                     let length = tally.document(text.as_bytes());
                     prop_assert_eq!(postings.document(text.as_bytes()), length);
                 }
@@ -403,6 +400,7 @@ mod tests {
                     prop_assert_eq!(&group.lengths, &other.lengths);
                     prop_assert_eq!(&*group.counts, &*other.counts);
                 }
+                expected.values_mut().for_each(|stream| stream.sort());
                 prop_assert_eq!(read(&groups, &owners), expected);
             }
         }

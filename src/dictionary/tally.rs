@@ -7,7 +7,7 @@
 //! and its collection, in the form in which a group has it; so nothing is sorted but the piece's terms.
 //! Postings that do not fit the line, which few terms of a piece have, go on in slices.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now, TOGETHER};
+use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
 use super::group::{Group, GroupTerm};
 use super::memo::{NO_TERM, Term};
 use super::owners::Owners;
@@ -15,10 +15,11 @@ use super::parsed::Regroup;
 use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
-use crate::codec::prefetch::prefetch;
+use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::PieceCounts;
 use crate::pages;
 use crate::text::analysis::Analysis;
+use crate::text::scan::TOGETHER;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::hint::select_unpredictable;
 use std::sync::Arc;
@@ -52,18 +53,19 @@ impl State {
     #[inline(always)]
     fn post(&mut self, tf: u32, now: Now, slices: &mut Slices) -> bool {
         let first = self.posted <= now.before;
-        let gap = now.document - self.posted.max(now.before) - 1;
-        let at = select_unpredictable(first, 0, self.used);
+        let from = select_unpredictable(first, now.before, self.posted);
+        let gap = now.document - 1 - from;
+        let at = usize::from(select_unpredictable(first, 0, self.used));
         let (code, bytes) = folded::word(gap, tf);
-        self.bytes[usize::from(at)..][..AT_ONCE].copy_from_slice(&code.to_le_bytes());
-        self.used = at + bytes;
+        self.bytes[at..at + AT_ONCE].copy_from_slice(&code.to_le_bytes());
+        self.used = at as u8 + bytes;
         self.posted = now.document;
         self.postings = select_unpredictable(first, 0, self.postings) + 1;
         self.spilled &= !first;
         let wide = !folded::fits_word(gap, tf);
         if wide | (usize::from(self.used) > LINE_BYTES - AT_ONCE) {
             if wide {
-                self.used = at;
+                self.used = at as u8;
             }
             self.spill(slices, wide.then_some((gap, tf)));
         }
@@ -125,9 +127,7 @@ impl Counting for Postings {
 
     #[inline(always)]
     fn prefetch(&self, _: &[Term<State>], term: u32) {
-        if let Some(seen) = self.seen.get(term as usize) {
-            prefetch(seen);
-        }
+        prefetch_at(&self.seen, term as usize);
     }
 
     #[inline(always)]
@@ -138,11 +138,11 @@ impl Counting for Postings {
         if self.seen.len() < terms.len() {
             pages::resize(&mut self.seen, terms.len() + terms.len() / 4, Seen::default());
         }
-        let document = &mut self.document[self.here..][..TOGETHER];
+        let (document, seen) = (&mut self.document[self.here..][..TOGETHER], &mut self.seen[..]);
         let mut found = 0;
         for &term in tokens {
             document[found] = term;
-            let seen = &mut self.seen[term as usize];
+            let seen = &mut seen[term as usize];
             let new = seen.document != now.document;
             let tf = select_unpredictable(new, 0, seen.tf) + 1;
             *seen = Seen { document: now.document, tf };
@@ -152,19 +152,23 @@ impl Counting for Postings {
     }
 
     fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
-        let document = &self.document[..self.here];
-        if self.touched.len() < self.terms + document.len() + 1 {
+        // Behind the document's terms stands what may be fetched ahead.
+        if self.document.len() < self.here + AHEAD {
+            self.document.resize(2 * self.here + 1024, 0);
+        }
+        self.document[self.here..][..AHEAD].fill(NO_TERM);
+        let document = &self.document[..self.here + AHEAD];
+        if self.touched.len() < self.terms + document.len() {
             self.touched.resize(2 * (self.terms + document.len()) + 1024, Touched::default());
         }
-        let touched = &mut self.touched[self.terms..][..document.len() + 1];
+        let touched = &mut self.touched[self.terms..][..document.len()];
+        let (seen, slices) = (&self.seen[..], &mut self.slices);
         let mut found = 0;
-        for (i, &term) in document.iter().enumerate() {
-            if let Some(&ahead) = document.get(i + AHEAD) {
-                prefetch(&terms[ahead as usize]);
-            }
+        for (&term, &ahead) in document.iter().zip(&document[AHEAD..]) {
+            prefetch_at(terms, ahead as usize);
             touched[found].term = term;
-            let tf = self.seen[term as usize].tf;
-            let first = terms[term as usize].state.post(tf, now, &mut self.slices);
+            let tf = seen[term as usize].tf;
+            let first = terms[term as usize].state.post(tf, now, slices);
             found += usize::from(first);
         }
         self.terms += found;

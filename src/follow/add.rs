@@ -20,6 +20,7 @@ use crate::index::scores::ranks_of;
 use crate::index::storage::{self, Durability, FileEntry, StorageFile};
 use crate::rebuild::table::name_hash;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Makes and publishes the generation; `work` is a scratch folder. Returns its manifest.
@@ -29,17 +30,7 @@ pub(super) fn add(
     work: &Path,
 ) -> Result<Manifest, FollowError> {
     let live = looked.live.as_ref().ok_or(FollowError::Replaced)?;
-    let part = match looked.wanted()? {
-        None => None,
-        Some((plan, wanted)) => {
-            let folder = work.join("part");
-            storage::create_dir(&folder)?;
-            storage::create_dir(&folder.join(RUNS))?;
-            let mut options = rebuild.options()?;
-            options.input = Input::Plan(Box::new(plan));
-            Some((build_part(options, wanted, folder.clone())?, folder))
-        }
-    };
+    let part = part(rebuild, looked, work)?;
     let lock = IndexLock::acquire(&rebuild.job.index)?.keeping(guards(rebuild.job).keep);
     lock.remove_debris()?;
     let before = current(&rebuild.job.index)?;
@@ -52,6 +43,30 @@ pub(super) fn add(
         _ = lock.abandon(before.as_deref());
     }
     published
+}
+
+/// The runs of the documents that are new or have changed, and their folder; `None` if there are none.
+///
+/// What was indexed while the files were read is all of it, but where a document is there more often than it was, or has
+/// no name of its own and lies in another line: then the files are read once more.
+fn part(
+    rebuild: &Rebuild<'_>,
+    looked: &Looked,
+    work: &Path,
+) -> Result<Option<(Manifest, PathBuf)>, FollowError> {
+    let Some((plan, wanted)) = looked.wanted()? else { return Ok(None) };
+    if let Some((manifest, folder)) = &looked.part {
+        if manifest.statistics.documents == looked.changes.wanted.len() {
+            return Ok(Some((manifest.clone(), folder.clone())));
+        }
+        fs::remove_dir_all(folder).map_err(|source| FollowError::folder(folder, source))?;
+    }
+    let folder = work.join("part");
+    storage::create_dir(&folder)?;
+    storage::create_dir(&folder.join(RUNS))?;
+    let mut options = rebuild.options()?;
+    options.input = Input::Plan(Box::new(plan));
+    Ok(Some((build_part(options, wanted, folder.clone())?, folder)))
 }
 
 fn publish(
@@ -191,7 +206,7 @@ struct Moved {
 impl Moved {
     fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, FollowError> {
         let mut manifest = live.manifest.clone();
-        let read = looked.read_inputs()?;
+        let read = looked.read.clone();
         let now: HashMap<&str, &InputEntry> =
             read.iter().map(|input| (input.path.as_str(), input)).collect();
         for input in &mut manifest.inputs {
@@ -214,7 +229,7 @@ impl Moved {
         work: &Path,
     ) -> Result<(), FollowError> {
         let documents = Documents::open(&live.path, &live.manifest)?;
-        let new = looked.places()?;
+        let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();
         kept.sort_unstable();
         let (mut inputs, mut rest) = (Vec::new(), &kept[..]);

@@ -7,6 +7,7 @@ use crate::input::splits::InputError;
 use crate::rebuild::files::FileError;
 use crate::rebuild::history::HistoryError;
 use crate::rebuild::job_file::JobFileError;
+use crate::rebuild::scanned::ScanError;
 use crate::rebuild::table::TableError;
 use crate::text::stop_words::StopWordsError;
 use std::error::Error;
@@ -33,6 +34,9 @@ pub enum FollowError {
     /// A scratch file cannot be read or written.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// The documents of the sources cannot be noted.
+    #[error(transparent)]
+    Scan(#[from] ScanError),
     /// There is no place for scratch files.
     #[error("making a folder for scratch files")]
     Scratch(#[source] io::Error),
@@ -60,7 +64,9 @@ pub enum FollowError {
     #[error("the index has shards: as many processes rebuild it together as built it")]
     Shards,
     /// The job file asks for something that several processes do not do.
-    #[error("[pagerank], [logs] and an order work in one process")]
+    #[error(
+        "several processes rebuild shards without [pagerank], [logs] and `order`: leave them out of the job file, or rebuild in one process"
+    )]
     OneProcess,
     /// The index cannot be read or written.
     #[error(transparent)]

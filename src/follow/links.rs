@@ -6,12 +6,11 @@ use super::{FollowError, Rebuild};
 use crate::build::{self, Input};
 use crate::rebuild::files;
 use crate::rebuild::history::FOLDER;
-use crate::rebuild::job_file::{Links, Trust};
+use crate::rebuild::job_file::{self, Trust};
 use crate::rebuild::links::{LinkReader, LinkWriter, PageLinks, file_key};
-use crate::rebuild::table::name_hash;
+use crate::rebuild::nodes::{Links, Nodes, read_links};
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::xxh3_64;
@@ -31,24 +30,25 @@ impl Rebuild<'_> {
     /// Finds the links: brings those of pages up to date. `work` is a scratch folder.
     pub(super) fn links(
         &self,
-        links: &Links,
+        links: &job_file::Links,
         looked: &Looked,
         work: &Path,
     ) -> Result<Found, FollowError> {
         match links {
-            Links::File(path) => {
+            job_file::Links::File(path) => {
                 let known = files::Known::default();
                 let known = files::look(
                     std::slice::from_ref(path),
                     Trust::Content,
                     &known,
+                    |_, _| true,
                     self.workers(),
                 )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
                 Ok(Found { hash, path: path.clone(), of_pages: false })
             }
-            Links::Html => {
+            job_file::Links::Html => {
                 let path = self.job.index.join(FOLDER).join(PAGES);
                 let mut keys = self.keys(looked);
                 if self.renew(&path, &keys, looked, work, true).is_err() {
@@ -125,58 +125,37 @@ impl Rebuild<'_> {
 }
 
 impl Found {
-    /// The links between documents, whose numbers are given by the hashes of their names, and how many links there are
-    /// that lead from or to no document; lines of a file that are no links count as such.
-    pub(super) fn read(
-        &self,
-        nodes: &HashMap<u128, u32>,
-    ) -> Result<(Vec<(u32, u32)>, u64), FollowError> {
-        let read = if self.of_pages { read_pages } else { read_lines };
-        read(&self.path, nodes).map_err(|source| FollowError::folder(&self.path, source))
+    /// The links between documents, on so many threads, and how many links there are that lead from or to no document; lines
+    /// of a file that are no links count as such.
+    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, FollowError> {
+        let read = match self.of_pages {
+            true => read_pages(&self.path, nodes),
+            false => read_links(&self.path, nodes, threads),
+        };
+        read.map_err(|source| FollowError::folder(&self.path, source))
     }
 }
 
 /// Links of pages, of which each is read twice: an address is that of the first document with a page of it.
-fn read_pages(path: &Path, nodes: &HashMap<u128, u32>) -> io::Result<(Vec<(u32, u32)>, u64)> {
+fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let (mut page, mut of_address) = (PageLinks::default(), HashMap::<u64, u32>::new());
     let mut reader = open()?;
     while reader.next(&mut page)? {
-        if let Some(&node) = nodes.get(&page.name) {
+        if let Some(node) = nodes.get(page.name) {
             let first = of_address.entry(page.key).or_insert(node);
             *first = node.min(*first);
         }
     }
     let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
     while reader.next(&mut page)? {
-        let source = nodes.get(&page.name);
+        let source = nodes.get(page.name);
         for target in &page.targets {
             match (source, of_address.get(target)) {
-                (Some(&source), Some(&target)) => links.push((source, target)),
+                (Some(source), Some(&target)) => links.push((source, target)),
                 _ => passed_over += 1,
             }
         }
     }
-    Ok((links, passed_over))
-}
-
-/// Links of a file, the names of two documents a line.
-fn read_lines(path: &Path, nodes: &HashMap<u128, u32>) -> io::Result<(Vec<(u32, u32)>, u64)> {
-    let mut lines = BufReader::with_capacity(1 << 18, File::open(path)?);
-    let (mut line, mut links, mut passed_over) = (Vec::new(), Vec::new(), 0);
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            return Ok((links, passed_over));
-        }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        let mut names = text.splitn(2, |&byte| byte == b'\t');
-        let mut node = || nodes.get(&name_hash(names.next()?)).copied();
-        match (node(), node()) {
-            (Some(source), Some(target)) => links.push((source, target)),
-            _ if text.is_empty() => {}
-            _ => passed_over += 1,
-        }
-    }
+    Ok((vec![links], passed_over))
 }

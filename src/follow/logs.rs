@@ -148,7 +148,7 @@ fn logs(
         found.retain(|(day, _)| *day >= first);
     }
     let paths: Vec<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
-    let known = files::look(&paths, rebuild.job.trust, before, rebuild.workers())?;
+    let known = files::look(&paths, rebuild.job.trust, before, |_, _| true, rebuild.workers())?;
     let log = |(day, path): (Date, PathBuf)| {
         let name = path.display().to_string();
         let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(FollowError::Replaced)?;

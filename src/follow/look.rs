@@ -1,29 +1,30 @@
 //! What is there now, and what of it has changed?
 
 use super::{FILES, FollowError, Rebuild, Stages, guards};
-use crate::build::{BuildError, Input, scan};
+use crate::build::{self, BuildError, Input};
 use crate::dataflow::changes::changes;
-use crate::dataflow::scan::Scanned;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
-use crate::index::format::Kind;
+use crate::index::format::{Kind, RUNS};
 use crate::index::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
-use crate::input::Compression;
+use crate::index::storage;
 use crate::input::folder::Walk;
 use crate::input::splits::{Plan, Source};
-use crate::input::wanted::WantedDocuments;
+use crate::input::wanted::{KnownDocuments, WantedDocuments};
+use crate::order::Budget;
 use crate::rebuild::changes::Changes;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts};
 use crate::rebuild::job_file::JobFile;
+use crate::rebuild::scanned::{Scan, Scanned};
 use crate::rebuild::table::{Entry, Sorter, Table, name_hash};
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -83,15 +84,34 @@ pub(super) struct Looked {
     pub(super) changes: Changes,
     /// The file with the places of the documents that were read.
     places: Option<PathBuf>,
+    /// The files that were read, by the numbers of their plan.
+    pub(super) read: Vec<InputEntry>,
+    /// Runs of the documents whose names and contents the live generation does not have, and their folder.
+    pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
 /// The part of the memory that sorting may take: one of so many.
 const SORT_SHARE: u64 = 8;
 
+/// The part of the memory that the table of known documents may take, so that what is new is indexed while it is found.
+const KNOWN_SHARE: u64 = 4;
+
+/// Whether a rebuild looks only, or indexes what is new while it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum For {
+    Plan,
+    Build,
+}
+
 impl Rebuild<'_> {
     /// Lists the sources, hashes them, reads those that changed, and compares with the live
     /// generation. Scratch files are made in `work`.
-    pub(super) fn look(&self, work: &Path, stages: &mut Stages) -> Result<Looked, FollowError> {
+    pub(super) fn look(
+        &self,
+        work: &Path,
+        purpose: For,
+        stages: &mut Stages,
+    ) -> Result<Looked, FollowError> {
         let index = &self.job.index;
         let live = stages.time("open", || live(index))?;
         let plan = stages.time("list", || self.sources())?;
@@ -101,7 +121,13 @@ impl Rebuild<'_> {
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
-        let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
+        // A file that is as long as it was may be what it was. Others are read anyway, and hashed as they are.
+        let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
+        let was: HashSet<(&str, u64)> =
+            inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
+        let needs = |path: &str, bytes| was.contains(&(path, bytes));
+        let known =
+            stages.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let found = Found::new(&plan, &known, live.as_ref().map(|live| &live.manifest));
         let Found { counts: inputs, touched, gone } = found;
         let other =
@@ -118,11 +144,14 @@ impl Rebuild<'_> {
         };
         let (skipped, read_bytes) = Default::default();
         let planned = Planned { how, inputs, documents, skipped, read_bytes };
-        let (changes, places) = Default::default();
-        let mut looked = Looked { planned, plan, touched, known, live, changes, places };
+        let (changes, places, read, part) = Default::default();
+        let mut looked =
+            Looked { planned, plan, touched, known, live, changes, places, read, part };
         if how == How::Part {
-            let scanned = stages.time("read", || self.scan(&mut looked, work))?;
-            stages.time("compare", || self.compare(&mut looked, gone, scanned, work))?;
+            let (old, known) = stages.time("compare", || self.old_table(&looked, gone, work))?;
+            let known = known.filter(|_| purpose == For::Build);
+            let scanned = stages.time("read", || self.read(&mut looked, known, work))?;
+            stages.time("compare", || self.compare(&mut looked, old, scanned))?;
         }
         Ok(looked)
     }
@@ -159,32 +188,98 @@ impl Rebuild<'_> {
         })
     }
 
-    /// Reads the files that changed.
-    fn scan(&self, looked: &mut Looked, work: &Path) -> Result<Scanned, FollowError> {
+    /// Reads the files that changed; indexes what is not `known`, if that is given.
+    fn read(
+        &self,
+        looked: &mut Looked,
+        known: Option<KnownDocuments>,
+        work: &Path,
+    ) -> Result<Scanned, FollowError> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
         options.input = Input::Plan(Box::new(plan));
-        let scanned = scan(options, work, self.job.build.memory / SORT_SHARE)?;
+        let scan = Scan::new(work, self.job.build.memory / SORT_SHARE)?;
+        let scanned = match known {
+            None => {
+                let (scanned, read) = build::scan(options, scan, work)?;
+                looked.read = read;
+                scanned
+            }
+            Some(known) => {
+                options.memory -= known.memory_bytes();
+                let folder = work.join("part");
+                storage::create_dir(&folder)?;
+                storage::create_dir(&folder.join(RUNS))?;
+                let (manifest, scanned) =
+                    build::build_unknown(options, known, scan, folder.clone())?;
+                looked.read = manifest.inputs.clone();
+                looked.part = Some((manifest, folder));
+                scanned
+            }
+        };
         looked.planned.skipped = scanned.skipped.clone();
         Ok(scanned)
     }
 
-    /// Compares what was read with the documents of the live generation that came from the same files,
-    /// or from files that are `gone`.
-    fn compare(
+    /// The documents of the live generation that came from the files that changed, or from files that are `gone`; their
+    /// numbers are docids. Once more to be looked up while others are read, if there is memory for it.
+    fn old_table(
         &self,
-        looked: &mut Looked,
+        looked: &Looked,
         gone: HashSet<String>,
-        scanned: Scanned,
         work: &Path,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(Table, Option<KnownDocuments>), FollowError> {
         let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
         let mut paths = gone;
         for input in looked.touched_plan().inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
         }
-        let old = old_table(live, &paths, work, self.job.build.memory / SORT_SHARE)?;
+        let inputs = live.manifest.inputs.iter();
+        let of_these: Vec<bool> = inputs.map(|input| paths.contains(&input.path)).collect();
+        let is_of_these = |run: &RunEntry, place: &Location| {
+            let input = run.first_input.saturating_add(place.input);
+            of_these.get(input as usize).is_some_and(|is| *is)
+        };
+        let documents = Documents::open(&live.path, &live.manifest)?;
+        let runs = || live.manifest.runs.iter().zip(documents.runs());
+        let mut count = 0;
+        for (run, of_run) in runs() {
+            count += of_run.locations().iter().filter(|place| is_of_these(run, place)).count();
+        }
+        let memory = self.job.build.memory;
+        let takes = KnownDocuments::most_bytes(count as u64);
+        let is_room =
+            takes <= memory / KNOWN_SHARE && Budget::new(memory - takes, self.workers()).is_ok();
+        let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
+        let mut sorter = Sorter::new(work, memory / SORT_SHARE);
+        for (run, of_run) in runs() {
+            let deleted = deletions(live, run)?;
+            let places = of_run.locations().iter().zip(of_run.hashes());
+            for (docid, (place, &content)) in (0..).zip(places) {
+                if !is_of_these(run, place) || deleted.contains(docid) {
+                    continue;
+                }
+                let name = of_run.name(docid).unwrap_or_default();
+                if let Some(known) = &mut known {
+                    known.insert(name, content);
+                }
+                let input = run.first_input.saturating_add(place.input);
+                let number = run.first_docid + docid;
+                sorter.push(Entry { name: name_hash(name), content, input, number })?;
+            }
+        }
+        Ok((sorter.finish(&work.join("live"))?, known))
+    }
+
+    /// Compares what was read with the documents of the live generation that came from the same files,
+    /// or from files that are gone.
+    fn compare(
+        &self,
+        looked: &mut Looked,
+        old: Table,
+        scanned: Scanned,
+    ) -> Result<(), FollowError> {
         let Scanned { table, places, .. } = scanned;
         let found = changes(old, table, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
@@ -220,32 +315,12 @@ impl Looked {
         self.plan.only(|input| self.touched.get(input) == Some(&true))
     }
 
-    /// The same as a manifest has them, by the numbers of that plan.
-    pub(super) fn read_inputs(&self) -> Result<Vec<InputEntry>, FollowError> {
-        let entry = |input: crate::input::list::Input| {
-            let path = input.path.unwrap_or_default();
-            let mut start = Vec::new();
-            let read = File::open(&path).and_then(|file| file.take(4).read_to_end(&mut start));
-            read.map_err(|source| FollowError::folder(&path, source))?;
-            let path = path.display().to_string();
-            let file = self.known.file(&path).ok_or(FollowError::Replaced)?;
-            Ok(InputEntry {
-                bytes: file.bytes,
-                hash: file.hash.clone(),
-                format: input.format.to_string(),
-                compression: Compression::by_content(&start).to_string(),
-                path,
-            })
-        };
-        self.touched_plan().inputs.iter().map(entry).collect()
-    }
-
     /// The files with documents that are to be indexed, and which those are; `None` if there are none.
     pub(super) fn wanted(&self) -> Result<Option<(Plan, WantedDocuments)>, FollowError> {
         if self.changes.wanted.is_empty() {
             return Ok(None);
         }
-        let (plan, places) = (self.touched_plan(), self.places()?);
+        let (plan, mut places) = (self.touched_plan(), self.places()?);
         let mut wanted = WantedDocuments::new(plan.inputs.len());
         for number in self.changes.wanted.iter() {
             let place = places.get(number)?;
@@ -257,8 +332,7 @@ impl Looked {
     /// The places of the documents that were read.
     pub(super) fn places(&self) -> Result<Places, FollowError> {
         let path = self.places.as_deref().ok_or(FollowError::Replaced)?;
-        let file = File::open(path).map_err(|source| FollowError::folder(path, source))?;
-        Ok(Places { file, path: path.to_path_buf() })
+        Places::open(path).map_err(|source| FollowError::folder(path, source))
     }
 }
 
@@ -266,16 +340,37 @@ impl Looked {
 pub(super) struct Places {
     file: File,
     path: PathBuf,
+    /// What was read last, and the number of the first of them: most are asked for in their order.
+    held: Vec<Location>,
+    first: u32,
 }
 
+/// Places that are read together.
+const PLACES: u32 = 4096;
+
 impl Places {
+    fn open(path: &Path) -> io::Result<Self> {
+        let (held, first) = Default::default();
+        Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
+    }
+
     /// A place; its input is one of the files that changed.
-    pub(super) fn get(&self, number: u32) -> Result<Location, FollowError> {
-        let mut place = Location::default();
-        let at = u64::from(number) * size_of::<Location>() as u64;
-        let read = self.file.read_exact_at(bytemuck::bytes_of_mut(&mut place), at);
-        read.map_err(|source| FollowError::folder(&self.path, source))?;
-        Ok(place)
+    pub(super) fn get(&mut self, number: u32) -> Result<Location, FollowError> {
+        let first = number - number % PLACES;
+        if self.held.is_empty() || self.first != first {
+            let read = self.read(first);
+            read.map_err(|source| FollowError::folder(&self.path, source))?;
+        }
+        self.held.get((number - first) as usize).copied().ok_or(FollowError::Replaced)
+    }
+
+    fn read(&mut self, first: u32) -> io::Result<()> {
+        let place_bytes = size_of::<Location>() as u64;
+        let all = self.file.metadata()?.len() / place_bytes;
+        let count = all.saturating_sub(first.into()).min(PLACES.into());
+        (self.first, self.held) = (first, vec![Location::default(); count as usize]);
+        let bytes = bytemuck::cast_slice_mut(&mut self.held);
+        self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
     }
 }
 
@@ -338,32 +433,4 @@ impl Found {
         let gone = before.into_keys().map(str::to_string).collect();
         Self { counts, touched, gone }
     }
-}
-
-/// The documents of the live generation that came from files at `paths`; their numbers are docids.
-fn old_table(
-    live: &Live,
-    paths: &HashSet<String>,
-    work: &Path,
-    memory: u64,
-) -> Result<Table, FollowError> {
-    let inputs = live.manifest.inputs.iter();
-    let wanted: Vec<bool> = inputs.map(|input| paths.contains(&input.path)).collect();
-    let documents = Documents::open(&live.path, &live.manifest)?;
-    let mut sorter = Sorter::new(work, memory);
-    for (run, of_run) in live.manifest.runs.iter().zip(documents.runs()) {
-        let deleted = deletions(live, run)?;
-        let places = of_run.locations().iter().zip(of_run.hashes());
-        for (docid, (place, &content)) in (0..).zip(places) {
-            let input = run.first_input.saturating_add(place.input);
-            if !wanted.get(input as usize).is_some_and(|wanted| *wanted) || deleted.contains(docid)
-            {
-                continue;
-            }
-            let name = name_hash(of_run.name(docid).unwrap_or_default());
-            let number = run.first_docid + docid;
-            sorter.push(Entry { name, content, input, number })?;
-        }
-    }
-    Ok(sorter.finish(&work.join("live"))?)
 }

@@ -38,7 +38,7 @@ use crate::rebuild::history::{self, FOLDER, Outcome, Record};
 use crate::rebuild::job_file::{BuildKeys, GuardKeys, JobFile};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
-use look::Live;
+use look::{For, Live};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::num::NonZeroUsize;
@@ -77,7 +77,7 @@ impl Rebuild<'_> {
     pub fn plan(&self) -> Result<Planned, FollowError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(FollowError::Scratch)?;
-        let looked = self.look(work.path(), &mut Stages::default())?;
+        let looked = self.look(work.path(), For::Plan, &mut Stages::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -152,14 +152,13 @@ impl Rebuild<'_> {
     ) -> Result<(), FollowError> {
         // Logs that are not there are told before anything is built.
         self.job.log_files()?;
-        let looked = self.look(work, stages)?;
+        let mut looked = self.look(work, For::Build, stages)?;
         let planned = &looked.planned;
         (record.inputs, record.documents) = (planned.inputs, planned.documents);
         record.skipped = planned.skipped.values().sum();
         record.read_bytes = planned.read_bytes;
         looked.check(self.job)?;
-        let mut known = looked.known.clone();
-        known.generation = match planned.how {
+        let generation = match planned.how {
             How::Nothing => {
                 record.outcome = Outcome::Unchanged;
                 // A job that was killed behind its last step has left the generation before.
@@ -191,9 +190,17 @@ impl Rebuild<'_> {
                 report.generation
             }
         };
+        if planned.how != How::Nothing {
+            let live = look::live(&self.job.index)?.ok_or(FollowError::Replaced)?;
+            let inputs = live.manifest.inputs.iter();
+            let read = inputs.map(|input| (input.path.as_str(), input.hash.as_str()));
+            looked.known.complete(read);
+        }
+        let mut known = looked.known.clone();
+        known.generation = generation;
         let files = self.job.index.join(FOLDER).join(FILES);
         known.write(&files)?;
-        let is_whole = matches!(planned.how, How::Whole(_));
+        let is_whole = matches!(looked.planned.how, How::Whole(_));
         let live = || look::live(&self.job.index)?.ok_or(FollowError::Replaced);
         let mut published_again = |generation: u32, record: &mut Record| {
             record.outcome = Outcome::Published;

@@ -3,15 +3,16 @@
 //! publishes when all are synced, by one rename: whoever fails before that leaves the old generation, and whatever is killed
 //! leaves one or the other whole.
 //!
-//! Process 0 keeps the history. What is known of the sources is the hash of each file.
+//! Process 0 keeps the history. What is known of the sources is the hash of each file, and the format that it was read in.
 
 use super::{FILES, FollowError, Rebuild, Stages};
-use crate::build::{Input, Peers, Prepared};
+use crate::build::{self, Peers, Prepared};
 use crate::dataflow::together::Meeting;
 use crate::index::publish::current;
 use crate::index::shards::ShardedManifest;
+use crate::input::list::Input;
 use crate::input::splits::Plan;
-use crate::rebuild::files::{self, Known};
+use crate::rebuild::files::{self, FileState, Known};
 use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
 use std::collections::HashMap;
 
@@ -69,13 +70,21 @@ impl Rebuild<'_> {
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let (paths, trust) = (paths.collect::<Vec<_>>(), self.job.trust);
-        let known = stages.time("hash", || files::look(&paths, trust, &before, self.workers()))?;
-        let mut was: HashMap<&str, &str> =
-            before.files.iter().map(|file| (file.path.as_str(), file.hash.as_str())).collect();
+        let mut known = stages
+            .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
+        let format =
+            |input: Input| Some((input.path?.display().to_string(), input.format.to_string()));
+        let formats: HashMap<String, String> = plan.inputs.iter().filter_map(format).collect();
+        for file in &mut known.files {
+            file.format = formats.get(&file.path).cloned().unwrap_or_default();
+        }
+        let read = |file: &FileState| (file.hash.clone(), file.format.clone());
+        let mut was: HashMap<&str, (String, String)> =
+            before.files.iter().map(|file| (file.path.as_str(), read(file))).collect();
         let counts = &mut record.inputs;
         for file in &known.files {
             *match was.remove(file.path.as_str()) {
-                Some(hash) if hash == file.hash => &mut counts.unchanged,
+                Some(was) if was == read(file) => &mut counts.unchanged,
                 Some(_) => &mut counts.changed,
                 None => &mut counts.added,
             } += 1;
@@ -92,7 +101,7 @@ impl Rebuild<'_> {
         wants: bool,
     ) -> Result<Option<u32>, FollowError> {
         let mut options = self.options()?;
-        options.input = Input::Plan(Box::new(plan));
+        options.input = build::Input::Plan(Box::new(plan));
         options.peers = Some(peers.clone());
         let report = Prepared::new(options)?.run_if(wants)?;
         Ok(report.map(|report| report.generation))

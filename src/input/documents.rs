@@ -27,8 +27,28 @@ pub struct PieceDocuments {
     pub lines: u64,
     /// What the piece counts.
     pub counts: Arc<PieceCounts>,
+    rows: Rows,
+    /// All documents, where only some are indexed and all are looked at.
+    seen: Option<Rows>,
+}
+
+/// Documents with their names.
+#[derive(Default)]
+struct Rows {
     names: String,
     documents: Vec<Row>,
+}
+
+impl Rows {
+    fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
+        self.names.push_str(name);
+        let name_end = self.names.len();
+        self.documents.push(Row { name_end, line, length, location, content });
+    }
+
+    fn bytes(&self) -> usize {
+        self.names.capacity() + self.documents.capacity() * size_of::<Row>()
+    }
 }
 
 /// A document of a [`PieceDocuments`].
@@ -44,15 +64,18 @@ struct Row {
 impl PieceDocuments {
     /// Makes a batch without documents.
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
-        let (lines, counts, names, documents) = Default::default();
-        Self { input, skipped, lines, counts, names, documents }
+        let (lines, counts, rows, seen) = Default::default();
+        Self { input, skipped, lines, counts, rows, seen }
     }
 
     /// Adds a document with the hash of its `content`; an empty name is missing.
     pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
-        self.names.push_str(name);
-        let name_end = self.names.len();
-        self.documents.push(Row { name_end, line, length, location, content });
+        self.rows.push(name, line, length, location, content);
+    }
+
+    /// Notes a document, whether it is indexed or not; all are noted, or none.
+    pub fn see(&mut self, name: &str, line: u64, location: Location, content: u64) {
+        self.seen.get_or_insert_default().push(name, line, 0, location, content);
     }
 
     /// Says what the piece counts, and the lengths of its documents, where these were not known as they were pushed.
@@ -60,8 +83,9 @@ impl PieceDocuments {
     /// # Panics
     /// If there are not as many lengths as documents.
     pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: &[u32]) {
-        assert_eq!(lengths.len(), self.documents.len(), "each document has a length");
-        for (row, &length) in self.documents.iter_mut().zip(lengths) {
+        let documents = &mut self.rows.documents;
+        assert_eq!(lengths.len(), documents.len(), "each document has a length");
+        for (row, &length) in documents.iter_mut().zip(lengths) {
             row.length = length;
         }
         self.counts = counts;
@@ -69,22 +93,23 @@ impl PieceDocuments {
 
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
-        self.names.capacity() + self.documents.capacity() * size_of::<Row>()
+        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
-    /// The documents: name, or none if it has to be made, line, place, and hash of the content.
-    pub fn rows(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
-        let mut start = 0;
-        self.documents.iter().map(move |row| {
-            let name = &self.names[start..row.name_end];
+    /// All documents, those among them that are not indexed: name, or none if it has to be made, line, place, and hash of
+    /// the content.
+    pub fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
+        let (rows, mut start) = (self.seen.as_ref().unwrap_or(&self.rows), 0);
+        rows.documents.iter().map(move |row| {
+            let name = &rows.names[start..row.name_end];
             start = row.name_end;
             (name, row.line, row.location, row.content)
         })
     }
 
-    /// Documents in the batch.
+    /// Documents in the batch that are indexed.
     pub fn documents(&self) -> u32 {
-        self.documents.len() as u32
+        self.rows.documents.len() as u32
     }
 }
 
@@ -182,8 +207,8 @@ impl DocumentsTable {
         }
         let placement = self.sequencer.place(&batch.counts)?;
         let mut start = 0;
-        for row in &batch.documents {
-            let mut name = &batch.names[start..row.name_end];
+        for row in &batch.rows.documents {
+            let mut name = &batch.rows.names[start..row.name_end];
             start = row.name_end;
             if name.is_empty() {
                 let file = plan.inputs.name(row.location.input as usize);

@@ -8,7 +8,7 @@ use super::parsers::Parsers;
 use super::piece::{Piece, Skipped};
 use super::splits::Plan;
 use super::turns::{Turn, Turns};
-use super::wanted::WantedDocuments;
+use super::wanted::Wanted;
 use super::{Format, json_values};
 use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
@@ -49,7 +49,7 @@ impl<R: Regroup> PieceParser<R> {
     pub fn parse(
         &mut self,
         plan: &Plan,
-        wanted: Option<&WantedDocuments>,
+        wanted: Option<&Wanted>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
@@ -97,7 +97,7 @@ struct PieceSink<'a, R> {
     offset: u64,
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
-    wanted: Option<&'a WantedDocuments>,
+    wanted: Option<&'a Wanted>,
 }
 
 impl<R: Regroup> Sink for PieceSink<'_, R> {
@@ -121,16 +121,24 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             return;
         }
         let offset = self.offset + document.offset as u64;
-        if self.wanted.is_some_and(|wanted| !wanted.contains(self.batch.input, offset)) {
-            return;
-        }
-        let length = self.regroup.document(document.text);
-        let content = hash(document.text);
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
         let name = match document.name {
             Name::Given(name) => name,
             Name::Missing => "",
         };
+        match self.wanted {
+            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
+            None | Some(Wanted::At(_)) => {}
+            Some(Wanted::Unknown(known)) => {
+                let content = hash(document.text);
+                self.batch.see(name, document.line, location, content);
+                if known.contains(name.as_bytes(), content) {
+                    return;
+                }
+            }
+        }
+        let length = self.regroup.document(document.text);
+        let content = hash(document.text);
         self.batch.push(name, document.line, length, location, content);
     }
 

@@ -32,6 +32,9 @@ pub struct FileState {
     pub inode: u64,
     /// Hash of its bytes, as the manifest has it.
     pub hash: String,
+    /// The format that several processes read it in. One process finds it in the manifest.
+    #[serde(default)]
+    pub format: String,
 }
 
 /// What was known of the files when a generation became live.
@@ -85,6 +88,22 @@ impl Known {
         Some(&self.files[at])
     }
 
+    /// Fills in the hashes that were not taken with those of the files' bytes as they were read, by path. A file that has
+    /// changed since it was looked at, or that was not read, is not known.
+    pub fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a str, &'a str)>) {
+        let read: HashMap<&str, &str> = read.into_iter().collect();
+        self.files.retain_mut(|file| {
+            if file.hash.is_empty()
+                && let Some(&hash) = read.get(file.path.as_str())
+                && let Ok(now) = fs::metadata(&file.path)
+                && (now.len(), mtime_ns(&now), now.ino()) == (file.bytes, file.mtime_ns, file.inode)
+            {
+                file.hash = hash.to_string();
+            }
+            !file.hash.is_empty()
+        });
+    }
+
     /// The hash of a file that is to be trusted since nothing of it seems to have changed.
     fn trusted(&self, path: &str, now: &Metadata) -> Option<&str> {
         let file = self.file(path)?;
@@ -97,8 +116,9 @@ fn mtime_ns(metadata: &Metadata) -> i64 {
     metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
 }
 
-/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. The files
-/// come back sorted by path.
+/// Looks at files, on so many threads; `known` is what is known if `trust` allows to use it. Of a file of which nothing is
+/// known the hash is taken if it `needs` one, by its path and length, and else left empty. The files come back sorted by
+/// path.
 ///
 /// # Errors
 /// When a file cannot be read, is not a plain file, or changes meanwhile.
@@ -106,6 +126,7 @@ pub fn look(
     paths: &[PathBuf],
     trust: Trust,
     known: &Known,
+    needs: impl Fn(&str, u64) -> bool,
     threads: usize,
 ) -> Result<Known, FileError> {
     let looked_ns = SystemTime::now()
@@ -124,7 +145,7 @@ pub fn look(
             Trust::Mtime => known.trusted(&text, &metadata).map(str::to_string),
             Trust::Content => None,
         };
-        if hash.is_none() {
+        if hash.is_none() && needs(&text, metadata.len()) {
             unknown.push((files.len(), path));
         }
         files.push(FileState {
@@ -133,6 +154,7 @@ pub fn look(
             mtime_ns: mtime_ns(&metadata),
             inode: metadata.ino(),
             hash: hash.unwrap_or_default(),
+            format: String::new(),
         });
     }
     hash_all(&mut files, &unknown, threads)?;
@@ -260,7 +282,8 @@ mod tests {
             })
             .collect();
         for threads in [1, 3] {
-            let known = look(&paths, Trust::Content, &Known::default(), threads).unwrap();
+            let known =
+                look(&paths, Trust::Content, &Known::default(), |_, _| true, threads).unwrap();
             assert!(known.files.is_sorted_by_key(|file| &file.path));
             for file in &known.files {
                 let mut hash = InputHash::default();
@@ -276,7 +299,7 @@ mod tests {
         let path = folder.path().join("a");
         fs::write(&path, "before").unwrap();
         let paths = [path.clone()];
-        let look = |trust, known: &Known| look(&paths, trust, known, 1).unwrap();
+        let look = |trust, known: &Known| look(&paths, trust, known, |_, _| true, 1).unwrap();
         let fresh = look(Trust::Content, &Known::default());
         let time = set_time(&path, 100);
         let known = look(Trust::Content, &Known::default());
@@ -301,13 +324,33 @@ mod tests {
         let path = folder.path().join("files.json");
         assert_eq!(Known::read(&path), Known::default());
         fs::write(folder.path().join("a"), "text").unwrap();
-        let known = look(&[folder.path().join("a")], Trust::Content, &Known::default(), 1).unwrap();
+        let known =
+            look(&[folder.path().join("a")], Trust::Content, &Known::default(), |_, _| true, 1)
+                .unwrap();
         known.write(&path).unwrap();
         assert_eq!(Known::read(&path), known);
         fs::write(&path, "{\"generation\": 1").unwrap();
         assert_eq!(Known::read(&path), Known::default());
-        let missing = look(&[folder.path().join("z")], Trust::Content, &known, 1).unwrap_err();
+        let missing =
+            look(&[folder.path().join("z")], Trust::Content, &known, |_, _| true, 1).unwrap_err();
         assert!(missing.to_string().ends_with("/z"));
-        look(&[folder.path().to_path_buf()], Trust::Content, &known, 1).unwrap_err();
+        look(&[folder.path().to_path_buf()], Trust::Content, &known, |_, _| true, 1).unwrap_err();
+    }
+
+    #[test]
+    fn hashes_that_nobody_needs_are_those_of_who_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c", "d"].map(|name| folder.path().join(name));
+        paths.iter().for_each(|path| fs::write(path, "text").unwrap());
+        let needs = |path: &str, bytes| bytes == 4 && path.ends_with("/a");
+        let mut known = look(&paths, Trust::Content, &Known::default(), needs, 1).unwrap();
+        let hash = known.files[0].hash.clone();
+        assert!(known.files.iter().map(|file| file.hash.is_empty()).eq([false, true, true, true]));
+        // One was written meanwhile, and one was not read.
+        fs::write(&paths[2], "another text").unwrap();
+        let read = paths[..3].iter().map(|path| path.to_str().unwrap());
+        known.complete(read.map(|path| (path, "as read")));
+        let left: Vec<_> = known.files.iter().map(|file| file.hash.as_str()).collect();
+        assert_eq!(left, [&hash, "as read"]);
     }
 }

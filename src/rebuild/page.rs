@@ -1,7 +1,7 @@
 //! What does the history of an index look like? A page of HTML that stands for itself: charts as SVG, and a
 //! table of the last rebuilds.
 
-use super::history::{Outcome, Record};
+use super::history::{LogCounts, Outcome, Record};
 use crate::chart::{Series, begin, end, escape, upright};
 use std::fmt::Write;
 
@@ -43,6 +43,22 @@ pub fn page(index: &str, history: &[Record]) -> String {
     upright(&mut page, "Seconds by stage", SHOWN, &stages);
     let size = series("index", |r| r.index_bytes as f64 / f64::from(1 << 20));
     upright(&mut page, "Size of the index in MiB", SHOWN, &[size]);
+    if shown.iter().any(|record| record.logs.is_some()) {
+        // A rebuild that has planned nothing anew has no counts: the plan before is still there.
+        let of_logs = |record: &Record, count: fn(&LogCounts) -> u64| {
+            record.logs.as_ref().map_or(0.0, |logs| count(logs) as f64)
+        };
+        let queries = Series {
+            name: "queries of the window",
+            values: shown.iter().map(|record| of_logs(record, |logs| logs.queries)).collect(),
+        };
+        upright(&mut page, "Queries by which a cache was planned", SHOWN, &[queries]);
+        let lists = Series {
+            name: "lists",
+            values: shown.iter().map(|record| of_logs(record, |logs| logs.lists)).collect(),
+        };
+        upright(&mut page, "Lists that were planned to be cached", SHOWN, &[lists]);
+    }
     table(&mut page, shown);
     end(&mut page);
     page
@@ -104,6 +120,15 @@ mod tests {
             "{page}"
         );
         assert_eq!(page.matches("<tr>").count(), 3);
+        assert!(!page.contains("Queries by which"));
+    }
+
+    #[test]
+    fn logs_of_queries_have_charts() {
+        let logs = Some(LogCounts { queries: 300, lists: 7, ..LogCounts::default() });
+        let page = page("idx", &[record(1, 0), Record { logs, ..record(1, 0) }]);
+        assert!(page.contains("<title>queries of the window: 300"), "{page}");
+        assert!(page.contains("<title>lists: 7"), "{page}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod bm25;
 pub mod bounds;
 pub mod given;
+pub mod graph;
 pub mod named;
 pub mod pagerank;
 pub mod scoring;

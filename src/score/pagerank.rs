@@ -16,93 +16,10 @@
 //! the ranks divided by their sum at most twice that over the sum.
 //!
 //! Additions happen in one order whatever the slices are: a node's links by their sources, sums over
-//! all nodes in blocks of [`BLOCK`]. So the ranks have the same bits for any number of workers.
+//! all nodes in blocks of [`BLOCK`](super::graph::BLOCK). So the ranks have the same bits for any number of workers.
 
+use super::graph::{BLOCK, Graph};
 use std::ops::Range;
-
-/// Nodes that are summed up together; slices end at multiples of it.
-pub const BLOCK: u32 = 1024;
-
-/// Links between nodes, by source and by target.
-///
-/// Memory: 8 bytes a link and 16 bytes a node.
-#[derive(Clone, Debug, Default)]
-pub struct Graph {
-    out_ends: Vec<u64>,
-    targets: Vec<u32>,
-    in_ends: Vec<u64>,
-    sources: Vec<u32>,
-}
-
-impl Graph {
-    /// Makes the graph of `nodes` nodes and links (source, target). A link to itself, and one that is
-    /// there twice, do not count.
-    ///
-    /// # Panics
-    /// When a link names a node that is not there.
-    pub fn new(nodes: u32, mut links: Vec<(u32, u32)>) -> Self {
-        links.sort_unstable();
-        links.dedup();
-        links.retain(|&(source, target)| source != target);
-        let mut out_ends = vec![0u64; nodes as usize];
-        let mut in_ends = vec![0u64; nodes as usize];
-        for &(source, target) in &links {
-            out_ends[source as usize] += 1;
-            in_ends[target as usize] += 1;
-        }
-        let mut starts = Vec::with_capacity(nodes as usize);
-        let (mut out_end, mut in_end) = (0, 0);
-        for (out, into) in out_ends.iter_mut().zip(&mut in_ends) {
-            starts.push(in_end);
-            out_end += *out;
-            in_end += *into;
-            (*out, *into) = (out_end, in_end);
-        }
-        let mut sources = vec![0; links.len()];
-        for &(source, target) in &links {
-            let place = &mut starts[target as usize];
-            sources[*place as usize] = source;
-            *place += 1;
-        }
-        let targets = links.into_iter().map(|(_, target)| target).collect();
-        Self { out_ends, targets, in_ends, sources }
-    }
-
-    /// The number of nodes.
-    pub fn nodes(&self) -> u32 {
-        self.out_ends.len() as u32
-    }
-
-    /// The number of links.
-    pub fn links(&self) -> u64 {
-        self.targets.len() as u64
-    }
-
-    /// The targets of a node's links, ascending.
-    pub fn targets(&self, node: u32) -> &[u32] {
-        row(&self.out_ends, &self.targets, node)
-    }
-
-    /// The nodes with a link to this one, ascending.
-    pub fn sources(&self, node: u32) -> &[u32] {
-        row(&self.in_ends, &self.sources, node)
-    }
-
-    /// The nodes of slice number `slice` of `slices`: whole blocks.
-    pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
-        let blocks = self.nodes().div_ceil(BLOCK) as usize;
-        let border = |slice: usize| {
-            ((blocks * slice / slices) as u64 * u64::from(BLOCK)).min(u64::from(self.nodes()))
-                as u32
-        };
-        border(slice)..border(slice + 1)
-    }
-}
-
-fn row<'a>(ends: &[u64], values: &'a [u32], node: u32) -> &'a [u32] {
-    let start = node.checked_sub(1).map_or(0, |before| ends[before as usize]);
-    &values[start as usize..ends[node as usize] as usize]
-}
 
 /// What is asked of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -245,39 +162,5 @@ pub fn normalise(ranks: &mut [f64]) {
     let sum: f64 = sums(ranks, |rank| rank).iter().sum();
     for rank in ranks {
         *rank /= sum;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_go_both_ways() {
-        let graph = Graph::new(4, vec![(2, 0), (0, 1), (2, 1), (2, 2), (0, 1), (3, 1)]);
-        assert_eq!((graph.nodes(), graph.links()), (4, 4));
-        let targets: Vec<_> = (0..4).map(|node| graph.targets(node).to_vec()).collect();
-        assert_eq!(targets, [vec![1], vec![], vec![0, 1], vec![1]]);
-        let sources: Vec<_> = (0..4).map(|node| graph.sources(node).to_vec()).collect();
-        assert_eq!(sources, [vec![2], vec![0, 2, 3], vec![], vec![]]);
-    }
-
-    #[test]
-    fn slices_are_whole_blocks_and_cover_all() {
-        for nodes in [0, 1, BLOCK, BLOCK + 1, 10 * BLOCK - 1] {
-            let graph = Graph::new(nodes, Vec::new());
-            for slices in 1..5 {
-                let mut next = 0;
-                for slice in 0..slices {
-                    let range = graph.slice(slice, slices);
-                    assert!(
-                        range.start == next
-                            && (range.end.is_multiple_of(BLOCK) || range.end == nodes)
-                    );
-                    next = range.end;
-                }
-                assert_eq!(next, nodes);
-            }
-        }
     }
 }

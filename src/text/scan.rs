@@ -22,10 +22,18 @@ pub type Key = [u64; 2];
 /// The longest token that a [`Key`] holds, in bytes.
 pub const KEY_BYTES: usize = 16;
 
-/// Takes the stretches of a text in order.
+/// Tokens with keys that are handed on at once: so many that what each needs has come from memory, if it is asked for
+/// when the key is found, where all cores ask memory for lines.
+pub const TOGETHER: usize = 64;
+
+/// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may come behind
+/// others that follow them in the text.
 pub trait Stretches {
-    /// A whole token of up to 16 ASCII bytes, lower-cased.
-    fn key(&mut self, key: Key);
+    /// A key that the next call of [`keys`](Self::keys) will have.
+    #[inline(always)]
+    fn ahead(&self, _key: Key) {}
+    /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`].
+    fn keys(&mut self, keys: &[Key]);
     /// A whole token of more than 16 ASCII bytes, as written.
     fn long(&mut self, token: &[u8]);
     /// Bytes that hold none, one or several whole tokens, among them bytes from 0x80 on.
@@ -53,7 +61,7 @@ impl Scanner {
         Self { level: level(), edges: Vec::new(), high: Vec::new() }
     }
 
-    /// Hands the stretches of `text` to `out`, in order.
+    /// Hands the stretches of `text` to `out`.
     ///
     /// # Panics
     /// If the text has 4 GiB or more; documents are limited far below that.
@@ -61,18 +69,42 @@ impl Scanner {
     pub fn scan(&mut self, text: &[u8], out: &mut impl Stretches) {
         assert!(text.len() < u32::MAX as usize, "a document has less than 4 GiB");
         let any_high = self.find_edges(text);
+        let mut high = if any_high { self.next_high(0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());
-        for &[start, end] in pairs {
-            let (start, end) = (start as usize, end as usize);
-            if any_high && self.has_high(start, end) {
-                out.mixed(&text[start..end]);
-            } else if end - start <= KEY_BYTES {
-                out.key(load_key(text, start, end - start));
-            } else {
-                out.long(&text[start..end]);
+        let mut keys = [Key::default(); TOGETHER];
+        for pairs in pairs.chunks(TOGETHER) {
+            let mut found = 0;
+            for &[start, end] in pairs {
+                let (start, end) = (start as usize, end as usize);
+                // A byte from 0x80 on is a word byte, so that no stretch before this one had it.
+                if end > high {
+                    out.mixed(&text[start..end]);
+                    high = self.next_high(end);
+                } else if end - start <= KEY_BYTES {
+                    let key = load_key(text, start, end - start);
+                    out.ahead(key);
+                    keys[found] = key;
+                    found += 1;
+                } else {
+                    out.long(&text[start..end]);
+                }
             }
+            out.keys(&keys[..found]);
         }
+    }
+
+    /// The first place from `from` on of a byte that is 0x80 or more; `usize::MAX` if there is none.
+    fn next_high(&self, from: usize) -> usize {
+        let first = from / 64;
+        let mut mask = u64::MAX << (from % 64);
+        for (i, &word) in self.high.iter().enumerate().skip(first) {
+            if word & mask != 0 {
+                return i * 64 + (word & mask).trailing_zeros() as usize;
+            }
+            mask = u64::MAX;
+        }
+        usize::MAX
     }
 
     /// Fills `edges` and `high`; tells whether any byte is 0x80 or more.
@@ -90,18 +122,6 @@ impl Scanner {
             Level::Avx2 => unsafe { self.find_edges_avx2(text) },
             Level::Portable => self.find_edges_portable(text),
         }
-    }
-
-    fn has_high(&self, start: usize, end: usize) -> bool {
-        let (first, last) = (start / 64, (end - 1) / 64);
-        let from = u64::MAX << (start % 64);
-        let until = u64::MAX >> (63 - (end - 1) % 64);
-        if first == last {
-            return self.high[first] & from & until != 0;
-        }
-        self.high[first] & from != 0
-            || self.high[last] & until != 0
-            || self.high[first + 1..last].iter().any(|&w| w != 0)
     }
 
     /// Appends the places in `word`, whose bits are the word bytes from `base` on, at which
@@ -265,17 +285,21 @@ const LOWER: u64 = 0x2020_2020_2020_2020;
 /// Makes the key of the ASCII letters and digits `text[start..start + len]`, `len` from 1 to 16.
 #[inline(always)]
 fn load_key(text: &[u8], start: usize, len: usize) -> Key {
-    let mut edge = [0u8; KEY_BYTES];
-    let bytes: &[u8; KEY_BYTES] = match text[start..].first_chunk() {
-        Some(bytes) => bytes,
-        None => {
-            edge[..len].copy_from_slice(&text[start..start + len]);
-            &edge
-        }
+    let whole = match text.get(start..start + KEY_BYTES) {
+        Some(bytes) => u128::from_le_bytes(bytes.try_into().expect("so many bytes were taken")),
+        None => load_last(text, start, len),
     };
-    let whole = u128::from_le_bytes(*bytes);
     let keep = &KEEP[len];
     [(whole as u64 | LOWER) & keep[0], ((whole >> 64) as u64 | LOWER) & keep[1]]
+}
+
+/// The bytes of a token that ends less than a key before the text does.
+#[cold]
+#[inline(never)]
+fn load_last(text: &[u8], start: usize, len: usize) -> u128 {
+    let mut bytes = [0; KEY_BYTES];
+    bytes[..len].copy_from_slice(&text[start..start + len]);
+    u128::from_le_bytes(bytes)
 }
 
 /// The key of a lower-cased ASCII token, or `None` if it has none.
@@ -303,9 +327,11 @@ mod tests {
     struct Collect(Vec<String>);
 
     impl Stretches for Collect {
-        fn key(&mut self, key: Key) {
-            let (bytes, len) = key_bytes(key);
-            self.0.push(std::str::from_utf8(&bytes[..len]).unwrap().to_string());
+        fn keys(&mut self, keys: &[Key]) {
+            for &key in keys {
+                let (bytes, len) = key_bytes(key);
+                self.0.push(std::str::from_utf8(&bytes[..len]).unwrap().to_string());
+            }
         }
         fn long(&mut self, token: &[u8]) {
             assert!(token.len() > KEY_BYTES);
@@ -320,12 +346,14 @@ mod tests {
     fn check(text: &[u8]) {
         let mut expected = Vec::new();
         for_each_token(text, |t| expected.push(t.to_string()));
+        expected.sort();
         for level in Level::all() {
             let mut scanner = Scanner { level, ..Scanner::new() };
             let mut got = Collect::default();
             scanner.scan(b"an earlier text that leaves its places behind", &mut got);
             got.0.clear();
             scanner.scan(text, &mut got);
+            got.0.sort();
             assert_eq!(got.0, expected, "{level:?}: {text:?}");
         }
     }

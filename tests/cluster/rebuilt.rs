@@ -57,6 +57,12 @@ fn shards_are_rebuilt_together_or_not_at_all() {
     let last = status()["last"].clone();
     assert_eq!((&last["outcome"], &last["inputs"]["changed"]), (&"published".into(), &1.into()));
     assert_eq!(found(&scratch).lines().count(), 10);
+    // The same files in another format are other documents: whole files.
+    let other = JOB.replace("[build]", "format = \"text\"\n[guard]\nmin_documents = 0\n[build]");
+    scratch.write("job.toml", other);
+    both(rebuild(&scratch, &job, ""));
+    let last = status()["last"].clone();
+    assert_eq!((&last["inputs"]["changed"], &last["documents"]["live"]), (&4.into(), &4.into()));
     millrace(args!["check", "--index", scratch.path("idx")]).ok();
     // One process alone does not touch it.
     let said = millrace(args!["rebuild", &job, "--once"]).fails(1).stderr.clone();

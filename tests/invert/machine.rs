@@ -2,7 +2,7 @@
 
 use crate::emulation::{Arg, Buffer, Emulator};
 use millrace::gpu::error::GpuError;
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::{DeviceText, Machine, Uploader};
 use millrace::gpu::invert::steps::{ARRAYS, Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::sync::Arc;
@@ -30,6 +30,18 @@ impl Emulated {
 
     fn array(&self, array: Array) -> &Buffer {
         self.arrays[array as usize].as_ref().unwrap_or_else(|| panic!("{array:?} is not there"))
+    }
+}
+
+/// Brings texts, which are the host's bytes until they are adopted.
+struct Brought;
+
+impl Uploader for Brought {
+    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError> {
+        let mut bytes = old.map_or_else(Vec::new, |old| *old.downcast::<Vec<u8>>().unwrap());
+        bytes.clear();
+        parts.iter().for_each(|part| bytes.extend_from_slice(part));
+        Ok(Box::new(bytes))
     }
 }
 
@@ -89,6 +101,18 @@ impl Machine for Emulated {
         let bytes = self.array(array).download().unwrap();
         to.copy_from_slice(&bytes[at as usize..][..to.len()]);
         Ok(())
+    }
+
+    fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
+        Ok(Box::new(Brought))
+    }
+
+    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
+        let text = text.downcast::<Vec<u8>>().unwrap();
+        let new = self.emulator.alloc(text.len()).unwrap();
+        new.write(0, &text).unwrap();
+        let old = self.arrays[array as usize].replace(new);
+        Ok(old.map(|old| Box::new(old.download().unwrap()) as _))
     }
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {

@@ -58,7 +58,7 @@ fn golden_the_published_example() {
         let mut ends = link.chars().map(at);
         (ends.next().unwrap(), ends.next().unwrap())
     });
-    let graph = Arc::new(Graph::new(11, links.collect()));
+    let graph = Arc::new(Graph::new(11, vec![links.collect()], 2));
     let published = [3.3, 38.4, 34.3, 3.9, 8.1, 3.9, 1.6, 1.6, 1.6, 1.6, 1.6];
     let found = ranks(&graph, ASKED, vec![1.0; 11], 2);
     for (name, (rank, percent)) in names.chars().zip(found.ranks.iter().zip(published)) {
@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn oracle_the_definition(seed in 1u64..u64::MAX, nodes in 1u32..3000, density in 0usize..6, workers in 1usize..=4) {
-        let graph = Arc::new(Graph::new(nodes, links(seed, nodes, nodes as usize * density)));
+        let graph = Arc::new(Graph::new(nodes, vec![links(seed, nodes, nodes as usize * density)], workers));
         for tolerance in [1e-3, 1e-9] {
             let asked = RankSettings { damping: 0.85, tolerance };
             let found = ranks(&graph, asked, vec![1.0; nodes as usize], workers);
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn twin_differential_iterate(seed in 1u64..u64::MAX, nodes in 1u32..200, workers in 1usize..=2) {
-        let graph = Arc::new(Graph::new(nodes, links(seed, nodes, nodes as usize * 3)));
+        let graph = Arc::new(Graph::new(nodes, vec![links(seed, nodes, nodes as usize * 3)], 1));
         let found = ranks(&graph, ASKED, vec![1.0; nodes as usize], workers);
         let Rounded { ranks: rounded, distance: most } = pagerank_by_iterate(
             &graph, RankSettings { damping: 0.85, tolerance: 1e-6 }, workers, &Arc::new(Control::default()),
@@ -104,7 +104,7 @@ proptest! {
 
 #[test]
 fn the_bits_are_the_same_for_any_number_of_workers() {
-    let graph = Arc::new(Graph::new(20_000, links(7, 20_000, 90_000)));
+    let graph = Arc::new(Graph::new(20_000, vec![links(7, 20_000, 90_000)], 3));
     let first = vec![1.0; 20_000];
     let one = ranks(&graph, ASKED, first.clone(), 1);
     assert!(one.power_rounds > 3);
@@ -121,7 +121,8 @@ fn few_changes_are_pushed() {
     let mut after = before.clone();
     after.truncate(39_995);
     after.extend(links(4, 10_000, 5));
-    let (before, after) = (Graph::new(10_000, before), Arc::new(Graph::new(10_000, after)));
+    let (before, after) =
+        (Graph::new(10_000, vec![before], 1), Arc::new(Graph::new(10_000, vec![after], 2)));
     let asked = RankSettings { damping: 0.85, tolerance: 1e-7 };
     let tight = RankSettings { damping: 0.85, tolerance: 1e-11 };
     let last = ranks(&Arc::new(before), tight, vec![1.0; 10_000], 2);
@@ -142,6 +143,6 @@ fn few_changes_are_pushed() {
 fn no_nodes_and_no_links() {
     let none = ranks(&Arc::new(Graph::default()), ASKED, Vec::new(), 2);
     assert!(none.ranks.is_empty());
-    let alone = ranks(&Arc::new(Graph::new(4, Vec::new())), ASKED, vec![1.0; 4], 2);
+    let alone = ranks(&Arc::new(Graph::new(4, Vec::new(), 1)), ASKED, vec![1.0; 4], 2);
     assert_eq!(alone.ranks, [0.25; 4]);
 }

@@ -1,7 +1,7 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: texts go through two pinned
 //! buffers by turns, results through another one.
 
-use super::machine::Machine;
+use super::machine::{DeviceText, Machine, Uploader};
 use super::steps::{ARRAYS, Array, Step};
 use super::{KERNELS, source};
 use crate::gpu::device::Device;
@@ -34,6 +34,112 @@ struct Buffer {
     copied: CudaEvent,
 }
 
+impl Buffer {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let staging = Staging::new(device, "texts and lists", STAGED_BYTES)?;
+        Ok(Self { staging, copied: event(device)? })
+    }
+}
+
+/// Two pinned buffers, which are filled by turns.
+#[derive(Debug)]
+struct Buffers {
+    buffers: [Buffer; 2],
+    next: usize,
+}
+
+fn failed(device: &Device, source: DriverError) -> GpuError {
+    let (device, work) = (device.info().to_string(), Work::Download(0));
+    GpuError::Work { device, work, source: Cuda(source) }
+}
+
+fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
+    while !is_done(event).map_err(|e| failed(device, e))? {
+        sleep(PAUSE);
+    }
+    Ok(())
+}
+
+impl Buffers {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        Ok(Self { buffers: [Buffer::new(device)?, Buffer::new(device)?], next: 0 })
+    }
+
+    /// Enqueues copies of parts to the device, one behind the other.
+    ///
+    /// # Safety
+    /// The memory stays until the copies are done.
+    unsafe fn send(
+        &mut self,
+        (to, at): (&Slab, u64),
+        parts: &[&[u8]],
+        device: &Device,
+        stream: &CudaStream,
+    ) -> Result<(), GpuError> {
+        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
+        loop {
+            let buffer = &mut self.buffers[self.next];
+            wait(device, &buffer.copied)?;
+            // SAFETY: its last copy is done.
+            let mut room = unsafe { buffer.staging.bytes_mut() };
+            let (mut copies, mut filled) = (Vec::new(), 0);
+            while !room.is_empty() {
+                if rest.is_empty() {
+                    let Some(part) = parts.next() else { break };
+                    rest = *part;
+                    continue;
+                }
+                let len = rest.len().min(room.len()).min(COPY_BYTES);
+                let (to, behind) = room.split_at_mut(len);
+                let (from, more) = rest.split_at(len);
+                (room, rest) = (behind, more);
+                copies.push((to, from));
+                filled += len;
+            }
+            if filled == 0 {
+                return Ok(());
+            }
+            copy_all(copies);
+            let to = to.part(at, filled as u64);
+            let call = |e| device.call("copy texts to the device", e);
+            device.context().bind_to_thread().map_err(call)?;
+            // SAFETY: the array has so many bytes from there on, and the caller answers for it; the buffer is not filled again
+            // before, and waits for the device when it is dropped.
+            let copied = unsafe { buffer.staging.copy_up(0..filled, to, stream) };
+            copied.and_then(|()| buffer.copied.record(stream)).map_err(call)?;
+            self.next = 1 - self.next;
+            at += filled as u64;
+        }
+    }
+
+    /// Waits until all copies are done.
+    fn wait(&self, device: &Device) -> Result<(), GpuError> {
+        self.buffers.iter().try_for_each(|buffer| wait(device, &buffer.copied))
+    }
+}
+
+/// Brings texts on a stream of its own.
+struct CudaUploader {
+    buffers: Buffers,
+    stream: Arc<CudaStream>,
+    device: Arc<Device>,
+}
+
+impl Uploader for CudaUploader {
+    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError> {
+        let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let old = old.and_then(|old| old.downcast::<Slab>().ok());
+        let text = match old.filter(|old| old.bytes() >= bytes) {
+            Some(old) => old,
+            None => Box::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?),
+        };
+        // SAFETY: the memory is given to the caller when the copies are done; if that fails it waits for the device.
+        unsafe { self.buffers.send((&text, 0), parts, &self.device, &self.stream) }?;
+        self.buffers.wait(&self.device)?;
+        Ok(text)
+    }
+}
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -42,14 +148,13 @@ pub type Times = BTreeMap<&'static str, (f64, u32)>;
 pub struct CudaMachine {
     arrays: Vec<Option<Slab>>,
     aside: Vec<Option<Slab>>,
-    up: [Buffer; 2],
-    next: usize,
+    up: Buffers,
     down: Buffer,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
     times: Option<Times>,
-    device: Device,
+    device: Arc<Device>,
 }
 
 /// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
@@ -78,6 +183,7 @@ impl CudaMachine {
     /// # Errors
     /// They do not compile, or the driver refuses.
     pub fn open(device: Device, toolchain: &Toolchain) -> Result<Self, GpuError> {
+        let device = Arc::new(device);
         let module = toolchain.load(&device, &source())?;
         let mut functions = HashMap::new();
         for name in KERNELS {
@@ -85,14 +191,10 @@ impl CudaMachine {
         }
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        let buffer = || {
-            let staging = Staging::new(&device, "texts and lists", STAGED_BYTES)?;
-            Ok(Buffer { staging, copied: event(&device)? })
-        };
-        let (up, down) = ([buffer()?, buffer()?], buffer()?);
+        let (up, down) = (Buffers::new(&device)?, Buffer::new(&device)?);
         let arrays = (0..ARRAYS).map(|_| None).collect();
         let aside = Vec::new();
-        Ok(Self { arrays, aside, up, next: 0, down, functions, stream, times: None, device })
+        Ok(Self { arrays, aside, up, down, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -112,18 +214,6 @@ impl CudaMachine {
 
     fn array(&self, array: Array) -> &Slab {
         self.arrays[array as usize].as_ref().expect("an array is reserved before it is used")
-    }
-
-    fn failed(&self, source: DriverError) -> GpuError {
-        let (device, work) = (self.device.info().to_string(), Work::Download(0));
-        GpuError::Work { device, work, source: Cuda(source) }
-    }
-
-    fn wait(&self, event: &CudaEvent) -> Result<(), GpuError> {
-        while !is_done(event).map_err(|e| self.failed(e))? {
-            sleep(PAUSE);
-        }
-        Ok(())
     }
 
     fn launch(&self, step: &Step) -> Result<(), GpuError> {
@@ -189,40 +279,9 @@ impl Machine for CudaMachine {
     }
 
     fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
-        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
-        loop {
-            self.wait(&self.up[self.next].copied)?;
-            // SAFETY: its last copy is done.
-            let mut room = unsafe { self.up[self.next].staging.bytes_mut() };
-            let (mut copies, mut filled) = (Vec::new(), 0);
-            while !room.is_empty() {
-                if rest.is_empty() {
-                    let Some(part) = parts.next() else { break };
-                    rest = *part;
-                    continue;
-                }
-                let len = rest.len().min(room.len()).min(COPY_BYTES);
-                let (to, behind) = room.split_at_mut(len);
-                let (from, more) = rest.split_at(len);
-                (room, rest) = (behind, more);
-                copies.push((to, from));
-                filled += len;
-            }
-            if filled == 0 {
-                return Ok(());
-            }
-            copy_all(copies);
-            let to = self.array(array).part(at, filled as u64);
-            let call = |e| self.device.call("copy texts to the device", e);
-            self.device.context().bind_to_thread().map_err(call)?;
-            let buffer = &self.up[self.next];
-            // SAFETY: the array has so many bytes from there on, and both stay until the copy is done: whoever frees
-            // them waits for the device.
-            let copied = unsafe { buffer.staging.copy_up(0..filled, to, &self.stream) };
-            copied.and_then(|()| buffer.copied.record(&self.stream)).map_err(call)?;
-            self.next = 1 - self.next;
-            at += filled as u64;
-        }
+        let to = self.arrays[array as usize].as_ref().expect("it is reserved before it is used");
+        // SAFETY: whoever frees an array waits for the device.
+        unsafe { self.up.send((to, at), parts, &self.device, &self.stream) }
     }
 
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
@@ -235,7 +294,7 @@ impl Machine for CudaMachine {
             unsafe { self.down.staging.copy_down(from, 0, part.len(), &self.stream) }
                 .and_then(|()| self.down.copied.record(&self.stream))
                 .map_err(call)?;
-            self.wait(&self.down.copied)?;
+            wait(&self.device, &self.down.copied)?;
             at += part.len() as u64;
             // SAFETY: the copy is done.
             let bytes = unsafe { self.down.staging.bytes() };
@@ -244,22 +303,45 @@ impl Machine for CudaMachine {
         Ok(())
     }
 
+    fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
+        let device = self.device.clone();
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        Ok(Box::new(CudaUploader { buffers: Buffers::new(&device)?, stream, device }))
+    }
+
+    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
+        let text = text.downcast::<Slab>().expect("an uploader of a CUDA device made it");
+        // Kernels may read the old one.
+        self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
+        wait(&self.device, &self.down.copied)?;
+        let old = self.arrays[array as usize].replace(*text);
+        Ok(old.map(|old| Box::new(old) as _))
+    }
+
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
         if self.times.is_none() {
             return steps.iter().try_for_each(|step| self.launch(step));
         }
         for step in steps {
             let (began, ended) = (event(&self.device)?, event(&self.device)?);
-            began.record(&self.stream).map_err(|e| self.failed(e))?;
+            began.record(&self.stream).map_err(|e| failed(&self.device, e))?;
             self.launch(step)?;
-            ended.record(&self.stream).map_err(|e| self.failed(e))?;
-            self.wait(&ended)?;
-            let took = began.elapsed_ms(&ended).map_err(|e| self.failed(e))?;
+            ended.record(&self.stream).map_err(|e| failed(&self.device, e))?;
+            wait(&self.device, &ended)?;
+            let took = began.elapsed_ms(&ended).map_err(|e| failed(&self.device, e))?;
             let times = self.times.as_mut().expect("they are measured");
             let time = times.entry(step.kernel).or_default();
             *time = (time.0 + f64::from(took), time.1 + 1);
         }
         Ok(())
+    }
+}
+
+impl Drop for CudaUploader {
+    fn drop(&mut self) {
+        // An upload that has failed may have copies under way.
+        self.stream.context().record_err(self.stream.synchronize());
     }
 }
 

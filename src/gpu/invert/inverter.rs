@@ -8,12 +8,15 @@
 //! form that is very long and a table that is full cost time and change nothing.
 
 mod encode;
+mod work;
+
+pub use work::{InverterSeconds, InverterWork};
 
 use self::encode::Keeping;
 use super::Tuning;
-use super::machine::Machine;
+use super::machine::{DeviceText, Machine};
 use super::steps::{self, Array, COUNTERS, Columns, NEW_FORMS, ODD_TOKENS, SUM};
-use super::text::{MOST_BYTES, MOST_PIECES, PieceText, SEPARATOR, TILE_BYTES, form_at};
+use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
@@ -21,7 +24,6 @@ use crate::order::{PieceCounts, Sketch};
 use crate::pages;
 use crate::text::analysis::Analysis;
 use bytemuck::{Pod, Zeroable};
-use serde::Serialize;
 use std::time::Instant;
 
 /// What one piece of a batch counts.
@@ -31,58 +33,6 @@ pub struct Counted {
     pub counts: PieceCounts,
     /// Indexed tokens of each document.
     pub lengths: Vec<u32>,
-}
-
-/// Where the time of the thread that drives a device goes, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct InverterSeconds {
-    /// Opening the device and loading kernels.
-    pub open: f64,
-    /// Waiting for texts.
-    pub texts: f64,
-    /// Waiting until the run before was encoded.
-    pub encoders: f64,
-    /// Texts on their way to the device.
-    pub upload: f64,
-    /// Where forms begin and which are new, waited for.
-    pub find: f64,
-    /// Making terms of new forms.
-    pub learn: f64,
-    /// Counting and sorting, waited for.
-    pub count: f64,
-    /// What pieces count, on its way back and read.
-    pub counted: f64,
-    /// Writing lists, and their way back.
-    pub lists: f64,
-    /// Bringing the terms of runs into order.
-    pub order: f64,
-    /// Encoding lists, their way back included.
-    pub encode: f64,
-    /// Ending runs.
-    pub close: f64,
-}
-
-/// What an inverter has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct InverterWork {
-    /// Batches that were counted, those included that were counted again since a run ended within them.
-    pub batches: u64,
-    /// Bytes of their texts.
-    pub bytes: u64,
-    /// Tokens, as the device finds them.
-    pub tokens: u64,
-    /// New forms, of which the host has made terms.
-    pub forms: u64,
-    /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint another form has.
-    pub odd: u64,
-    /// Postings of all lists.
-    pub postings: u64,
-    /// Times that all forms were forgotten within a run.
-    pub forgotten: u64,
-    /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
-    pub spilled: u64,
-    /// Where the time goes.
-    pub seconds: InverterSeconds,
 }
 
 /// The batch that was counted last.
@@ -149,6 +99,8 @@ pub struct Inverter<M> {
     /// Terms whose last docid the device has.
     lasts: u32,
     keeping: Keeping,
+    /// The pieces whose texts the device has already: where they lie in the host's memory, and how many.
+    brought: Option<(usize, usize)>,
     open: Option<Open>,
     work: InverterWork,
 }
@@ -182,6 +134,7 @@ impl<M: Machine> Inverter<M> {
             expansions_there: 0,
             lasts: 0,
             keeping: Keeping::default(),
+            brought: None,
             open: None,
             work: InverterWork::default(),
         }
@@ -213,6 +166,19 @@ impl<M: Machine> Inverter<M> {
     /// The machine.
     pub fn machine(&mut self) -> &mut M {
         &mut self.machine
+    }
+
+    /// Takes the texts of pieces that were [brought](Machine::uploader) for them and are counted next; gives back those of earlier ones.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn adopt(
+        &mut self,
+        pieces: &[PieceText],
+        text: DeviceText,
+    ) -> Result<Option<DeviceText>, GpuError> {
+        self.brought = Some((pieces.as_ptr().addr(), pieces.len()));
+        self.machine.adopt(Array::Text, text)
     }
 
     /// Counts the next pieces, at most [`MOST_PIECES`] with [`MOST_BYTES`] of text; the first document has docid `first`, counted
@@ -354,11 +320,12 @@ impl<M: Machine> Inverter<M> {
         if layout.bytes == 0 {
             return Ok(0);
         }
-        self.reserve::<u8>(Array::Text, layout.padded as u64)?;
-        let rest = vec![SEPARATOR; layout.padded - layout.bytes];
-        let texts = pieces.iter().map(|piece| &*piece.bytes);
         let began = Instant::now();
-        self.machine.write(Array::Text, 0, &Vec::from_iter(texts.chain([&*rest])))?;
+        if self.brought != Some((pieces.as_ptr().addr(), pieces.len())) {
+            self.brought = None;
+            self.reserve::<u8>(Array::Text, layout.padded as u64)?;
+            self.machine.write(Array::Text, 0, &parts(pieces))?;
+        }
         let took = spent(began);
         self.work.seconds.upload += took;
         // Its caller counts all.

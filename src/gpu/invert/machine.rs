@@ -4,10 +4,23 @@
 use super::steps::{Array, Step};
 use crate::dictionary::closed::ClosedError;
 use crate::gpu::error::GpuError;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Makes a machine, once for each device that inverts.
 pub type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
+
+/// The texts of a batch on a device: an array of it, whatever that is there.
+pub type DeviceText = Box<dyn Any + Send>;
+
+/// Brings texts to a device, while another thread drives it.
+pub trait Uploader: Send {
+    /// Brings parts to a device, one behind the other, and returns when they are there; `old` are texts that nobody needs.
+    ///
+    /// # Errors
+    /// There is not so much memory, or the device refuses.
+    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError>;
+}
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
 pub trait Machine: Send {
@@ -49,6 +62,18 @@ pub trait Machine: Send {
     /// # Errors
     /// The device refuses.
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError>;
+
+    /// Somebody who brings texts while this device works.
+    ///
+    /// # Errors
+    /// There is no memory for it, or the device refuses.
+    fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError>;
+
+    /// Puts texts that were brought in the place of an array; gives back what was there, which nothing uses that was launched before.
+    ///
+    /// # Errors
+    /// What was launched before failed.
+    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError>;
 }
 
 impl Machine for Box<dyn Machine> {
@@ -86,5 +111,13 @@ impl Machine for Box<dyn Machine> {
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
         (**self).run(steps)
+    }
+
+    fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
+        (**self).uploader()
+    }
+
+    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
+        (**self).adopt(array, text)
     }
 }

@@ -3,11 +3,12 @@
 //! to its end are counted again without the others, and these begin the next run.
 
 use super::inverter::{Inverter, InverterSeconds, InverterWork};
-use super::machine::Machine;
-use super::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
+use super::machine::{DeviceText, Machine, Uploader};
+use super::text::{MOST_BYTES, PieceText, fitting};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::Terms;
 use crate::dictionary::inverted::{InvertedRun, Lists};
+use crate::gpu::error::GpuError;
 use crate::index::run::{EncodedChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use crate::score::bounds::code_below;
@@ -81,6 +82,26 @@ impl<M: Machine> Runs<M> {
         self.inverter.seconds()
     }
 
+    /// Whoever brings texts to the device while it works.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
+        self.inverter.machine().uploader()
+    }
+
+    /// Takes the texts of pieces that were brought and come next; gives back those of earlier ones.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn adopt(
+        &mut self,
+        pieces: &[PieceText],
+        text: DeviceText,
+    ) -> Result<Option<DeviceText>, GpuError> {
+        self.inverter.adopt(pieces, text)
+    }
+
     /// Takes the next pieces.
     ///
     /// # Errors
@@ -97,7 +118,14 @@ impl<M: Machine> Runs<M> {
                 return Ok(());
             }
             let (_, _, first) = self.sequencer.open_run();
-            let mut here = fitting(rest)?;
+            let mut here = fitting(rest);
+            if here == 0 {
+                let bytes = rest[0].bytes.len();
+                let error = format!(
+                    "a piece of the input has {bytes} bytes of text, and a device takes {MOST_BYTES} at once"
+                );
+                return Err(error.into());
+            }
             let counted = loop {
                 match self.inverter.count(&rest[..here], first) {
                     Err(error) if error.is_out_of_memory() && self.inverter.keeps() => {
@@ -209,22 +237,5 @@ impl<M: Machine> Runs<M> {
         }
         self.seconds().encoders += began.elapsed().as_secs_f64();
         !self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// How many of the pieces a device takes at once.
-fn fitting(pieces: &[PieceText]) -> Result<usize, ClosedError> {
-    let mut bytes = 0;
-    let fits = |piece: &&PieceText| {
-        bytes += piece.bytes.len();
-        bytes <= MOST_BYTES - TILE_BYTES
-    };
-    match pieces.iter().take(MOST_PIECES).take_while(fits).count() {
-        0 => Err(format!(
-            "a piece of the input has {} bytes of text, and a device takes {MOST_BYTES} at once",
-            pieces[0].bytes.len()
-        )
-        .into()),
-        fitting => Ok(fitting),
     }
 }

@@ -14,6 +14,26 @@ pub const MOST_BYTES: usize = 1 << 30;
 /// Bytes of a tile of text: texts are filled up to whole ones.
 pub const TILE_BYTES: usize = 4096;
 
+/// What fills texts up.
+static SEPARATORS: [u8; TILE_BYTES] = [SEPARATOR; TILE_BYTES];
+
+/// The texts of a batch as parts, filled up to whole tiles.
+pub(super) fn parts(pieces: &[PieceText]) -> Vec<&[u8]> {
+    let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
+    let rest = &SEPARATORS[..bytes.next_multiple_of(TILE_BYTES) - bytes];
+    pieces.iter().map(|piece| &*piece.bytes).chain([rest]).collect()
+}
+
+/// How many of the pieces a device takes at once, from the first on.
+pub(super) fn fitting(pieces: &[PieceText]) -> usize {
+    let mut bytes = 0;
+    let fits = |piece: &&PieceText| {
+        bytes += piece.bytes.len();
+        bytes <= MOST_BYTES - TILE_BYTES
+    };
+    pieces.iter().take(MOST_PIECES).take_while(fits).count()
+}
+
 /// The form that begins at a place of a text.
 pub(super) fn form_at(text: &[u8], start: usize) -> &[u8] {
     let is_word = |&byte: &u8| byte >= 0x80 || byte.is_ascii_alphanumeric();

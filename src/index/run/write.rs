@@ -59,6 +59,15 @@ impl RunWriter {
         self
     }
 
+    /// Has a thread of its own write the lists.
+    ///
+    /// # Errors
+    /// `Storage`, if the system gives no thread.
+    pub fn with_thread(mut self) -> Result<Self, IndexError> {
+        self.postings = self.postings.with_thread()?;
+        Ok(self)
+    }
+
     /// Appends a part of a list that goes on behind it: only lists with a full block come in parts,
     /// and parts are of full blocks.
     ///

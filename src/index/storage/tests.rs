@@ -74,3 +74,24 @@ fn checksums_are_eight_digits() {
         serde_json::from_str::<FileEntry>(&text.replace("000000ab", wrong)).unwrap_err();
     }
 }
+
+#[test]
+fn a_thread_writes_the_same_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, threaded: bool| {
+        let file = StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+        let mut file = file.with_sums();
+        if threaded {
+            file = file.with_thread().unwrap();
+        }
+        for i in 0..60_000u32 {
+            file.write(&i.to_le_bytes().repeat(1 + i as usize % 30)).unwrap();
+        }
+        let sums = file.end_sums().unwrap().unwrap();
+        sums.pour(&mut file).unwrap();
+        file.pad().unwrap();
+        let entry = file.finish(header()).unwrap();
+        (entry.bytes, entry.crc32, fs::read(folder.path().join(name)).unwrap())
+    };
+    assert!(write("a", false) == write("b", true));
+}

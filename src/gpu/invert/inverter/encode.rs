@@ -274,6 +274,7 @@ impl<M: Machine> Inverter<M> {
         self.machine.free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
         (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
         self.expansions.clear();
+        self.brought = None;
     }
 }
 

@@ -1,0 +1,55 @@
+//! What has an inverter done, and where did the time go?
+
+use serde::Serialize;
+
+/// Where the time of the thread that drives a device goes, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct InverterSeconds {
+    /// Opening the device and loading kernels.
+    pub open: f64,
+    /// Waiting for texts on the device.
+    pub texts: f64,
+    /// Waiting until the run before was encoded.
+    pub encoders: f64,
+    /// Texts on their way to the device, most of them while it works.
+    pub upload: f64,
+    /// Where forms begin and which are new, waited for.
+    pub find: f64,
+    /// Making terms of new forms.
+    pub learn: f64,
+    /// Counting and sorting, waited for.
+    pub count: f64,
+    /// What pieces count, on its way back and read.
+    pub counted: f64,
+    /// Writing lists, and their way back.
+    pub lists: f64,
+    /// Bringing the terms of runs into order.
+    pub order: f64,
+    /// Encoding lists, their way back included.
+    pub encode: f64,
+    /// Ending runs.
+    pub close: f64,
+}
+
+/// What an inverter has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct InverterWork {
+    /// Batches that were counted, those included that were counted again since a run ended within them.
+    pub batches: u64,
+    /// Bytes of their texts.
+    pub bytes: u64,
+    /// Tokens, as the device finds them.
+    pub tokens: u64,
+    /// New forms, of which the host has made terms.
+    pub forms: u64,
+    /// Tokens at which the host has looked one by one: very long ones, and those whose fingerprint another form has.
+    pub odd: u64,
+    /// Postings of all lists.
+    pub postings: u64,
+    /// Times that all forms were forgotten within a run.
+    pub forgotten: u64,
+    /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
+    pub spilled: u64,
+    /// Where the time goes.
+    pub seconds: InverterSeconds,
+}

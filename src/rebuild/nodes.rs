@@ -1,0 +1,245 @@
+//! Which number has the document of this name? And which documents does a file of links join?
+//!
+//! A file of links has the names of two documents a line, a tab between. It is read by all threads, in pieces; what costs
+//! time is to find names in a table that no cache holds, so that those of some lines are looked up together.
+
+use super::table::name_hash;
+use crate::codec::prefetch::prefetch;
+use crate::dictionary::hash::HashTable;
+use memchr::memchr;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Documents, numbered from 0, that are found by the hashes of their names.
+///
+/// Memory: 16 bytes a document, and 8 bytes for each slot of the table, of which up to 70 % are taken.
+#[derive(Default)]
+pub struct Nodes {
+    table: HashTable,
+    names: Vec<u128>,
+}
+
+impl Nodes {
+    /// Gives the next number to a document. Of several with one name the first is found.
+    ///
+    /// # Panics
+    /// When there are 2^32 - 1 documents.
+    pub fn push(&mut self, name: u128) {
+        let number = u32::try_from(self.names.len()).expect("docids have 32 bits");
+        self.names.push(name);
+        let names = &self.names;
+        self.table.find_or_insert(short(name), number, |other| names[other as usize] == name);
+    }
+
+    /// The number of documents.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The number of the first document of this name.
+    pub fn get(&self, name: u128) -> Option<u32> {
+        self.table.find(short(name), |other| self.names[other as usize] == name)
+    }
+}
+
+/// The half of a name's hash that the table goes by.
+fn short(name: u128) -> u64 {
+    (name >> 64) as u64
+}
+
+/// Links, in parts, and how many lines are no links: they name what is no document.
+pub type Links = (Vec<Vec<(u32, u32)>>, u64);
+
+/// Bytes of a file that a thread takes together: the lines that begin there.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Bytes that are read on where a line goes on behind a piece.
+const MORE_BYTES: usize = 1 << 16;
+
+/// Lines whose names are looked up together.
+const TOGETHER: usize = 64;
+
+/// Reads a file of links between these nodes, on so many threads. Empty lines do not count.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
+    read_in_pieces(path, nodes, threads, PIECE_BYTES)
+}
+
+fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
+    let file = File::open(path)?;
+    let bytes = file.metadata()?.len();
+    let next = AtomicU64::new(0);
+    let found: Mutex<Links> = Mutex::default();
+    let work = || -> io::Result<()> {
+        let (mut buffer, mut links, mut passed_over) = (Vec::new(), Vec::new(), 0);
+        loop {
+            let start = next.fetch_add(piece, Ordering::Relaxed);
+            if start >= bytes {
+                break;
+            }
+            read_piece(&file, start, piece, &mut buffer)?;
+            passed_over += take_lines(&buffer, nodes, &mut links);
+        }
+        let mut found = found.lock().expect("no thread panics");
+        found.0.push(links);
+        found.1 += passed_over;
+        Ok(())
+    };
+    let failures = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let ends = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
+        ends.filter_map(Result::err).next()
+    });
+    match failures {
+        Some(failure) => Err(failure),
+        None => Ok(found.into_inner().expect("no thread panics")),
+    }
+}
+
+/// Reads the lines that begin in the piece from `start` on, whole, and no others.
+fn read_piece(file: &File, start: u64, piece: u64, buffer: &mut Vec<u8>) -> io::Result<()> {
+    // With the byte before: a line begins behind the end of another.
+    let before = start.min(1);
+    buffer.clear();
+    let mut is_over = read_on(file, start - before, (piece + before) as usize, buffer)?;
+    if before == 1 {
+        let ends = &buffer[..buffer.len().saturating_sub(1)];
+        let Some(end) = memchr(b'\n', ends) else {
+            buffer.clear();
+            return Ok(());
+        };
+        buffer.drain(..=end);
+    }
+    // The last line may go on behind the piece.
+    let mut at = start - before + piece + before;
+    while !is_over && !buffer.ends_with(b"\n") {
+        let had = buffer.len();
+        is_over = read_on(file, at, MORE_BYTES, buffer)?;
+        if let Some(end) = memchr(b'\n', &buffer[had..]) {
+            buffer.truncate(had + end + 1);
+        }
+        at += MORE_BYTES as u64;
+    }
+    Ok(())
+}
+
+/// Appends so many bytes of a file, from `at` on; tells whether it ends before.
+fn read_on(file: &File, at: u64, bytes: usize, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let had = buffer.len();
+    buffer.resize(had + bytes, 0);
+    let mut filled = had;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + (filled - had) as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let is_over = filled < buffer.len();
+    buffer.truncate(filled);
+    Ok(is_over)
+}
+
+/// Appends the links of whole lines; returns how many lines are no links.
+fn take_lines(mut text: &[u8], nodes: &Nodes, links: &mut Vec<(u32, u32)>) -> u64 {
+    let (mut names, mut passed_over) = (Vec::with_capacity(TOGETHER), 0);
+    while !text.is_empty() {
+        names.clear();
+        while names.len() < TOGETHER && !text.is_empty() {
+            let end = memchr(b'\n', text).unwrap_or(text.len());
+            let line = &text[..end];
+            text = text.get(end + 1..).unwrap_or_default();
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            match memchr(b'\t', line) {
+                Some(tab) => {
+                    let link = [&line[..tab], &line[tab + 1..]].map(name_hash);
+                    link.iter().for_each(|&name| nodes.table.prefetch(short(name)));
+                    names.push(link);
+                }
+                None => passed_over += u64::from(!line.is_empty()),
+            }
+        }
+        for &name in names.iter().flatten() {
+            if let Some(number) = nodes.table.guess(short(name)) {
+                prefetch(&nodes.names[number as usize]);
+            }
+        }
+        for link in &names {
+            match link.map(|name| nodes.get(name)) {
+                [Some(source), Some(target)] => links.push((source, target)),
+                _ => passed_over += 1,
+            }
+        }
+    }
+    passed_over
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn nodes(names: &[&str]) -> Nodes {
+        let mut nodes = Nodes::default();
+        names.iter().for_each(|name| nodes.push(name_hash(name.as_bytes())));
+        nodes
+    }
+
+    #[test]
+    fn the_first_document_of_a_name_is_found() {
+        let nodes = nodes(&["a", "b", "a", "c"]);
+        let found = ["a", "b", "c", "d"].map(|name| nodes.get(name_hash(name.as_bytes())));
+        assert_eq!((nodes.len(), found), (4, [Some(0), Some(1), Some(3), None]));
+        assert_eq!(Nodes::default().get(7), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Whatever the file holds and however it is cut.
+        #[test]
+        fn oracle_a_line_after_the_other(
+            lines in prop::collection::vec("[a-e]{0,2}\t?[a-e]{0,3}(\r|\t|zzzzzzzzzzzzzzzzz)?", 0..200),
+            ended: bool,
+            piece in 1u64..40,
+            threads in 1usize..4,
+        ) {
+            let nodes = nodes(&["a", "b", "ab", "c", "", "de"]);
+            let mut text = lines.join("\n");
+            if ended {
+                text.push('\n');
+            }
+            let (mut expected, mut wrong) = (Vec::new(), 0);
+            for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
+                let get = |name: &str| nodes.get(name_hash(name.as_bytes()));
+                match line.split_once('\t').map(|(source, target)| (get(source), get(target))) {
+                    Some((Some(source), Some(target))) => expected.push((source, target)),
+                    _ => wrong += u64::from(!line.is_empty()),
+                }
+            }
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), &text).unwrap();
+            let (parts, passed_over) = read_in_pieces(file.path(), &nodes, threads, piece).unwrap();
+            let mut found = parts.concat();
+            found.sort_unstable();
+            expected.sort_unstable();
+            prop_assert_eq!((found, passed_over), (expected, wrong));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there() {
+        read_links(Path::new("/nowhere/links"), &nodes(&["a"]), 2).unwrap_err();
+    }
+}

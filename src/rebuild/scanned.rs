@@ -1,0 +1,120 @@
+//! Which documents are in the files that were read? A table of their names and contents, and their places, both on disk.
+
+use super::table::{Entry, Sorter, Table, TableError, name_hash};
+use crate::input::documents::PieceDocuments;
+use crate::input::splits::Plan;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why documents cannot be noted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// A scratch file cannot be written.
+    #[error("{}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        #[source]
+        source: io::Error,
+    },
+    /// The table cannot be written.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// There are more documents than docids.
+    #[error("more than 2^32 - 1 documents")]
+    TooMany,
+}
+
+/// What is in the input.
+pub struct Scanned {
+    /// All documents; their numbers are places in `places`.
+    pub table: Table,
+    /// The place of each document, 16 bytes each, in the order of the input.
+    pub places: PathBuf,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// The table that grows: takes the documents of pieces in the order of the input.
+pub struct Scan {
+    sorter: Sorter,
+    table: PathBuf,
+    places: PathBuf,
+    file: BufWriter<File>,
+    number: u32,
+    skipped: BTreeMap<String, u64>,
+    /// The current input, and its lines before the current piece.
+    input: u32,
+    lines: u64,
+    name: String,
+}
+
+impl Scan {
+    /// Makes an empty one whose files come into `folder`; sorting takes `memory` bytes at a time.
+    ///
+    /// # Errors
+    /// When a file cannot be made.
+    pub fn new(folder: &Path, memory: u64) -> Result<Self, ScanError> {
+        let places = folder.join("places");
+        let file = File::create(&places).map_err(io_error(&places))?;
+        Ok(Self {
+            sorter: Sorter::new(folder, memory),
+            table: folder.join("documents"),
+            file: BufWriter::with_capacity(1 << 18, file),
+            places,
+            number: 0,
+            skipped: BTreeMap::new(),
+            input: 0,
+            lines: 0,
+            name: String::new(),
+        })
+    }
+
+    /// Takes the documents of the next piece.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or there are too many documents.
+    pub fn take(&mut self, plan: &Plan, batch: &PieceDocuments) -> Result<(), ScanError> {
+        if batch.input != self.input {
+            (self.input, self.lines) = (batch.input, 0);
+        }
+        for (name, line, location, content) in batch.all() {
+            let mut name = name;
+            if name.is_empty() {
+                let file = plan.inputs.name(location.input as usize);
+                self.name = format!("{file}:{}", self.lines + line);
+                name = &self.name;
+            }
+            let (name, input) = (name_hash(name.as_bytes()), location.input);
+            self.sorter.push(Entry { name, content, input, number: self.number })?;
+            let written = self.file.write_all(bytemuck::bytes_of(&location));
+            written.map_err(io_error(&self.places))?;
+            self.number = self.number.checked_add(1).ok_or(ScanError::TooMany)?;
+        }
+        for skipped in &batch.skipped {
+            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        }
+        self.lines += batch.lines;
+        Ok(())
+    }
+
+    /// The table of all that was taken.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish(self) -> Result<Scanned, ScanError> {
+        let written = self.file.into_inner();
+        written.map_err(|error| io_error(&self.places)(error.into_error()))?;
+        let table = self.sorter.finish(&self.table)?;
+        Ok(Scanned { table, places: self.places, skipped: self.skipped })
+    }
+}
+
+fn io_error(path: &Path) -> impl Fn(io::Error) -> ScanError + '_ {
+    |source| ScanError::Io { path: path.to_path_buf(), source }
+}
