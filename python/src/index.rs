@@ -328,11 +328,11 @@ impl Index {
     fn expand(
         &self,
         py: Python<'_>,
-        queries: Vec<(String, String)>,
+        queries: Named,
         (documents, terms, weight): (usize, usize, f64),
         wanted: &Wanted,
         threads: NonZeroUsize,
-    ) -> PyResult<(Arc<Snapshot>, Vec<(String, String)>)> {
+    ) -> PyResult<(Arc<Snapshot>, Named)> {
         let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
         let (snapshot, wanted, stop) = (self.snapshot.clone(), *wanted, Stop::default());
         let given = interruptible(
@@ -374,8 +374,11 @@ impl Index {
     }
 }
 
+/// Texts of queries, each behind its name.
+type Named = Vec<(String, String)>;
+
 /// Reads queries and their names.
-fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     if queries.is_instance_of::<PyString>() {
         return Err(wrong("queries are several: give a list"));
     }
