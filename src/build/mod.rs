@@ -28,6 +28,7 @@ mod devices;
 mod error;
 mod generation;
 mod guards;
+mod lost;
 pub mod memory;
 mod names;
 mod note;

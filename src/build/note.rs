@@ -27,6 +27,11 @@ pub enum Note {
         /// Why, with its causes.
         reason: String,
     },
+    /// The device that took texts is lost: the build begins again on the CPU, and the index is the same.
+    BuildOnCpu {
+        /// Why, with its causes.
+        reason: String,
+    },
     /// The next build has to compile the kernels again.
     KernelsNotKept {
         /// Why.
@@ -63,6 +68,9 @@ impl fmt::Display for Note {
             }
             Self::IndexerOnCpu { indexer, reason } => {
                 write!(f, "indexer {indexer} works on the CPU: {reason}")
+            }
+            Self::BuildOnCpu { reason } => {
+                write!(f, "the build begins again on the CPU: {reason}")
             }
             Self::KernelsNotKept { reason } => {
                 write!(f, "compiled kernels cannot be kept: {reason}")

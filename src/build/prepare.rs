@@ -5,9 +5,9 @@ use super::error::{BuildError, OptionsError};
 use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
 use super::note::Note;
-use super::options::{BuildOptions, Indexer, Input};
+use super::options::{BuildOptions, Indexer, Input, OnProgress};
 use super::report::BuildReport;
-use super::{memory, place, shard};
+use super::{lost, memory, place, shard};
 use crate::dataflow::build_context::InputRead;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
@@ -17,6 +17,7 @@ use crate::input::splits::Plan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
@@ -98,14 +99,30 @@ impl Prepared {
         let lock = IndexLock::acquire(&options.index)?.keeping(options.guards.keep);
         lock.remove_debris()?;
         let before = current(&options.index)?;
-        let result = build_and_publish(&mut options, input, &lock, before.as_deref());
-        if result.is_err() {
-            // What cannot be removed now is removed by the next build.
-            _ = lock.abandon(before.as_deref());
-        }
-        // A build that is told to end also fails elsewhere; that it was told is the reason.
-        let built = result
-            .map_err(|error| options.control.take_failure().map_or(error, BuildError::from))?;
+        // A build that begins again goes on telling.
+        let progress = options.progress.take().map(|tell| Arc::new(Mutex::new(tell)));
+        let build = |options: &mut BuildOptions, input| {
+            options.progress = progress.clone().map(|tell| {
+                let lend = move |snapshot: &_| {
+                    tell.lock().unwrap_or_else(PoisonError::into_inner)(snapshot)
+                };
+                Box::new(lend) as OnProgress
+            });
+            let result = build_and_publish(options, input, &lock, before.as_deref());
+            if result.is_err() {
+                // What cannot be removed now is removed by the next build.
+                _ = lock.abandon(before.as_deref());
+            }
+            // A build that is told to end also fails elsewhere; that it was told is the reason.
+            result.map_err(|error| options.control.take_failure().map_or(error, BuildError::from))
+        };
+        let built = match build(&mut options, input) {
+            Err(failure) => match lost::on_cpu(&mut options, &failure)? {
+                Some(input) => build(&mut options, input)?,
+                None => return Err(failure),
+            },
+            built => built?,
+        };
         Ok(BuildReport::new(&options, &built, None, None, began.elapsed()))
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -116,13 +117,15 @@ pub struct Control {
     began: Instant,
     stop: Stop,
     failure: Mutex<Option<JobError>>,
+    /// Somebody has asked the job to end.
+    asked: AtomicBool,
     times: Mutex<Vec<OperatorTime>>,
 }
 
 impl Default for Control {
     fn default() -> Self {
-        let (stop, failure, times) = Default::default();
-        Self { began: Instant::now(), stop, failure, times }
+        let (stop, failure, asked, times) = Default::default();
+        Self { began: Instant::now(), stop, failure, asked, times }
     }
 }
 
@@ -136,8 +139,24 @@ impl Control {
     /// Ends the job; the first failure counts.
     pub fn fail(&self, error: JobError) {
         debug!(%error, "the job is to end");
-        lock(&self.failure).get_or_insert(error);
+        let asked =
+            matches!(error, JobError::Signal(_) | JobError::Cancelled | JobError::OutputClosed);
+        let mut failure = lock(&self.failure);
+        self.asked.fetch_or(asked, Ordering::Relaxed);
+        failure.get_or_insert(error);
         self.stop.set();
+    }
+
+    /// Lets another job begin in the place of one that failed and has ended, unless somebody has asked it to end.
+    pub(crate) fn revive(&self) -> bool {
+        let mut failure = lock(&self.failure);
+        let revived = !self.asked.load(Ordering::Relaxed);
+        if revived {
+            *failure = None;
+            lock(&self.times).clear();
+            self.stop.clear();
+        }
+        revived
     }
 
     /// Ends the job with [`JobError::Cancelled`], unless it has failed already.

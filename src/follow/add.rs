@@ -244,16 +244,20 @@ impl Moved {
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
+            // The input of the run that a file is which was read, once it is known.
+            let mut of_read = vec![None; self.read.len()];
             let run_documents = documents.runs().nth(number);
             let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
             let mut places = old.to_vec();
             let mut other = false;
             for &(docid, place) in mine {
                 let now = new.get(place)?;
-                let entry = &self.read[now.input as usize];
-                let input = *at.entry(entry.path.clone()).or_insert_with(|| {
-                    inputs.push(entry.clone());
-                    inputs.len() as u32 - 1 - first_input
+                let input = *of_read[now.input as usize].get_or_insert_with(|| {
+                    let entry = &self.read[now.input as usize];
+                    *at.entry(entry.path.clone()).or_insert_with(|| {
+                        inputs.push(entry.clone());
+                        inputs.len() as u32 - 1 - first_input
+                    })
                 });
                 let now = Location { input, ..now };
                 let was = &mut places[(docid - run.first_docid) as usize];

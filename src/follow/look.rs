@@ -248,7 +248,7 @@ impl Rebuild<'_> {
             count += of_run.locations().iter().filter(|place| is_of_these(run, place)).count();
         }
         let memory = self.job.build.memory;
-        let takes = KnownDocuments::most_bytes(count as u64);
+        let takes = KnownDocuments::bytes_of(count as u64);
         let is_room =
             takes <= memory / KNOWN_SHARE && Budget::new(memory - takes, self.workers()).is_ok();
         let mut known = is_room.then(|| KnownDocuments::with_capacity(count));

@@ -44,6 +44,11 @@ impl Stop {
         self.0.stopped.store(true, Ordering::SeqCst);
     }
 
+    /// The job goes on.
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
     /// Whether the job is to end.
     #[inline]
     pub fn is_set(&self) -> bool {

@@ -130,9 +130,10 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(Wanted::At(_)) => {}
             Some(Wanted::Unknown(known)) => {
+                let named = known.look_for(name.as_bytes());
                 let content = hash(document.text);
                 self.batch.see(name, document.line, location, content);
-                if known.contains(name.as_bytes(), content) {
+                if known.contains(named, content) {
                     return;
                 }
             }

@@ -1,8 +1,8 @@
 //! Which documents of an input are indexed, where only some of them are?
 
-use std::collections::HashSet;
-use std::hash::{BuildHasherDefault, Hasher};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use crate::codec::prefetch::prefetch;
+use crate::pages;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The documents that are indexed.
 #[derive(Clone, Debug)]
@@ -47,96 +47,145 @@ impl WantedDocuments {
 ///
 /// A document that is there is always found. One that is not may be found too: with a probability of n / 2^64 for n
 /// documents, and where it has no name and some document whose name was made of file and line has its content.
+///
+/// A key of 64 bits for each lies near the place that its name has, so that this line can be brought into the cache while
+/// the content is hashed. Where many documents have one name, those that find no place there lie where their keys say.
 #[derive(Clone, Debug, Default)]
 pub struct KnownDocuments {
-    keys: HashSet<u64, BuildHasherDefault<AsItIs>>,
+    /// Keys; 0 where there is none. There are 2^n of them.
+    slots: Vec<u64>,
+    /// 64 less n.
+    shift: u32,
+    /// Documents for which there is room.
+    left: usize,
 }
 
-/// Keys are hashes already.
-#[derive(Default)]
-struct AsItIs(u64);
+/// A document's name, as it is looked for; none if it is missing.
+#[derive(Clone, Copy, Debug)]
+pub struct Named(Option<u64>);
 
-impl Hasher for AsItIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("keys are u64")
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
-}
+/// Slots behind the place of a name where its keys may lie.
+const NEAR: usize = 16;
 
 impl KnownDocuments {
-    /// Bytes of memory that so many documents take at most, if none of them has a name of its own.
-    pub fn most_bytes(documents: u64) -> u64 {
-        table_bytes(2 * documents)
+    /// Bytes of memory that so many documents take.
+    pub fn bytes_of(documents: u64) -> u64 {
+        slots_of(documents) * size_of::<u64>() as u64
     }
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        table_bytes(self.keys.capacity() as u64)
+        (self.slots.len() * size_of::<u64>()) as u64
     }
 
     /// Makes room for so many documents.
     pub fn with_capacity(documents: usize) -> Self {
-        Self { keys: HashSet::with_capacity_and_hasher(documents, BuildHasherDefault::default()) }
+        let slots = slots_of(documents as u64);
+        let shift = 64 - slots.trailing_zeros();
+        Self { slots: pages::zeroed(slots as usize), shift, left: documents }
     }
 
     /// Adds a document.
+    ///
+    /// # Panics
+    /// If there is no room for it.
     pub fn insert(&mut self, name: &[u8], content: u64) {
-        self.keys.insert(key(name, content));
+        self.left = self.left.checked_sub(1).expect("there is room for as many as was said");
+        self.put(xxh3_64(name), content);
         // The line of a document without a name is known when all before it are counted, which is later.
         let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         if digits > 0 && name[..name.len() - digits].ends_with(b":") {
-            self.keys.insert(key(b"", content));
+            self.put(content, content);
         }
     }
 
-    /// Whether a document is there; an empty name is missing.
-    pub fn contains(&self, name: &[u8], content: u64) -> bool {
-        self.keys.contains(&key(name, content))
+    /// Begins to look for a document by its name, which is empty if it is missing: what will be needed is brought into the
+    /// cache.
+    #[inline]
+    pub fn look_for(&self, name: &[u8]) -> Named {
+        let named = (!name.is_empty()).then(|| xxh3_64(name));
+        if let (Some(named), false) = (named, self.slots.is_empty()) {
+            prefetch(&self.slots[self.home(named)]);
+        }
+        Named(named)
+    }
+
+    /// Whether a document is there.
+    #[inline]
+    pub fn contains(&self, Named(name): Named, content: u64) -> bool {
+        !self.slots.is_empty() && self.find(name.unwrap_or(content), content).is_ok()
+    }
+
+    fn put(&mut self, name: u64, content: u64) {
+        if let Err((at, key)) = self.find(name, content) {
+            self.slots[at] = key;
+        }
+    }
+
+    fn home(&self, hash: u64) -> usize {
+        (hash >> self.shift) as usize
+    }
+
+    /// Finds a document, or the slot where its key belongs. Keys are never removed: behind a free slot there is nothing.
+    #[inline]
+    fn find(&self, name: u64, content: u64) -> Result<(), (usize, u64)> {
+        // Both are hashes; 0 is no key.
+        let key = (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ content).max(1);
+        let mask = self.slots.len() - 1;
+        let near = (0..NEAR).map(|more| self.home(name) + more);
+        let far = (0..self.slots.len()).map(|more| self.home(key) + more);
+        for at in near.chain(far).map(|at| at & mask) {
+            match self.slots[at] {
+                0 => return Err((at, key)),
+                other if other == key => return Ok(()),
+                _ => {}
+            }
+        }
+        unreachable!("a fifth of the slots is free")
     }
 }
 
-/// Bytes of a table of so many keys, of which seven in eight places may be taken: a key and a byte for each place.
-fn table_bytes(keys: u64) -> u64 {
-    (keys.max(4) * 8).div_ceil(7).next_power_of_two() * 9
-}
-
-fn key(name: &[u8], content: u64) -> u64 {
-    xxh3_64_with_seed(name, content)
+/// Slots for so many documents, of which some have two keys: at least five for two.
+fn slots_of(documents: u64) -> u64 {
+    (documents * 5 / 2).max(64).next_power_of_two()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_document_that_was_added_is_known() {
-        let mut known = KnownDocuments::with_capacity(3);
-        known.insert(b"a", 1);
-        known.insert(b"b", 2);
-        known.insert(b"docs/c.jsonl:17", 3);
-        assert!(known.contains(b"a", 1) && known.contains(b"b", 2));
-        assert!(known.contains(b"docs/c.jsonl:17", 3));
-        assert!(!known.contains(b"a", 2) && !known.contains(b"c", 1) && !known.contains(b"", 1));
-        // It may be that document: its line is not known yet.
-        assert!(known.contains(b"", 3));
+    fn contains(known: &KnownDocuments, name: &str, content: u64) -> bool {
+        known.contains(known.look_for(name.as_bytes()), content)
     }
 
     #[test]
-    fn the_memory_of_known_documents_is_not_more_than_told() {
-        for documents in [0, 1, 7, 8, 1000, 7 << 10, (7 << 10) + 1] {
-            let mut known = KnownDocuments::with_capacity(documents);
-            for n in 0..documents as u64 {
-                known.insert(format!("file:{n}").as_bytes(), n);
+    fn a_document_that_was_added_is_known() {
+        let mut known = KnownDocuments::with_capacity(4);
+        known.insert(b"a", 1);
+        known.insert(b"b", 2);
+        known.insert(b"docs/c.jsonl:17", 3);
+        known.insert(b"", 0);
+        assert!(contains(&known, "a", 1) && contains(&known, "b", 2));
+        assert!(contains(&known, "docs/c.jsonl:17", 3));
+        assert!(!contains(&known, "a", 2) && !contains(&known, "c", 1) && !contains(&known, "", 1));
+        // It may be that document: its line is not known yet.
+        assert!(contains(&known, "", 3));
+        assert!(!contains(&KnownDocuments::default(), "a", 1));
+    }
+
+    #[test]
+    fn oracle_a_set_of_pairs_also_of_one_name() {
+        for names in [1, 7, 100_000] {
+            let mut known = KnownDocuments::with_capacity(3000);
+            let pair = |n: u64| (format!("name:{}", n % names), xxh3_64(&n.to_le_bytes()));
+            for (name, content) in (0..3000).map(pair) {
+                known.insert(name.as_bytes(), content);
             }
-            let most = KnownDocuments::most_bytes(documents as u64);
-            assert!(known.memory_bytes() <= most, "{documents}");
+            assert!((0..3000).map(pair).all(|(name, content)| contains(&known, &name, content)));
+            assert!(
+                !(3000..6000).map(pair).any(|(name, content)| contains(&known, &name, content))
+            );
+            assert_eq!(known.memory_bytes(), KnownDocuments::bytes_of(3000));
         }
     }
 }

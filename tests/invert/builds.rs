@@ -7,7 +7,7 @@ use crate::util::*;
 use millrace::build::{BuildOptions, Indexer, build};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Small inputs of several formats: each ends a piece.
 fn inputs(scratch: &Scratch) -> Vec<PathBuf> {
@@ -88,6 +88,37 @@ fn a_full_device_gives_the_index_of_fast(
     let work = build(options).unwrap().inverter.unwrap();
     assert_same_index(fast, &full, &[]);
     assert!(work.spilled == 1, "{work:?}");
+}
+
+/// A device that is lost before, within and at the end of a run; the third says that nothing is lost without need.
+#[test]
+fn a_build_whose_device_is_lost_begins_again_on_the_cpu() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let inputs = [scratch.write("a.jsonl", Collection::new(3, 20, 9).jsonl())];
+    let fast = scratch.path("fast");
+    build(options(&fast, &inputs, 1)).unwrap();
+    for (launches, is_lost) in [(0, true), (20, true), (10_000, false)] {
+        let index = scratch.path(format!("lost-{launches}"));
+        let mut options = options(&index, &inputs, 2);
+        options.indexer = Indexer::Gpu;
+        let emulator = emulator.clone();
+        let machine = move || {
+            let mut machine = Emulated::new(emulator.clone(), 1);
+            machine.launches_left = launches;
+            Ok(Box::new(machine) as _)
+        };
+        options.pipeline.make_machine = Some(Arc::new(machine));
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let heard = notes.clone();
+        options.notes = Some(Arc::new(move |note| heard.lock().unwrap().push(note.to_string())));
+        let report = build(options).unwrap();
+        assert_same_index(&fast, &index, &[]);
+        assert_eq!((report.inverter.is_none(), report.documents), (is_lost, 20));
+        let notes = notes.lock().unwrap();
+        let says = notes.iter().any(|note| note.starts_with("the build begins again on the CPU: "));
+        assert_eq!(says, is_lost, "{notes:?}");
+    }
 }
 
 /// Builds shared files twice, whatever is broken in them, and compares.

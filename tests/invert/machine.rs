@@ -1,7 +1,9 @@
 //! A device that inverts, emulated: arrays have exactly the bytes that are asked for, and are full of rubbish.
 
 use crate::emulation::{Arg, Buffer, Emulator};
-use millrace::gpu::error::GpuError;
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::CUresult;
+use millrace::gpu::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{DeviceText, Machine, Uploader};
 use millrace::gpu::invert::steps::{ARRAYS, Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
@@ -20,12 +22,21 @@ pub(crate) struct Emulated {
     seed: u64,
     /// Bytes that all arrays together may have.
     pub(crate) most_bytes: u64,
+    /// Launches until it is lost.
+    pub(crate) launches_left: usize,
 }
 
 impl Emulated {
     pub(crate) fn new(emulator: Arc<Emulator>, seed: u64) -> Self {
         let arrays = (0..ARRAYS).map(|_| None).collect();
-        Self { emulator, arrays, aside: Vec::new(), seed, most_bytes: u64::MAX }
+        Self {
+            emulator,
+            arrays,
+            aside: Vec::new(),
+            seed,
+            most_bytes: u64::MAX,
+            launches_left: usize::MAX,
+        }
     }
 
     fn array(&self, array: Array) -> &Buffer {
@@ -116,6 +127,11 @@ impl Machine for Emulated {
     }
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+        let Some(left) = self.launches_left.checked_sub(steps.len()) else {
+            let source = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
+            return Err(GpuError::Lost { device: "an emulated device".to_owned(), source });
+        };
+        self.launches_left = left;
         self.emulator.run(steps, self.seed, |array, at| Arg::Resident(self.array(array), at));
         Ok(())
     }

@@ -1,0 +1,38 @@
+//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the build begins again, on the CPU.
+
+use super::error::BuildError;
+use super::note::Note;
+use super::options::{BuildOptions, Indexer, Input};
+use super::prepare::Ready;
+use crate::dataflow::control::JobError;
+use crate::gpu::discover::Gpus;
+use crate::gpu::error::GpuError;
+use crate::shown::chain;
+use std::fs;
+
+/// If a build failed since its device was lost, and its input can be read again: what it reads then, on the CPU.
+///
+/// # Errors
+/// As when a build is prepared.
+pub(super) fn on_cpu(
+    options: &mut BuildOptions,
+    failure: &BuildError,
+) -> Result<Option<Ready>, BuildError> {
+    let BuildError::Job(JobError::Operator { source, .. }) = failure else { return Ok(None) };
+    let Some(lost) = source.downcast_ref::<GpuError>().filter(|e| e.is_device_lost()) else {
+        return Ok(None);
+    };
+    let is_again = options.indexer == Indexer::Gpu && matches!(options.input, Input::Paths(_));
+    if !is_again || !options.control.revive() {
+        return Ok(None);
+    }
+    (options.indexer, options.gpus) = (Indexer::Fast, Gpus::None);
+    let input = Ready::new(options, true)?;
+    // A pipe has been read.
+    let is_file = |n| fs::metadata(input.plan.path(n)).is_ok_and(|metadata| metadata.is_file());
+    if !(0..input.plan.inputs.len() as u32).all(is_file) {
+        return Ok(None);
+    }
+    options.note(&Note::BuildOnCpu { reason: chain(lost) });
+    Ok(Some(input))
+}
