@@ -46,7 +46,7 @@ impl Stop {
 
     /// The job goes on.
     pub(crate) fn clear(&self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.stopped.store(false, Ordering::SeqCst);
     }
 
     /// Whether the job is to end.
