@@ -370,9 +370,9 @@ impl Budget {
     }
 
     /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what
-    /// it has beyond 64 MiB a quarter more. Text with many rare words fills a small one again and again.
+    /// it has beyond 64 MiB half more. Text with many rare words fills a small one again and again.
     pub fn memo(&self) -> u64 {
-        self.worker / 6 + self.worker.saturating_sub(64 << 20) / 4
+        self.worker / 6 + self.worker.saturating_sub(64 << 20) / 2
     }
 
     /// Bytes of pieces, parsed or not, that may be under way for each worker: larger pieces leave half at least.

@@ -8,7 +8,8 @@
 //! A worker has a slice of the nodes ([`score::pagerank`](crate::score::pagerank)), and the time is the
 //! round. In a round of power iteration every worker sends what its nodes give to their links to all
 //! others, as one shared array, and each node pulls. When the links of the nodes whose residual is too
-//! large are fewer than a `FEW`th of all, those nodes push instead, and only they work. All workers
+//! large are fewer than a `FEW`th of all, those nodes push instead, and only they work. What a few nodes push may reach all
+//! within some rounds: when more links than that were pushed along in a round, the next one pulls again. All workers
 //! see the same sums and decide alike.
 //!
 //! - In: a graph and the ranks to begin with. Out: ranks with the same bits for any number of workers.
@@ -46,8 +47,8 @@ enum What {
     /// What nodes give to their links, from the first node of the sender's slice; the sums of the step
     /// before, of which there is none at first.
     Contributions(u32, Arc<Vec<f64>>, Option<Sums>),
-    /// What was pushed to the receiver's nodes, and how many nodes pushed.
-    Pushed(Vec<Push>, u64),
+    /// What was pushed to the receiver's nodes, how many of the sender's nodes pushed, and along how many links.
+    Pushed(Vec<Push>, u64, u64),
 }
 
 /// Ranks, and what they cost.
@@ -173,7 +174,7 @@ impl Ranker {
     /// the ranks are found.
     fn round(&mut self, mut messages: Vec<Message>) -> Option<Vec<Message>> {
         messages.sort_by_key(|message| message.from);
-        let (mut sums, mut pushed, mut pushing) = (None::<Sums>, Vec::new(), None::<u64>);
+        let (mut sums, mut pushed, mut pushing) = (None::<Sums>, Vec::new(), None::<[u64; 2]>);
         for Message { what, .. } in messages {
             match what {
                 What::Contributions(start, shares, before) => {
@@ -182,14 +183,20 @@ impl Ranker {
                         sums.get_or_insert_default().append(before);
                     }
                 }
-                What::Pushed(pushes, nodes) => {
+                What::Pushed(pushes, nodes, links) => {
                     pushed.extend(pushes);
-                    *pushing.get_or_insert_default() += nodes;
+                    let pushing = pushing.get_or_insert_default();
+                    pushing[0] += nodes;
+                    pushing[1] += links;
                 }
             }
         }
         match pushing {
-            Some(0) => return None,
+            Some([0, _]) => return None,
+            Some([_, links]) if links > self.graph.links() / FEW => {
+                // Pulling finds what was pushed too: the ranks are those from which it was pushed.
+                return Some(self.contribute(None));
+            }
             Some(_) => {
                 self.slice.take(&mut pushed);
                 return Some(self.push());
@@ -224,6 +231,7 @@ impl Ranker {
     fn push(&mut self) -> Vec<Message> {
         let mut pushed = Vec::new();
         let nodes = self.slice.push(&self.graph, &self.asked, &mut pushed);
+        let links = pushed.len() as u64;
         self.push_rounds += 1;
         self.pushes += nodes;
         let mut to = vec![Vec::new(); self.workers];
@@ -233,7 +241,7 @@ impl Ranker {
             to[ends.partition_point(|&end| end <= push.0)].push(push);
         }
         let message =
-            |(to, pushed)| Message { to, from: self.me, what: What::Pushed(pushed, nodes) };
+            |(to, pushed)| Message { to, from: self.me, what: What::Pushed(pushed, nodes, links) };
         to.into_iter().enumerate().map(message).collect()
     }
 

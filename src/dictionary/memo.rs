@@ -178,7 +178,7 @@ impl<S: Copy + Default> Memo<S> {
     /// back at once: what is made of a piece takes memory too.
     pub fn end_piece(&mut self) -> Sketch {
         let bytes = self.bytes();
-        if bytes > self.most_bytes {
+        if bytes > self.most_bytes || self.used * 4 > self.slots.len() * 3 {
             self.is_full = true;
             self.is_kept = bytes <= self.most_bytes + self.most_bytes / 4;
             self.forget_forms();
@@ -370,10 +370,18 @@ impl<S: Copy + Default> Memo<S> {
         self.slots[at] = Slot { key, term, seen: self.piece };
         see_key(&mut self.forms, key, term);
         self.used += 1;
-        let many = self.slots.len() >= MANY_SLOTS;
-        if self.used * 2 > self.slots.len() && !(many && self.used * 4 <= self.slots.len() * 3) {
+        let (used, slots) = (self.used, self.slots.len());
+        if used * 2 > slots && (used * 8 > slots * 7 || self.may_double()) {
             self.double();
         }
+    }
+
+    /// Whether there is room for twice as many slots. Where there is not, those that are there are filled further, and the memo
+    /// is full when three quarters are in use: one that doubled would be too large when the piece ends, to be emptied at
+    /// once, and its memory, far beyond what it may keep, would be taken from the system again.
+    fn may_double(&self) -> bool {
+        let slots = self.slots.len();
+        slots < MANY_SLOTS && self.bytes() + slots * size_of::<Slot>() <= self.most_bytes
     }
 
     fn double(&mut self) {
@@ -519,5 +527,26 @@ mod tests {
         assert!(m.is_empty());
         assert!(!m.forget_if_full());
         assert_eq!(m.term_of_token("w7"), 1);
+    }
+
+    /// A table that would be too large with twice the slots is filled instead, and kept when it is emptied.
+    #[test]
+    fn slots_are_filled_where_there_is_no_room_for_more() {
+        // 16,384 slots take 512 KiB, a term 64 bytes and more.
+        let mut m = memo(1_650_000);
+        for _ in 0..2 {
+            let mut forms = 0;
+            loop {
+                (forms..forms + 500).for_each(|i| _ = m.term_of_token(&format!("w{i}")));
+                forms += 500;
+                assert_eq!(m.term_of_token("w7"), 8);
+                m.end_piece();
+                if m.forget_if_full() {
+                    break;
+                }
+            }
+            assert!((10_000..=13_000).contains(&forms), "{forms} forms");
+            assert_eq!(m.slots.len(), 1 << 14);
+        }
     }
 }

@@ -149,7 +149,8 @@ const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
 /// Reads the bytes from which a format is found.
 fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
+    // With room for all of it: one read a file, where a vector that grows takes twelve.
+    let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     stream.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
     if Compression::by_content(&head) == Compression::Bzip2 {
         stream.take(BZIP2_HEAD_BYTES - HEAD_BYTES).read_to_end(&mut head)?;

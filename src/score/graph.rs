@@ -56,12 +56,15 @@ impl Graph {
         row(&self.in_ends, &self.sources, node)
     }
 
-    /// The nodes of slice number `slice` of `slices`: whole blocks.
+    /// The nodes of slice number `slice` of `slices`: whole blocks, and in each slice about as many nodes and links to them.
     pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
-        let blocks = self.nodes().div_ceil(BLOCK) as usize;
+        let nodes = self.nodes();
+        let blocks: Vec<u32> = (0..nodes).step_by(BLOCK as usize).collect();
+        let before = |node: u32| u64::from(node) + start_of(&self.in_ends, node);
         let border = |slice: usize| {
-            ((blocks * slice / slices) as u64 * u64::from(BLOCK)).min(u64::from(self.nodes()))
-                as u32
+            let goal = u128::from(before(nodes)) * slice as u128 / slices as u128;
+            let at = blocks.partition_point(|&node| u128::from(before(node)) < goal);
+            blocks.get(at).copied().unwrap_or(nodes)
         };
         border(slice)..border(slice + 1)
     }
@@ -276,6 +279,16 @@ mod tests {
     #[should_panic(expected = "a link of no node")]
     fn a_link_of_a_node_that_is_not_there() {
         Graph::new(2, vec![vec![(2, 0)]], 2);
+    }
+
+    #[test]
+    fn slices_have_as_many_links() {
+        let nodes = 16 * BLOCK;
+        // Half of all links lead to the nodes of the first block.
+        let links = (0..nodes).flat_map(|node| [(node, node % BLOCK), (node, nodes - 1 - node)]);
+        let graph = Graph::new(nodes, vec![links.collect()], 2);
+        let [first, second] = [0, 1].map(|slice| graph.slice(slice, 2));
+        assert!(first.len() <= 6 * BLOCK as usize && second.len() >= 10 * BLOCK as usize);
     }
 
     #[test]
