@@ -228,4 +228,15 @@ fn only_what_is_new_is_indexed() {
     let shown = millrace(args!["show", "--index", place.index(), "--docid", "20"]).ok();
     assert!(shown.text().contains("mill 20 race 6"), "{shown:?}");
     assert_eq!(place.once()["outcome"], "unchanged");
+    // The documents of the last file move to the first: no document of that run lies in the last any more.
+    let last = place.scratch.path("docs/b.jsonl");
+    let moved = std::fs::read_to_string(&last).unwrap();
+    std::fs::write(&path, format!("{}\n{moved}", lines.join("\n"))).unwrap();
+    std::fs::write(&last, "{\"id\": \"y\", \"contents\": \"a mill by itself\"}\n").unwrap();
+    let record = place.once();
+    assert_eq!(
+        (&record["documents"]["added"], &record["documents"]["live"]),
+        (&1.into(), &41.into())
+    );
+    millrace(args!["check", "--index", place.index()]).ok();
 }

@@ -266,7 +266,8 @@ impl Moved {
                 *was = now;
             }
             run.first_input = first_input;
-            run.inputs = inputs.len() as u32 - first_input;
+            // The last of its inputs has a document of the run; files that have none any more lie behind.
+            run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
             if other {
                 let entry = write_places(work, number, run, &places)?;
                 let name = entry.name.clone();

@@ -2,6 +2,7 @@
 
 use super::{FILES, FollowError, Rebuild, Stages, guards};
 use crate::build::{self, BuildError, Input};
+use crate::dataflow::build_context::InputRead;
 use crate::dataflow::changes::changes;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Documents, Location};
@@ -95,6 +96,11 @@ const SORT_SHARE: u64 = 8;
 
 /// The part of the memory that the table of known documents may take, so that what is new is indexed while it is found.
 const KNOWN_SHARE: u64 = 4;
+
+/// What a table takes of the memory beyond a small part, which does not count, as that of a build's lists of inputs.
+fn beyond_small(bytes: u64, memory: u64) -> u64 {
+    bytes.saturating_sub(memory / 32)
+}
 
 /// Whether a rebuild looks only, or indexes what is new while it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +213,7 @@ impl Rebuild<'_> {
                 scanned
             }
             Some(known) => {
-                options.memory -= known.memory_bytes();
+                options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = work.join("part");
                 storage::create_dir(&folder)?;
                 storage::create_dir(&folder.join(RUNS))?;
@@ -231,8 +237,8 @@ impl Rebuild<'_> {
         work: &Path,
     ) -> Result<(Table, Option<KnownDocuments>), FollowError> {
         let Some(live) = &looked.live else { return Err(FollowError::Replaced) };
-        let mut paths = gone;
-        for input in looked.touched_plan().inputs.iter() {
+        let (mut paths, touched) = (gone, looked.touched_plan());
+        for input in touched.inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
         }
         let inputs = live.manifest.inputs.iter();
@@ -249,8 +255,11 @@ impl Rebuild<'_> {
         }
         let memory = self.job.build.memory;
         let takes = KnownDocuments::bytes_of(count as u64);
+        // A build holds lists of its inputs too, and would be refused where one of all documents is not.
+        let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
+        let left = memory - beyond_small(takes, memory);
         let is_room =
-            takes <= memory / KNOWN_SHARE && Budget::new(memory - takes, self.workers()).is_ok();
+            takes <= memory / KNOWN_SHARE && Budget::beside(left, self.workers(), lists).is_ok();
         let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
         let mut sorter = Sorter::new(work, memory / SORT_SHARE);
         for (run, of_run) in runs() {

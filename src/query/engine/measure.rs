@@ -48,11 +48,14 @@ fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, Engin
 /// Classes of queries by length that a device gets at once.
 const CLASSES: usize = 8;
 
-/// Queries that a device gets at once, at least, if they take it no longer than [`MOST_SECONDS`].
+/// Queries that a device gets at once, at least, unless it takes longer than [`MOST_SECONDS`] and is full before.
 const AT_ONCE: usize = 2000;
 
 /// See [`AT_ONCE`].
 const MOST_SECONDS: f64 = 0.5;
+
+/// Four times the queries take a device that was full this much longer at least.
+const FULL: f64 = 2.0;
 
 /// Seconds of all queries, added up, where as many threads as there are cores take one after the other.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, EngineError> {
@@ -85,15 +88,18 @@ fn beside_others(
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
         // As many as fill it: what a device does at a time is seen by giving it more, and nobody knows it before.
-        let (mut times, mut took) = (1, f64::INFINITY);
+        // A device that does one query at a time is full at once.
+        let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
         loop {
             let of = |at: &usize| plans[*at].clone();
             let queries = class.iter().map(of).cycle().take(times * class.len());
             let all = answer(engine, &queries.collect::<Vec<_>>())?;
             took = took.min(all / times as f64);
-            if times * class.len() >= AT_ONCE || all > MOST_SECONDS {
+            let full = all > MOST_SECONDS && all > FULL * before;
+            if times * class.len() >= AT_ONCE || full {
                 break;
             }
+            before = all;
             times *= 4;
         }
         let share = took / once;
