@@ -3,7 +3,7 @@
 use crate::args::{Workers, command, size};
 use crate::index_args::IndexArgs;
 use crate::order_args::OrderArgs;
-use crate::progress::bar;
+use crate::progress;
 use crate::{Usage, report, signals};
 use millrace::build::Prepared;
 use millrace::build::memory::give_back_large_buffers;
@@ -153,7 +153,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     options.peers = workers.peers()?;
     if !quiet {
         options.notes = Some(Arc::new(|note| say!("millrace: {note}")));
-        options.progress = bar();
+        // Processes of one job may share a terminal.
+        if options.peers.as_ref().is_none_or(|peers| peers.hosts.process() == 0) {
+            options.progress = progress::of_build();
+        }
     }
     give_back_large_buffers(args.memory);
     let control = options.control.clone();

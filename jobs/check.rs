@@ -1,8 +1,10 @@
 //! `millrace check`.
 
 use crate::args::Common;
+use crate::progress::{Watching, check_line};
 use millrace::build::chain;
 use millrace::index::check;
+use millrace::index::storage::Stop;
 use millrace::shown::number_of;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,10 +22,13 @@ pub(crate) struct Args {
 /// Runs the job: every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let (report, problems) = match check::check(&args.index) {
+    let watched = Stop::default();
+    let watching = Watching::start(&watched, args.common.quiet, check_line);
+    let (report, problems) = match check::check_watched(&args.index, &watched) {
         Ok(report) => (Some(report), Vec::new()),
         Err(problems) => (None, problems),
     };
+    drop(watching);
     let seconds = start.elapsed().as_secs_f64();
     let mut totals = serde_json::json!({
         "job": "check",

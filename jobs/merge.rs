@@ -2,6 +2,7 @@
 
 use crate::args::{Workers, size};
 use crate::order_args::OrderArgs;
+use crate::progress::{Watching, merge_line};
 use crate::{Usage, signals};
 use anyhow::bail;
 use millrace::build::memory::give_back_large_buffers;
@@ -61,7 +62,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let ranks = args.order.pagerank.clone().map_or(Ranks::Keep, Ranks::File);
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let (command, stop) = (crate::args::command(), control.stop());
+    let watching = Watching::start(stop, args.workers.common.quiet, merge_line);
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
+    drop(watching);
     // A signal makes the merge fail; it is the reason.
     let merged = merged.map_err(|error| match (control.take_failure(), error) {
         (Some(failure), _) => failure.into(),

@@ -27,7 +27,6 @@ use millrace::query::engine::renewed::{RenewedEngines, Renewer};
 use millrace::query::engine::{Engines, Model, Wakers};
 use millrace::query::output::{Form, Tag};
 use millrace::query::refusals::Refusals;
-use millrace::query::rm3::expanded;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::spreading;
 use millrace::query::talk::{COLUMNS, Talk};
@@ -252,8 +251,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if !args.workers.common.quiet {
             args.ranking.scored.remark(&snapshot);
         }
-        let (snapshot, expander) = args.expansion.prepare(&args.ranking, snapshot)?;
-        let queries = expanded(remark(queries), expander);
+        let queries = remark(queries);
+        let (snapshot, queries) =
+            args.expansion.prepare(&args.ranking, snapshot, queries, workers)?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
             Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
@@ -419,9 +419,9 @@ impl Args {
             self.ranking.scored.remark(&snapshot);
             say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
         }
-        let (snapshot, expander) = self.expansion.prepare(&self.ranking, snapshot)?;
+        let queries = remark(self.open_queries()?);
+        let (snapshot, queries) = self.expansion.prepare(&self.ranking, snapshot, queries, 1)?;
         let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
-        let queries = expanded(remark(self.open_queries()?), expander);
         Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
     }
 

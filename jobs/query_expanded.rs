@@ -4,8 +4,10 @@ use crate::Usage;
 use crate::query::Ranking;
 use anyhow::Context;
 use millrace::index::generation::Generation;
+use millrace::query::expanding::{Expanded, Read};
 use millrace::query::rm3::{Expander, Rm3};
 use millrace::query::snapshot::Snapshot;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// What is added to queries.
@@ -31,18 +33,22 @@ impl Expansion {
         }
     }
 
-    /// What answers queries, and what expands them before.
+    /// What answers the queries of a stream, and the stream as it is to be answered: expanded by so many threads, if that is asked for.
     pub(crate) fn prepare(
         &self,
         ranking: &Ranking,
         snapshot: Arc<Snapshot>,
-    ) -> anyhow::Result<(Arc<Snapshot>, Option<Expander>)> {
-        let Some(rm3) = self.rm3 else { return Ok((snapshot, None)) };
+        queries: impl Iterator<Item = Read> + Send + 'static,
+        threads: usize,
+    ) -> anyhow::Result<(Arc<Snapshot>, Box<dyn Iterator<Item = Read> + Send>)> {
+        let Some(rm3) = self.rm3 else { return Ok((snapshot, Box::new(queries))) };
         let generation = Generation::open_folder(snapshot.generation().path(), false)?;
         let answering =
             Snapshot::of_range(generation, ranking.scoring()?, ranking.docids.0.clone())?;
-        let expander = Expander::new(snapshot, rm3, ranking.wanted())
+        let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
+        let queries = Expander::new(snapshot, rm3, ranking.wanted())
+            .and_then(|expander| Expanded::new(queries, expander, threads))
             .with_context(|| format!("--rm3: {}", ranking.index.display()))?;
-        Ok((answering.with_given_terms(), Some(expander)))
+        Ok((answering.with_given_terms(), Box::new(queries)))
     }
 }

@@ -6,7 +6,15 @@ use std::any::Any;
 
 /// A number, with separators between its thousands.
 pub fn count(n: u64) -> String {
-    indicatif::HumanCount(n).to_string()
+    let digits = n.to_string();
+    let mut shown = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            shown.push(',');
+        }
+        shown.push(digit);
+    }
+    shown
 }
 
 /// So many things: one of them by its own name.
@@ -16,7 +24,11 @@ pub fn number_of(n: u64, one: &str, more: &str) -> String {
 
 /// Bytes in the largest binary unit of which there is one at least.
 pub fn bytes(bytes: u64) -> String {
-    indicatif::HumanBytes(bytes).to_string()
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let Some(unit) = (bytes.max(1).ilog2() as usize / 10).checked_sub(1) else {
+        return format!("{bytes} B");
+    };
+    format!("{:.2} {}", bytes as f64 / f64::powi(1024.0, unit as i32 + 1), units[unit])
 }
 
 /// Makes control characters visible: a name comes from the input, and must not steer a terminal.
@@ -57,6 +69,9 @@ mod tests {
     #[test]
     fn numbers_are_readable_and_names_harmless() {
         assert_eq!((count(1_234_567), bytes(3 << 20)), ("1,234,567".into(), "3.00 MiB".into()));
+        assert_eq!([0, 999, 1000, 100_000].map(count), ["0", "999", "1,000", "100,000"]);
+        let sizes = [0, 1023, 1024, (3 << 30) + (1 << 29), u64::MAX].map(bytes);
+        assert_eq!(sizes, ["0 B", "1023 B", "1.00 KiB", "3.50 GiB", "16.00 EiB"]);
         let queries = |n| number_of(n, "query", "queries");
         assert_eq!(
             [queries(0), queries(1), queries(2000)],

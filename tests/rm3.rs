@@ -4,7 +4,9 @@
 use crate::scores::Facts;
 use crate::util::*;
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::time::Duration;
 
 /// What `--rm3` makes of a query, and the scores of all documents for it.
 fn expected(
@@ -92,6 +94,44 @@ fn oracle_formula_in_every_engine() {
             assert!(ask(algorithm, "tsv").text() == all.text(), "{score:?} {algorithm}");
         }
     }
+}
+
+#[test]
+fn threads_expand_in_order_and_as_queries_come() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let documents = Collection::new(5, 60, 20).jsonl();
+    build(&index, args![scratch.write("in.jsonl", &documents)]);
+    let text = String::from_utf8_lossy(&documents).into_owned();
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|w| w.len() > 3).collect();
+    let queries: Vec<String> = words.chunks(2).take(150).map(|two| two.join(" ")).collect();
+    let answers = |workers: &str| {
+        let job = millrace(args![
+            "query", "--quiet", "--index", index, "--rm3", "5,5,0.3", "-w", workers
+        ]);
+        job.args(["--format", "tsv"]).stdin(queries.join("\n")).ok().stdout
+    };
+    let one = answers("1");
+    assert!(!one.is_empty() && one == answers("4"));
+    // Each is answered before the next one is there.
+    let mut job = millrace(args![
+        "query", "--quiet", "--index", index, "--rm3", "5,5,0.3", "--format", "jsonl"
+    ]);
+    let mut child = job.spawn();
+    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        BufReader::new(stdout).lines().try_for_each(|line| tell.send(line.unwrap()))
+    });
+    for query in &queries[..3] {
+        writeln!(stdin, "{query}").unwrap();
+        let answer =
+            told.recv_timeout(Duration::from_secs(60)).expect("an answer while the pipe is open");
+        assert!(answer.contains("\"hits\""), "{answer}");
+    }
+    drop(stdin);
+    assert_eq!(wait(&mut child, "query"), Some(0));
 }
 
 /// A job that expands a query of an index.

@@ -9,16 +9,23 @@ use millrace::index::error::IndexError;
 use millrace::index::find::{DocumentKey, DocumentRow, find_in};
 use millrace::index::generation::Generation;
 use millrace::index::storage::Stop;
+use millrace::query::expanding::Expanded;
 use millrace::query::explain::explain;
+use millrace::query::lines::Query;
 use millrace::query::many::search_many;
+use millrace::query::rm3::{Expander, Rm3};
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::Snapshot;
+use millrace::query::texts::NoText;
+use millrace::query::wanted::{Mode, Wanted};
 use millrace::score::given::Given;
 use millrace::tune::{Goal, Grid, Topic, Tried, tune};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use std::io;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The live generation of an index, open for searches.
 ///
@@ -39,6 +46,8 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct Index {
     path: PathBuf,
     snapshot: Arc<Snapshot>,
+    /// The same documents for queries that are expanded, once there are any.
+    expanded: OnceLock<Arc<Snapshot>>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,
 }
@@ -90,7 +99,7 @@ impl Index {
         let scoring = given.scoring(score).map_err(wrong)?;
         let opened = py.detach(|| Snapshot::open(&path, verify, scoring));
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        Ok(Self { path, snapshot, searchers: Mutex::default() })
+        Ok(Self { path, snapshot, expanded: OnceLock::new(), searchers: Mutex::default() })
     }
 
     /// The folder of the index.
@@ -140,7 +149,9 @@ impl Index {
     ///     k: the most hits.
     ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than k.
     ///     algorithm: how the best are found; all find the same.
-    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto"))]
+    ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of its best documents, whose texts are
+    ///         read again from their files. docs/query.md has the formula.
+    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", rm3=None))]
     fn search(
         &self,
         py: Python<'_>,
@@ -148,12 +159,21 @@ impl Index {
         k: usize,
         mode: &str,
         algorithm: &str,
+        rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
-        let wanted = wanted(k, mode, algorithm)?;
+        let mut wanted = wanted(k, mode, algorithm)?;
+        let (mut snapshot, mut text) = (self.snapshot.clone(), query.to_string());
+        if let Some(rm3) = rm3 {
+            let queries = vec![("1".to_string(), text)];
+            let expanded = self.expand(py, queries, rm3, &wanted, NonZeroUsize::MIN)?;
+            snapshot = expanded.0;
+            wanted.mode = Mode::Or;
+            text = expanded.1.into_iter().next().map(|query| query.1).unwrap_or_default();
+        }
         let found = py.detach(|| {
             let mut searcher = self.pool().pop().unwrap_or_default();
-            searcher.search(&self.snapshot, &wanted, query)?;
-            let hits = Hits::new(self.snapshot.clone(), searcher.hits());
+            searcher.search(&snapshot, &wanted, &text)?;
+            let hits = Hits::new(snapshot.clone(), searcher.hits());
             self.pool().push(searcher);
             Ok::<_, IndexError>(hits)
         });
@@ -164,9 +184,10 @@ impl Index {
     ///
     /// Args:
     ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of texts by qid.
-    ///     k, mode, algorithm: as in `search`, for all queries.
+    ///     k, mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
-    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None))]
+    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
         py: Python<'_>,
@@ -175,20 +196,25 @@ impl Index {
         mode: &str,
         algorithm: &str,
         workers: Option<usize>,
+        rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Answers> {
-        let (wanted, threads) = (wanted(k, mode, algorithm)?, threads(workers)?);
-        let queries = read_queries(queries)?;
+        let (mut wanted, threads) = (wanted(k, mode, algorithm)?, threads(workers)?);
+        let (mut snapshot, mut queries) = (self.snapshot.clone(), read_queries(queries)?);
+        if let Some(rm3) = rm3 {
+            (snapshot, queries) = self.expand(py, queries, rm3, &wanted, threads)?;
+            wanted.mode = Mode::Or;
+        }
         let stop = Stop::default();
         let found = interruptible(
             py,
             || stop.set(),
             || {
                 let texts: Vec<&str> = queries.iter().map(|(_, text)| &**text).collect();
-                search_many(&self.snapshot, &wanted, &texts, threads, &stop)
+                search_many(&snapshot, &wanted, &texts, threads, &stop)
             },
         )?;
         let found = found.map_err(|error| of_index(&error))?;
-        Ok(Answers::new(self.snapshot.clone(), queries, found))
+        Ok(Answers::new(snapshot, queries, found))
     }
 
     /// The terms of a text, as they are looked up for a query.
@@ -298,14 +324,61 @@ impl Index {
 }
 
 impl Index {
+    /// Queries that are expanded, with their names, and what they are answered by.
+    fn expand(
+        &self,
+        py: Python<'_>,
+        queries: Named,
+        (documents, terms, weight): (usize, usize, f64),
+        wanted: &Wanted,
+        threads: NonZeroUsize,
+    ) -> PyResult<(Arc<Snapshot>, Named)> {
+        let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
+        let (snapshot, wanted, stop) = (self.snapshot.clone(), *wanted, Stop::default());
+        let given = interruptible(
+            py,
+            || stop.set(),
+            || {
+                let of = |(qid, text)| Ok(Ok(Query { qid, text, ..Query::default() }));
+                let expander = Expander::new(snapshot, rm3, wanted)?;
+                let queries = Expanded::new(queries.into_iter().map(of), expander, threads)?;
+                let queries = queries.take_while(|_| !stop.is_set());
+                let queries: io::Result<Vec<_>> = queries
+                    .map(|read| {
+                        read.map(|query| {
+                            query.map_or_else(
+                                |_| Default::default(),
+                                |query| (query.qid, query.text),
+                            )
+                        })
+                    })
+                    .collect();
+                Ok::<_, NoText>(queries)
+            },
+        )?;
+        let queries = given.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        if let Some(snapshot) = self.expanded.get() {
+            return Ok((snapshot.clone(), queries));
+        }
+        let made = py.detach(|| {
+            let generation = Generation::open_folder(self.generation().path(), false)?;
+            Snapshot::of_range(generation, self.snapshot.scoring(), 0..u32::MAX)
+        });
+        let made = made.map_err(|error| of_index(&error))?.with_given_terms();
+        Ok((self.expanded.get_or_init(|| made).clone(), queries))
+    }
+
     fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Searcher>> {
         // A searcher is put there when a search is done, whole.
         self.searchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
+/// Texts of queries, each behind its name.
+type Named = Vec<(String, String)>;
+
 /// Reads queries and their names.
-fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>> {
+fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     if queries.is_instance_of::<PyString>() {
         return Err(wrong("queries are several: give a list"));
     }

@@ -1,5 +1,6 @@
 """Searches, compared with BM25 by its formula."""
 
+import json
 import math
 import threading
 from collections import Counter
@@ -64,6 +65,25 @@ def test_other_scores_rank_by_their_formulas(index_path, documents):
     for wrong in [{"score": "okapi"}, {"score": "ql", "k1": 1}, {"mu": 9}, {"score": "ql", "mu": 0}]:
         with pytest.raises(ValueError):
             millrace.Index(index_path, **wrong)
+
+
+def test_queries_are_expanded(tmp_path, index, documents, queries):
+    lines = [json.dumps({"id": name, "text": text}) for name, text in documents.items()]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    millrace.build(tmp_path / "index", tmp_path / "in.jsonl", memory="64M")
+    from_file = millrace.Index(tmp_path / "index")
+    answers = from_file.search_many(queries, 7, workers=3, rm3=(3, 5, 0.5))
+    assert answers.qids == [str(number) for number in range(1, 51)]
+    for query, hits in zip(queries, answers):
+        assert list(from_file.search(query, 7, rm3=(3, 5, 0.5))) == list(hits)
+    # Own terms with all of the weight find what they find alone.
+    alone, plain = from_file.search_many(queries, 7, rm3=(3, 5, 1.0)), from_file.search_many(queries, 7)
+    assert numpy.array_equal(alone.offsets, plain.offsets)
+    assert not numpy.array_equal(answers.scores, alone.scores)
+    with pytest.raises(millrace.MillraceError, match="memory of a program"):
+        index.search("w1x", rm3=(3, 5, 0.5))
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        index.search("w1x", rm3=(3, 5, 2))
 
 
 @pytest.mark.parametrize("mode", ["or", "and", "and-or"])

@@ -221,7 +221,11 @@ fn show_before(before: Option<u64>) -> String {
 /// Why there are no documents.
 fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
     let reasons: Vec<String> = skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-    if reasons.is_empty() { "it is blank".to_string() } else { reasons.join(", ") }
+    if reasons.is_empty() {
+        "it is blank, or has only what no document is made of (WARC records that are no pages, redirects of a wiki)".to_string()
+    } else {
+        reasons.join(", ")
+    }
 }
 
 impl BuildError {

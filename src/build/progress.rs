@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub documents: u64,
     /// Runs that were written.
     pub runs: u64,
+    /// Postings that were merged, and of how many, once runs are being merged.
+    pub merged: Option<(u64, u64)>,
 }
 
 impl Snapshot {
@@ -33,6 +35,7 @@ impl Snapshot {
             parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),
             documents: progress.documents.load(Ordering::Relaxed),
             runs: progress.runs.load(Ordering::Relaxed),
+            merged: build.control.stop().how_far(),
         }
     }
 }

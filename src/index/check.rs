@@ -22,6 +22,7 @@ use crate::index::merge::count_distinct_terms;
 use crate::index::publish::{current, debris, is_being_written};
 use crate::index::scores::RunScores;
 use crate::index::shards::ShardedManifest;
+use crate::index::storage::{FileEntry, Stop};
 use crate::shown::{self, number_of};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -81,15 +82,23 @@ impl fmt::Display for Report {
 /// # Errors
 /// Every problem that was found, up to a thousand of them, and at least one.
 pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
+    check_watched(index, &Stop::default())
+}
+
+/// Checks as [`check`] does, and tells `watched` how far it is. It does not stop it.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_watched(index: &Path, watched: &Stop) -> Result<Report, Vec<IndexError>> {
     let mut attempt = 1;
     loop {
         let live = current(index).map_err(|error| vec![error])?;
         let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
         let generation = live.ok_or_else(none)?;
         let checked = match ShardedManifest::read(&generation) {
-            Ok(Some(manifest)) => shards::check(index, &generation, &manifest),
+            Ok(Some(manifest)) => shards::check(index, &generation, &manifest, watched),
             // What is wrong with the manifest is told where it is read as that of a whole index.
-            Ok(None) | Err(_) => check_generation(&generation),
+            Ok(None) | Err(_) => check_generation(&generation, watched),
         };
         let checked = checked.and_then(|mut report| {
             // Asked first: what a living job has written by now is not left from a dead one.
@@ -108,9 +117,14 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
 }
 
 /// Checks the generation in a folder; does not look for debris.
-fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
+fn check_generation(generation: &Path, watched: &Stop) -> Result<Report, Vec<IndexError>> {
     let manifest = read_manifest(generation).map_err(|error| vec![error])?;
-    let mut check = Check { generation, manifest: &manifest, problems: Vec::new() };
+    let mut check = Check { generation, manifest: &manifest, watched, problems: Vec::new() };
+    // All of it for its checksums, and the lists for what they say.
+    let lists =
+        manifest.files.iter().filter(|file| file.name.ends_with(Kind::Postings.extension()));
+    let bytes_of = |file: &FileEntry| file.bytes;
+    watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
     let bytes = check.files();
     check.unknown_files();
     if let Err(problem) = manifest.analysis(generation) {
@@ -155,6 +169,7 @@ fn check_generation(generation: &Path) -> Result<Report, Vec<IndexError>> {
 struct Check<'a> {
     generation: &'a Path,
     manifest: &'a Manifest,
+    watched: &'a Stop,
     problems: Vec<IndexError>,
 }
 
@@ -193,6 +208,7 @@ impl Check<'_> {
             let verified = Map::open(&self.generation.join(&entry.name))
                 .and_then(|map| map.verify(entry.bytes, entry.crc32));
             self.note(verified);
+            self.watched.pass(entry.bytes);
             // As the manifest says, which may be anything.
             bytes = bytes.saturating_add(entry.bytes);
         }

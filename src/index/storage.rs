@@ -23,28 +23,36 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Ends the long work of one job on files, a merge, from any thread. What publishes or removes a
-/// generation goes on. All clones are one.
+/// Ends the long work of one job on files, a merge or a check, from any thread, and tells any thread how far it is. What
+/// publishes or removes a generation goes on. All clones are one.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    stopped: AtomicBool,
+    /// What is to be done, and what is: postings of a merge, bytes of a check.
+    all: AtomicU64,
+    done: AtomicU64,
+}
 
 impl Stop {
     /// Asks the job to end.
     pub fn set(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.0.stopped.store(true, Ordering::SeqCst);
     }
 
     /// The job goes on.
     pub(crate) fn clear(&self) {
-        self.0.store(false, Ordering::SeqCst);
+        self.0.stopped.store(false, Ordering::SeqCst);
     }
 
     /// Whether the job is to end.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.stopped.load(Ordering::Relaxed)
     }
 
     /// Goes on unless the job is to end.
@@ -53,6 +61,22 @@ impl Stop {
     /// `Stopped`.
     pub fn check(&self) -> Result<(), IndexError> {
         if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
+    }
+
+    /// So much more is to be done.
+    pub(super) fn expect(&self, more: u64) {
+        self.0.all.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// So much more is done.
+    pub(super) fn pass(&self, more: u64) {
+        self.0.done.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// What is done, and of how much: postings of a merge, bytes of a check. None before it begins.
+    pub fn how_far(&self) -> Option<(u64, u64)> {
+        let [done, all] = [&self.0.done, &self.0.all].map(|n| n.load(Ordering::Relaxed));
+        (all > 0).then_some((done.min(all), all))
     }
 }
 

@@ -11,6 +11,7 @@ mod daat;
 pub mod docids;
 pub mod engine;
 pub mod exhaustive;
+pub mod expanding;
 pub mod explain;
 mod frequencies;
 mod kernels;

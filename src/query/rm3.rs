@@ -12,17 +12,15 @@
 
 #![forbid(unsafe_code)]
 
-use super::lines::{Query, Refused};
+use super::lines::Query;
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::texts::{NoText, Reread};
 use super::wanted::{Mode, Wanted};
 use super::weighted::{LEAST_WEIGHT, text_of};
-use crate::shown::chain;
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How a query is expanded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,29 +36,45 @@ pub struct Rm3 {
 /// The most documents, and the most terms.
 const MOST: usize = 1000;
 
+impl Rm3 {
+    /// An expansion by so many terms of so many documents, of which the query's own terms keep a part of the weight.
+    ///
+    /// # Errors
+    /// With what is allowed, if one is out of its range.
+    pub fn new(documents: usize, terms: usize, weight: f64) -> Result<Self, String> {
+        let counts = [documents, terms].iter().all(|n| (1..=MOST).contains(n));
+        match counts && (0.0..=1.0).contains(&weight) {
+            true => Ok(Self { documents, terms, weight }),
+            false => Err(allowed()),
+        }
+    }
+}
+
+fn allowed() -> String {
+    format!(
+        "give documents,terms,weight, as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
+    )
+}
+
 impl FromStr for Rm3 {
     type Err = String;
 
     /// Reads `documents,terms,weight`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "give documents,terms,weight, as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
-            )
-        };
         let parts: Vec<&str> = text.split(',').collect();
-        let &[documents, terms, weight] = &parts[..] else { return Err(wrong()) };
-        let count = |text: &str| text.parse().ok().filter(|n| (1..=MOST).contains(n));
-        let weight = weight.parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
-        match (count(documents), count(terms), weight) {
-            (Some(documents), Some(terms), Some(weight)) => Ok(Self { documents, terms, weight }),
-            _ => Err(wrong()),
+        let &[documents, terms, weight] = &parts[..] else { return Err(allowed()) };
+        match (documents.parse(), terms.parse(), weight.parse()) {
+            (Ok(documents), Ok(terms), Ok(weight)) => Self::new(documents, terms, weight),
+            _ => Err(allowed()),
         }
     }
 }
 
 /// Documents whose terms are kept.
 const KEPT_DOCUMENTS: usize = 10_000;
+
+/// The terms of documents, and how often they have each.
+type Kept = HashMap<u32, Arc<BTreeMap<String, u32>>>;
 
 /// Expands queries, one after the other.
 pub struct Expander {
@@ -69,8 +83,8 @@ pub struct Expander {
     wanted: Wanted,
     searcher: Searcher,
     reread: Reread,
-    /// Terms of documents that were read, for the queries that find them too.
-    kept: HashMap<u32, Arc<BTreeMap<String, u32>>>,
+    /// Those that were read, for the queries that find them too.
+    kept: Arc<Mutex<Kept>>,
 }
 
 impl Expander {
@@ -80,8 +94,17 @@ impl Expander {
     /// If texts of the index cannot be had.
     pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, NoText> {
         let reread = Reread::new(snapshot.generation())?;
-        let (searcher, kept) = (Searcher::new(), HashMap::new());
+        let (searcher, kept) = (Searcher::new(), Arc::default());
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
+    }
+
+    /// Another one for the same index, for another thread. Both know the documents that either has read.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn another(&self) -> Result<Self, NoText> {
+        let kept = self.kept.clone();
+        Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
     /// The query with terms and weights for a text, own terms first, for a [snapshot](Snapshot::with_given_terms) that takes them as they are. Its
@@ -120,33 +143,22 @@ impl Expander {
     }
 
     fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, NoText> {
-        if let Some(terms) = self.kept.get(&docid) {
+        if let Some(terms) = self.kept().get(&docid) {
             return Ok(terms.clone());
         }
         let terms = Arc::new(self.reread.terms(self.snapshot.generation(), docid)?);
-        if self.kept.len() == KEPT_DOCUMENTS {
-            self.kept.clear();
+        let mut kept = self.kept();
+        if kept.len() >= KEPT_DOCUMENTS {
+            kept.clear();
         }
-        self.kept.insert(docid, terms.clone());
+        kept.insert(docid, terms.clone());
         Ok(terms)
     }
-}
 
-/// What a stream of queries gives.
-type Read = io::Result<Result<Query, Refused>>;
-
-/// The queries of a stream, expanded if anything does so; one that cannot be expanded ends the stream.
-pub fn expanded(
-    queries: impl Iterator<Item = Read>,
-    mut expander: Option<Expander>,
-) -> impl Iterator<Item = Read> {
-    queries.map(move |read| match (&mut expander, read) {
-        (Some(expander), Ok(Ok(query))) => expander
-            .expand(&query)
-            .map(Ok)
-            .map_err(|why| io::Error::other(format!("query {}: {}", query.qid, chain(&why)))),
-        (_, read) => read,
-    })
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // What is behind the lock is whole after any panic.
+        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 /// Mixes the query's own terms, with how often it has each, and the best terms of the model.

@@ -57,6 +57,9 @@ pub enum NoText {
         /// Terms in the text.
         found: u32,
     },
+    /// The system has no more threads.
+    #[error("starting a thread that expands queries")]
+    Thread(#[source] io::Error),
     /// The index is damaged.
     #[error(transparent)]
     Index(#[from] IndexError),

@@ -107,6 +107,7 @@ impl Check<'_> {
                 self.note(Err::<(), _>(error));
             }
             lists_end = term.list.offset.saturating_add(term.list.bytes);
+            self.watched.pass(term.list.bytes);
             let start = BODY + term.list.offset;
             let (mut deleted, list) = (0, term.list);
             let read = run.list(list).and_then(|list| {

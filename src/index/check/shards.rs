@@ -4,6 +4,7 @@ use super::{Report, check_generation};
 use crate::index::error::IndexError;
 use crate::index::format::MANIFEST;
 use crate::index::shards::ShardedManifest;
+use crate::index::storage::Stop;
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +14,7 @@ pub(super) fn check(
     index: &Path,
     generation: &Path,
     manifest: &ShardedManifest,
+    watched: &Stop,
 ) -> Result<Report, Vec<IndexError>> {
     let path = generation.join(MANIFEST);
     let mut report = Report {
@@ -29,7 +31,7 @@ pub(super) fn check(
     let mut problems = Vec::new();
     for shard in 0..manifest.shards.len() {
         let folder = manifest.folder(index, shard);
-        match check_generation(&folder) {
+        match check_generation(&folder, watched) {
             Ok(found) => {
                 report.files += found.files;
                 report.bytes = report.bytes.saturating_add(found.bytes);

@@ -21,6 +21,7 @@ use crate::index::manifest::RunEntry;
 use crate::index::run::RunWriter;
 use crate::index::storage::{self, Durability, FileEntry};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
@@ -91,6 +92,7 @@ impl Joint<'_> {
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
         let documents = self.inputs.iter().map(Input::documents).sum();
+        self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let mut writer = RunWriter::create_with(self.to, self.number, self.durability)?;
         writer = writer.coded_as(self.merging.form);
         let runs = self.inputs.len().max(1) as u64;
@@ -220,6 +222,8 @@ impl Joint<'_> {
         let mut renumbering = self.numbers.map(Renumbering::new);
         let mut encoder = ListEncoder::of_form(self.merging.form);
         let mut chunk = Chunk::default();
+        // Read since the last chunk.
+        let postings = Cell::new(0);
         let mut emit = |chunk: &mut Chunk, payload: &mut Vec<u8>| {
             let room = match payload.len() {
                 // Lists of a posting or two: their terms fill the chunk.
@@ -228,10 +232,12 @@ impl Joint<'_> {
             };
             chunk.payload = std::mem::replace(payload, Vec::with_capacity(room));
             self.merging.stop.check()?;
+            self.merging.stop.pass(postings.take());
             emit(std::mem::take(chunk))
         };
         while terms.take_term() {
             while let Some((source, list)) = terms.source_of_term() {
+                postings.set(postings.get() + u64::from(list.df));
                 if let Some(collected) = &mut renumbering {
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {

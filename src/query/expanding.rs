@@ -1,0 +1,101 @@
+//! How are the queries of a stream expanded before they are answered? By several threads, ahead of those that answer, and in order.
+//!
+//! A thread reads queries and hands each of them to the next thread that is free; whoever takes from this iterator waits for the answers in the order
+//! of the queries. So a query is there as soon as it is expanded, while the next one is still being typed.
+
+#![forbid(unsafe_code)]
+
+use super::lines::{Query, Refused};
+use super::rm3::Expander;
+use super::texts::NoText;
+use crate::shown::chain;
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread::Builder;
+
+/// What a stream of queries gives.
+pub type Read = io::Result<Result<Query, Refused>>;
+
+/// Queries that are read ahead for each thread.
+const AHEAD: usize = 4;
+
+/// A query to be expanded, and where it goes.
+type Task = (Query, Sender<Read>);
+
+/// The queries of a stream, expanded, in their order. A query that cannot be expanded is an error that names it.
+pub struct Expanded {
+    in_order: Receiver<Receiver<Read>>,
+}
+
+impl Expanded {
+    /// Expands queries with so many threads; they end with the stream, or after the value is dropped when the next query is read.
+    ///
+    /// # Errors
+    /// If the texts of the index can no longer be had, or the system has no more threads.
+    pub fn new(
+        queries: impl Iterator<Item = Read> + Send + 'static,
+        expander: Expander,
+        threads: NonZeroUsize,
+    ) -> Result<Self, NoText> {
+        let (give, in_order) = sync_channel(AHEAD * threads.get());
+        let (tasks, taken) = channel();
+        let taken = Arc::new(Mutex::new(taken));
+        let more = (1..threads.get()).map(|_| expander.another()).collect::<Result<Vec<_>, _>>()?;
+        for expander in more.into_iter().chain([expander]) {
+            let taken = taken.clone();
+            spawn(move || expand(expander, &taken))?;
+        }
+        spawn(move || deal_out(queries, &tasks, &give))?;
+        Ok(Self { in_order })
+    }
+}
+
+impl Iterator for Expanded {
+    type Item = Read;
+
+    fn next(&mut self) -> Option<Read> {
+        let query = self.in_order.recv().ok()?;
+        let panicked = |_| Err(io::Error::other("a thread that expands queries panicked"));
+        Some(query.recv().unwrap_or_else(panicked))
+    }
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), NoText> {
+    Builder::new().name("expand".into()).spawn(work).map(|_| ()).map_err(NoText::Thread)
+}
+
+/// Reads queries until nobody wants them any more; lines that are none go on as they are.
+fn deal_out(
+    queries: impl Iterator<Item = Read>,
+    tasks: &Sender<Task>,
+    give: &SyncSender<Receiver<Read>>,
+) {
+    for read in queries {
+        let (to, from) = channel();
+        if give.send(from).is_err() {
+            return;
+        }
+        let gone = match read {
+            Ok(Ok(query)) => tasks.send((query, to)).is_err(),
+            // Nobody may have waited for it.
+            read => to.send(read).is_err(),
+        };
+        if gone {
+            return;
+        }
+    }
+}
+
+/// Expands queries until there are no more.
+fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
+    loop {
+        // Nothing that holds the lock panics.
+        let task = tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).recv();
+        let Ok((query, to)) = task else { return };
+        let why = |why: NoText| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
+        // Nobody may wait for it any more.
+        _ = to.send(expander.expand(&query).map(Ok).map_err(why));
+    }
+}
