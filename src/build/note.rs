@@ -49,6 +49,8 @@ pub enum Note {
     Placed(Placement),
     /// One of the first records that are no documents: place and reason.
     Skipped(String),
+    /// All of the input is one file of text, and so one document, by its name or content.
+    OneDocument(String),
     /// A folder below the input is an index, and no input.
     IsIndex(PathBuf),
     /// More files and links cannot be read than were named.
@@ -84,6 +86,12 @@ impl fmt::Display for Note {
             }
             Self::Placed(placement) => write!(f, "placement: {placement}"),
             Self::Skipped(message) => write!(f, "skipped: {message}"),
+            Self::OneDocument(path) => {
+                write!(
+                    f,
+                    "{path} is text, and so one document: if it holds several, its format has to be named"
+                )
+            }
             Self::IsIndex(path) => {
                 write!(f, "{}: this is an index and no input", path.display())
             }

@@ -11,6 +11,7 @@ use super::{lost, memory, place, shard};
 use crate::dataflow::build_context::InputRead;
 use crate::dataflow::together::Setting;
 use crate::index::publish::{IndexLock, current};
+use crate::input::Format;
 use crate::input::folder::Walk;
 use crate::input::sample::Sample;
 use crate::input::splits::Plan;
@@ -175,6 +176,10 @@ impl Ready {
             Input::Plan(plan) => plan.only(|_| true),
         };
         accept_passed(options, &plan)?;
+        let guessed = options.format.is_none() && matches!(options.input, Input::Paths(_));
+        if guessed && plan.inputs.len() == 1 && plan.inputs.format(0) == Format::Text {
+            options.note(&Note::OneDocument(plan.path(0)));
+        }
         let read = plan.inputs.len() * size_of::<InputRead>();
         let budget = Budget::beside(memory, workers, plan.memory() + read as u64);
         let mut budget = budget.map_err(OptionsError::Memory)?;
