@@ -4,8 +4,8 @@ use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::error::{Cuda, GpuError};
-use millrace::gpu::invert::machine::{DeviceText, Machine, Uploader};
-use millrace::gpu::invert::steps::{ARRAYS, Array, Step};
+use millrace::gpu::invert::machine::{Arrays, DeviceText, Machine, Places, Uploader};
+use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::sync::Arc;
 
@@ -17,8 +17,7 @@ pub(crate) fn compiled() -> Option<Arc<Emulator>> {
 
 pub(crate) struct Emulated {
     emulator: Arc<Emulator>,
-    arrays: Vec<Option<Buffer>>,
-    aside: Vec<Option<Buffer>>,
+    arrays: Arrays<Buffer>,
     seed: u64,
     /// Bytes that all arrays together may have.
     pub(crate) most_bytes: u64,
@@ -28,11 +27,9 @@ pub(crate) struct Emulated {
 
 impl Emulated {
     pub(crate) fn new(emulator: Arc<Emulator>, seed: u64) -> Self {
-        let arrays = (0..ARRAYS).map(|_| None).collect();
         Self {
             emulator,
-            arrays,
-            aside: Vec::new(),
+            arrays: Arrays::new(),
             seed,
             most_bytes: u64::MAX,
             launches_left: usize::MAX,
@@ -40,7 +37,7 @@ impl Emulated {
     }
 
     fn array(&self, array: Array) -> &Buffer {
-        self.arrays[array as usize].as_ref().unwrap_or_else(|| panic!("{array:?} is not there"))
+        self.arrays.of(array).unwrap_or_else(|| panic!("{array:?} is not there"))
     }
 }
 
@@ -58,12 +55,11 @@ impl Uploader for Brought {
 
 impl Machine for Emulated {
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
-        let old = self.arrays[array as usize].as_ref();
+        let old = self.arrays.of(array);
         if old.is_some_and(|old| old.len() as u64 >= bytes) {
             return Ok(());
         }
-        let all = self.arrays.iter().chain(&self.aside);
-        let others: usize = all.flatten().map(Buffer::len).sum();
+        let others: usize = self.arrays.all().map(Buffer::len).sum();
         let mine = old.map_or(0, Buffer::len);
         let left = self.most_bytes.saturating_sub((others - mine) as u64);
         if bytes > left {
@@ -75,32 +71,12 @@ impl Machine for Emulated {
             let old = old.expect("what is kept is there").download().unwrap();
             new.write(0, &old[..kept as usize]).unwrap();
         }
-        self.arrays[array as usize] = Some(new);
+        *self.arrays.place(array) = Some(new);
         Ok(())
     }
 
-    fn free_but(&mut self, kept: &[Array]) {
-        for (array, buffer) in self.arrays.iter_mut().enumerate() {
-            if kept.iter().all(|&kept| array != kept as usize) {
-                *buffer = None;
-            }
-        }
-    }
-
-    fn set_aside(&mut self, array: Array) {
-        self.aside.push(self.arrays[array as usize].take());
-    }
-
-    fn exchange(&mut self, array: Array, n: usize) {
-        std::mem::swap(&mut self.arrays[array as usize], &mut self.aside[n]);
-    }
-
-    fn free_aside(&mut self) {
-        self.aside.clear();
-    }
-
-    fn swap(&mut self, one: Array, other: Array) {
-        self.arrays.swap(one as usize, other as usize);
+    fn places(&mut self) -> &mut dyn Places {
+        &mut self.arrays
     }
 
     fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
@@ -122,7 +98,7 @@ impl Machine for Emulated {
         let text = text.downcast::<Vec<u8>>().unwrap();
         let new = self.emulator.alloc(text.len()).unwrap();
         new.write(0, &text).unwrap();
-        let old = self.arrays[array as usize].replace(new);
+        let old = self.arrays.place(array).replace(new);
         Ok(old.map(|old| Box::new(old.download().unwrap()) as _))
     }
 

@@ -1,8 +1,8 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: texts go through two pinned
 //! buffers by turns, results through another one.
 
-use super::machine::{DeviceText, Machine, Uploader};
-use super::steps::{ARRAYS, Array, Step};
+use super::machine::{Arrays, DeviceText, Machine, Places, Uploader};
+use super::steps::{Array, Step};
 use super::{KERNELS, source};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
@@ -146,8 +146,7 @@ pub type Times = BTreeMap<&'static str, (f64, u32)>;
 /// A CUDA device with the arrays of one inverter.
 #[derive(Debug)]
 pub struct CudaMachine {
-    arrays: Vec<Option<Slab>>,
-    aside: Vec<Option<Slab>>,
+    arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
     functions: HashMap<&'static str, CudaFunction>,
@@ -192,9 +191,8 @@ impl CudaMachine {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device)?);
-        let arrays = (0..ARRAYS).map(|_| None).collect();
-        let aside = Vec::new();
-        Ok(Self { arrays, aside, up, down, functions, stream, times: None, device })
+        let arrays = Arrays::new();
+        Ok(Self { arrays, up, down, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -209,11 +207,11 @@ impl CudaMachine {
 
     /// Bytes of the device's memory that its arrays take.
     pub fn bytes(&self) -> u64 {
-        self.arrays.iter().chain(&self.aside).flatten().map(Slab::bytes).sum()
+        self.arrays.all().map(Slab::bytes).sum()
     }
 
     fn array(&self, array: Array) -> &Slab {
-        self.arrays[array as usize].as_ref().expect("an array is reserved before it is used")
+        self.arrays.of(array).expect("an array is reserved before it is used")
     }
 
     fn launch(&self, step: &Step) -> Result<(), GpuError> {
@@ -226,7 +224,7 @@ impl CudaMachine {
 
 impl Machine for CudaMachine {
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
-        let old = &mut self.arrays[array as usize];
+        let old = self.arrays.place(array);
         if old.as_ref().is_some_and(|old| old.bytes() >= bytes) {
             return Ok(());
         }
@@ -250,36 +248,16 @@ impl Machine for CudaMachine {
             });
             copied.map_err(|e| self.device.call("copy on the device", e))?;
         }
-        self.arrays[array as usize] = Some(slab);
+        *self.arrays.place(array) = Some(slab);
         Ok(())
     }
 
-    fn free_but(&mut self, kept: &[Array]) {
-        for (array, slab) in self.arrays.iter_mut().enumerate() {
-            if kept.iter().all(|&kept| array != kept as usize) {
-                *slab = None;
-            }
-        }
-    }
-
-    fn set_aside(&mut self, array: Array) {
-        self.aside.push(self.arrays[array as usize].take());
-    }
-
-    fn exchange(&mut self, array: Array, n: usize) {
-        std::mem::swap(&mut self.arrays[array as usize], &mut self.aside[n]);
-    }
-
-    fn free_aside(&mut self) {
-        self.aside.clear();
-    }
-
-    fn swap(&mut self, one: Array, other: Array) {
-        self.arrays.swap(one as usize, other as usize);
+    fn places(&mut self) -> &mut dyn Places {
+        &mut self.arrays
     }
 
     fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
-        let to = self.arrays[array as usize].as_ref().expect("it is reserved before it is used");
+        let to = self.arrays.of(array).expect("it is reserved before it is used");
         // SAFETY: whoever frees an array waits for the device.
         unsafe { self.up.send((to, at), parts, &self.device, &self.stream) }
     }
@@ -315,7 +293,7 @@ impl Machine for CudaMachine {
         // Kernels may read the old one.
         self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
         wait(&self.device, &self.down.copied)?;
-        let old = self.arrays[array as usize].replace(*text);
+        let old = self.arrays.place(array).replace(*text);
         Ok(old.map(|old| Box::new(old) as _))
     }
 

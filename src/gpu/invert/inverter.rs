@@ -428,8 +428,8 @@ impl<M: Machine> Inverter<M> {
         if self.known > 0 {
             self.machine.run(&[steps::rehash(self.slots, slots, self.tuning)])?;
         }
-        self.machine.swap(Array::Slots, Array::NextSlots);
-        self.machine.swap(Array::SlotForms, Array::NextSlotForms);
+        self.machine.places().swap(Array::Slots, Array::NextSlots);
+        self.machine.places().swap(Array::SlotForms, Array::NextSlotForms);
         self.slots = slots;
         Ok(())
     }
@@ -463,8 +463,8 @@ impl<M: Machine> Inverter<M> {
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
         for shift in (0..bits).step_by(8) {
             self.machine.run(&steps::sort_pass(pairs, shift))?;
-            self.machine.swap(Array::Keys, Array::SortedKeys);
-            self.machine.swap(Array::Values, Array::SortedValues);
+            self.machine.places().swap(Array::Keys, Array::SortedKeys);
+            self.machine.places().swap(Array::Values, Array::SortedValues);
         }
         Ok(())
     }

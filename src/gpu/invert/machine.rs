@@ -1,7 +1,7 @@
 //! What is asked of a device that inverts? Arrays that grow, copies both ways, and launches; the tests have one that is
 //! emulated, so that the host's part is the same there.
 
-use super::steps::{Array, Step};
+use super::steps::{ARRAYS, Array, Step};
 use crate::dictionary::closed::ClosedError;
 use crate::gpu::error::GpuError;
 use std::any::Any;
@@ -22,15 +22,44 @@ pub trait Uploader: Send {
     fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError>;
 }
 
-/// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
-pub trait Machine: Send {
-    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no meaning.
-    ///
-    /// # Errors
-    /// There is not so much memory; the array is as before.
-    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError>;
+/// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
+#[derive(Debug)]
+pub struct Arrays<M> {
+    there: Vec<Option<M>>,
+    aside: Vec<Option<M>>,
+}
 
-    /// Frees all arrays but some, and those that are [set aside](Self::set_aside).
+impl<M> Arrays<M> {
+    /// None is there.
+    pub fn new() -> Self {
+        Self { there: (0..ARRAYS).map(|_| None).collect(), aside: Vec::new() }
+    }
+
+    /// The memory of an array.
+    pub fn of(&self, array: Array) -> Option<&M> {
+        self.there[array as usize].as_ref()
+    }
+
+    /// The place of an array.
+    pub fn place(&mut self, array: Array) -> &mut Option<M> {
+        &mut self.there[array as usize]
+    }
+
+    /// All memory, that which is set aside too.
+    pub fn all(&self) -> impl Iterator<Item = &M> {
+        self.there.iter().chain(&self.aside).flatten()
+    }
+}
+
+impl<M> Default for Arrays<M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What can be done with [`Arrays`] of any memory.
+pub trait Places {
+    /// Frees all arrays but some.
     fn free_but(&mut self, kept: &[Array]);
 
     /// Puts an array behind those that are set aside; it is not there any more.
@@ -44,6 +73,44 @@ pub trait Machine: Send {
 
     /// Gives two arrays each other's memory.
     fn swap(&mut self, one: Array, other: Array);
+}
+
+impl<M> Places for Arrays<M> {
+    fn free_but(&mut self, kept: &[Array]) {
+        for (array, memory) in self.there.iter_mut().enumerate() {
+            if kept.iter().all(|&kept| array != kept as usize) {
+                *memory = None;
+            }
+        }
+    }
+
+    fn set_aside(&mut self, array: Array) {
+        self.aside.push(self.there[array as usize].take());
+    }
+
+    fn exchange(&mut self, array: Array, n: usize) {
+        std::mem::swap(&mut self.there[array as usize], &mut self.aside[n]);
+    }
+
+    fn free_aside(&mut self) {
+        self.aside.clear();
+    }
+
+    fn swap(&mut self, one: Array, other: Array) {
+        self.there.swap(one as usize, other as usize);
+    }
+}
+
+/// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
+pub trait Machine: Send {
+    /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no meaning.
+    ///
+    /// # Errors
+    /// There is not so much memory; the array is as before.
+    fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError>;
+
+    /// Where the arrays are.
+    fn places(&mut self) -> &mut dyn Places;
 
     /// Writes parts to an array, one behind the other.
     ///
@@ -81,24 +148,8 @@ impl Machine for Box<dyn Machine> {
         (**self).reserve(array, bytes, kept)
     }
 
-    fn free_but(&mut self, kept: &[Array]) {
-        (**self).free_but(kept);
-    }
-
-    fn set_aside(&mut self, array: Array) {
-        (**self).set_aside(array);
-    }
-
-    fn exchange(&mut self, array: Array, n: usize) {
-        (**self).exchange(array, n);
-    }
-
-    fn free_aside(&mut self) {
-        (**self).free_aside();
-    }
-
-    fn swap(&mut self, one: Array, other: Array) {
-        (**self).swap(one, other);
+    fn places(&mut self) -> &mut dyn Places {
+        (**self).places()
     }
 
     fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {

@@ -77,7 +77,7 @@ impl<M: Machine> Inverter<M> {
         }
         if postings > 0 {
             self.machine.run(&[encode::keep(counted)])?;
-            self.machine.set_aside(Array::Kept);
+            self.machine.places().set_aside(Array::Kept);
             self.keeping.batches.push(postings);
         }
         Ok(())
@@ -108,7 +108,7 @@ impl<M: Machine> Inverter<M> {
         self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut lists = Vec::new();
         for (n, postings) in std::mem::take(&mut self.keeping.batches).into_iter().enumerate() {
-            self.machine.exchange(Array::Kept, n);
+            self.machine.places().exchange(Array::Kept, n);
             let columns = Columns::kept(postings);
             self.reserve_tiles(steps::tiles(postings))?;
             self.machine.run(&steps::measure(columns, 0))?;
@@ -116,8 +116,8 @@ impl<M: Machine> Inverter<M> {
             self.reserve_lists(postings, list_bytes, terms)?;
             lists.push(self.take_lists(columns, terms, list_bytes)?);
         }
-        self.machine.free_but(&[Array::Lasts, Array::Counts]);
-        self.machine.free_aside();
+        self.machine.places().free_but(&[Array::Lasts, Array::Counts]);
+        self.machine.places().free_aside();
         Ok(lists)
     }
 
@@ -125,7 +125,7 @@ impl<M: Machine> Inverter<M> {
     pub(super) fn forget_kept(&mut self) {
         self.keeping.spilled = false;
         self.keeping.batches.clear();
-        self.machine.free_aside();
+        self.machine.places().free_aside();
     }
 
     /// Encodes the lists of the run, in the order of the lexicon, and gives them by chunks, the last of which says so. Each has a part of
@@ -215,9 +215,9 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u32>(Array::Sums, sums.into())?;
         self.machine.run(&chunk.begin(terms))?;
         for (n, &postings) in self.keeping.batches.iter().enumerate() {
-            self.machine.exchange(Array::Kept, n);
+            self.machine.places().exchange(Array::Kept, n);
             let run = self.machine.run(&Chunk::gather(Columns::kept(postings)));
-            self.machine.exchange(Array::Kept, n);
+            self.machine.places().exchange(Array::Kept, n);
             run?;
         }
         let is_long = |df: u32| u64::from(df).div_ceil(BLOCK as u64) >= u64::from(BOUND_FROM);
@@ -271,7 +271,7 @@ impl<M: Machine> Inverter<M> {
 
     /// Frees what is not of the run; the device knows no forms then.
     pub(super) fn free_but_run(&mut self) {
-        self.machine.free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
+        self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
         (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
         self.expansions.clear();
         self.brought = None;
