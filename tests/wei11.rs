@@ -49,8 +49,16 @@ fn any_workers_parsers_indexers_and_blocks() {
             }
             let index = scratch.path(format!("wei11-{least_runs}-{number}"));
             let more = args!["--no-merge", input];
-            let roles = roles.iter().map(OsString::from);
-            build_wei11(&index, limit, &Vec::from_iter(roles.chain(more)));
+            let given = roles.iter().map(OsString::from);
+            build_wei11(&index, limit, &Vec::from_iter(given.chain(more)));
+            // A run ends with a piece, and the memory says how long these are.
+            let fast = match roles.contains(&"64M") {
+                true => scratch.path("fast-64M"),
+                false => fast.clone(),
+            };
+            if !fast.exists() {
+                build_fast(&fast, limit, &args!["--no-merge", "--memory", "64M", input]);
+            }
             assert_same_index(&fast, &index, &[]);
         }
     }

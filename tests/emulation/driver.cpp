@@ -36,7 +36,7 @@ struct Stream {
     Graph graph;
 };
 
-// The emulation is one machine.
+// The emulation is one machine. What is compiled with the kernels may change between fibers, and so is called by whoever holds it.
 std::mutex machine;
 unsigned launches = 0;
 
@@ -139,6 +139,7 @@ Result cuEventElapsedTime_v2(float* ms, void*, void*) { return *ms = 1, 0; }
 Result cuModuleLoadData(void** module, const void*) { return *module = &machine, 0; }
 Result cuModuleUnload(void*) { return 0; }
 Result cuModuleGetFunction(void** function, void*, const char* name) {
+    std::lock_guard<std::mutex> held(machine);
     *function = (void*)pretended_kernel(name);
     return *function ? 0 : NOT_FOUND;
 }
@@ -150,7 +151,9 @@ Result cuLaunchKernel(void* kernel, unsigned blocks, unsigned, unsigned, unsigne
     Stream* stream = (Stream*)on;
     if (!stream->captures)
         if (Result failed = fault()) return failed;
+    std::unique_lock<std::mutex> held(machine);
     Launch launch = {pretended_bind(kernel, arguments), blocks, threads, shared_bytes};
+    held.unlock();
     if (stream->captures) stream->graph.launches.push_back(launch);
     else run(launch);
     return 0;

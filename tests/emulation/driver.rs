@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What finds kernels and runs them. It is compiled with the kernels, so that these change between fibers;
-/// the driver itself, which other threads call meanwhile, does not.
+/// the driver itself, which other threads call meanwhile, does not, and calls these while it holds the machine.
 const LAUNCHER: &str = r#"
 using Body = std::function<void()>;
 struct Entry { const char* name; std::function<Body(void**)> bind; };
