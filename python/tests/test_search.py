@@ -70,7 +70,7 @@ def test_other_scores_rank_by_their_formulas(index_path, documents):
 def test_queries_are_expanded(tmp_path, index, documents, queries):
     lines = [json.dumps({"id": name, "text": text}) for name, text in documents.items()]
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
-    millrace.build(tmp_path / "index", tmp_path / "in.jsonl", memory="64M")
+    millrace.build(tmp_path / "index", files=tmp_path / "in.jsonl", memory="64M")
     from_file = millrace.Index(tmp_path / "index")
     answers = from_file.search_many(queries, 7, workers=3, rm3=(3, 5, 0.5))
     assert answers.qids == [str(number) for number in range(1, 51)]
