@@ -16,7 +16,7 @@
 //! the ranks divided by their sum at most twice that over the sum.
 //!
 //! Additions happen in one order whatever the slices are: a node's links by their sources, sums over
-//! all nodes in blocks of [`BLOCK`](super::graph::BLOCK). So the ranks have the same bits for any number of workers.
+//! all nodes in blocks of [`BLOCK`]. So the ranks have the same bits for any number of workers.
 
 use super::graph::{BLOCK, Graph};
 use std::ops::Range;
