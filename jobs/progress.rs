@@ -1,10 +1,11 @@
 //! How far is a job? A line on a terminal, drawn anew ten times a second, never wider than the terminal, and gone when the job ends.
 
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millrace::build::{OnProgress, Snapshot};
 use millrace::index::storage::Stop;
 use millrace::shown::{bytes, count, number_of};
-use std::io::{IsTerminal, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::IsTerminal;
+use std::sync::LazyLock;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -13,44 +14,41 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(100);
 /// A rate is told when so much time has passed.
 const SETTLED: Duration = Duration::from_secs(1);
-/// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
-/// Goes to the beginning of the line and clears it.
-const CLEAR: &str = "\r\x1b[K";
 
-/// A line is on the terminal; what is said meanwhile has to take its place.
-static DRAWN: AtomicBool = AtomicBool::new(false);
+/// All lines of this process: what is said meanwhile takes their place for a moment.
+static LINES: LazyLock<MultiProgress> =
+    LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10)));
 
-/// What clears the line, if there is one.
-pub(crate) fn clearing() -> &'static str {
-    if DRAWN.swap(false, Ordering::Relaxed) { CLEAR } else { "" }
+/// Does what writes to standard error, without a line in its way.
+pub(crate) fn aside(write: impl FnOnce()) {
+    LINES.suspend(write);
 }
 
 /// Draws a line that goes when it is dropped.
-struct Line;
+struct Line(ProgressBar);
 
 impl Line {
-    fn draw(&self, text: &str) {
-        let columns = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
-        let columns = columns.map(|size| usize::from(size.ws_col)).filter(|&n| n > 0);
-        // In the last column a terminal may begin a new line.
-        let fits: String = text.chars().take(columns.unwrap_or(COLUMNS) - 1).collect();
-        DRAWN.store(true, Ordering::Relaxed);
-        // Nobody is left to tell.
-        _ = std::io::stderr().write_all(format!("{CLEAR}{fits}").as_bytes());
+    fn new() -> Self {
+        let style =
+            ProgressStyle::with_template("{wide_msg}").expect("the template is well-formed");
+        Self(LINES.add(ProgressBar::no_length().with_style(style)))
+    }
+
+    fn draw(&self, text: String) {
+        self.0.set_message(text);
     }
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
-        _ = std::io::stderr().write_all(clearing().as_bytes());
+        self.0.finish_and_clear();
     }
 }
 
 /// Draws how far a build is, if standard error is a terminal.
 pub(crate) fn of_build() -> Option<OnProgress> {
-    let (line, began) = (std::io::stderr().is_terminal().then_some(Line)?, Instant::now());
-    Some(Box::new(move |progress| line.draw(&build_line(progress, began.elapsed()))))
+    let (line, began) = (std::io::stderr().is_terminal().then(Line::new)?, Instant::now());
+    Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
 
 /// How far a build is.
@@ -121,10 +119,10 @@ impl Watching {
         }
         let (stop, began, (over, ends)) = (stop.clone(), Instant::now(), channel());
         let watch = move || {
-            let drawn = Line;
+            let drawn = Line::new();
             while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(PAUSE) {
                 if let Some((done, of)) = stop.how_far() {
-                    drawn.draw(&line(done, of, began.elapsed()));
+                    drawn.draw(line(done, of, began.elapsed()));
                 }
             }
         };

@@ -11,7 +11,9 @@ macro_rules! say {
 
 /// Writes the line at once, so that lines of several threads and processes stay whole.
 pub(crate) fn line(text: Arguments<'_>) {
-    let line = format!("{}{text}\n", crate::progress::clearing());
-    // Nobody is left to tell.
-    _ = std::io::stderr().write_all(line.as_bytes());
+    let line = format!("{text}\n");
+    crate::progress::aside(|| {
+        // Nobody is left to tell.
+        _ = std::io::stderr().write_all(line.as_bytes());
+    });
 }
