@@ -60,12 +60,8 @@ impl Timeline {
 
     /// Adds another one.
     pub fn merge(&mut self, mut other: Self) {
-        while self.shift < other.shift {
-            self.lengthen();
-        }
-        while other.shift < self.shift {
-            other.lengthen();
-        }
+        self.align(&other);
+        other.align(self);
         for (slice, more) in self.slices.iter_mut().zip(other.slices) {
             *slice += more;
         }

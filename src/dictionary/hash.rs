@@ -11,6 +11,9 @@ pub fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// The half of a hash that a slot keeps.
+const UPPER: u64 = 0xffff_ffff_0000_0000;
+
 /// A table of numbers below 2^32 - 1, found by hash and comparison.
 ///
 /// A slot is 8 bytes: the upper half of the hash, and the number plus one. Linear probing; the
@@ -84,23 +87,11 @@ impl HashTable {
 
     /// Finds the number with this hash for which `same` holds.
     #[inline]
-    pub fn find(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn find(&self, hash: u64, same: impl FnMut(u32) -> bool) -> Option<u32> {
         if self.slots.is_empty() {
             return None;
         }
-        let mask = self.slots.len() - 1;
-        let upper = hash & 0xffff_ffff_0000_0000;
-        let mut at = self.home(hash);
-        loop {
-            let slot = self.slots[at];
-            if slot == 0 {
-                return None;
-            }
-            if slot & 0xffff_ffff_0000_0000 == upper && same(slot as u32 - 1) {
-                return Some(slot as u32 - 1);
-            }
-            at = (at + 1) & mask;
-        }
+        self.probe(hash, same).ok()
     }
 
     /// Finds the number with this hash for which `same` holds, or inserts `number`.
@@ -109,24 +100,35 @@ impl HashTable {
         &mut self,
         hash: u64,
         number: u32,
-        mut same: impl FnMut(u32) -> bool,
+        same: impl FnMut(u32) -> bool,
     ) -> Found {
         debug_assert!(number < u32::MAX);
         if self.used * 10 >= self.slots.len() * 7 {
             self.grow();
         }
+        match self.probe(hash, same) {
+            Ok(old) => Found::Old(old),
+            Err(free) => {
+                self.slots[free] = (hash & UPPER) | (u64::from(number) + 1);
+                self.used += 1;
+                Found::New
+            }
+        }
+    }
+
+    /// Finds the number with this hash for which `same` holds, or the free slot where it belongs. There are slots.
+    #[inline(always)]
+    fn probe(&self, hash: u64, mut same: impl FnMut(u32) -> bool) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
-        let upper = hash & 0xffff_ffff_0000_0000;
+        let upper = hash & UPPER;
         let mut at = self.home(hash);
         loop {
             let slot = self.slots[at];
             if slot == 0 {
-                self.slots[at] = upper | (u64::from(number) + 1);
-                self.used += 1;
-                return Found::New;
+                return Err(at);
             }
-            if slot & 0xffff_ffff_0000_0000 == upper && same(slot as u32 - 1) {
-                return Found::Old(slot as u32 - 1);
+            if slot & UPPER == upper && same(slot as u32 - 1) {
+                return Ok(slot as u32 - 1);
             }
             at = (at + 1) & mask;
         }
