@@ -126,9 +126,9 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             Name::Given(name) => name,
             Name::Missing => "",
         };
-        match self.wanted {
+        let content = match self.wanted {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => {}
+            None | Some(Wanted::At(_)) => hash(document.text),
             Some(Wanted::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash(document.text);
@@ -136,10 +136,10 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
                 if known.contains(named, content) {
                     return;
                 }
+                content
             }
-        }
+        };
         let length = self.regroup.document(document.text);
-        let content = hash(document.text);
         self.batch.push(name, document.line, length, location, content);
     }
 
