@@ -42,7 +42,8 @@ pub(crate) fn run(who: &str, file: &[u8]) -> Result<Found, Box<dyn Error>> {
         let mut rest = file;
         while !rest.is_empty() {
             let from = rest.len().min(512 << 10) - 1;
-            let end = rest[from..].iter().position(|&b| b == b'\n').map_or(rest.len(), |n| from + n + 1);
+            let end =
+                rest[from..].iter().position(|&b| b == b'\n').map_or(rest.len(), |n| from + n + 1);
             let (piece, behind) = rest.split_at(end);
             parser.parse(Piece::whole(piece), &mut Texts(&mut found));
             rest = behind;

@@ -152,7 +152,7 @@ impl Cursor<'_> {
         self.unicode_escape().map(Escape::Char)
     }
 
-    /// Steps over the `\uXXXX` here, and over the second one of a surrogate pair.
+    /// Steps over the `\u` and four digits here, and over the second one of a surrogate pair.
     fn unicode_escape(&mut self) -> Result<char, Bad> {
         let Some(first) = self.hex_escape(self.at) else {
             return Err(self.bad("an escape of JSON"));
@@ -169,7 +169,7 @@ impl Cursor<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The number of the `\uXXXX` at `at`, if there is one.
+    /// The number of the `\u` and four digits at `at`, if there is one.
     fn hex_escape(&self, at: usize) -> Option<u32> {
         let digits = self.bytes.get(at..)?.strip_prefix(b"\\u")?.first_chunk::<4>()?;
         digits.iter().try_fold(0, |code, digit| Some(code << 4 | char::from(*digit).to_digit(16)?))
