@@ -122,7 +122,7 @@ fn read_piece(file: &File, start: u64, piece: u64, buffer: &mut Vec<u8>) -> io::
         buffer.drain(..=end);
     }
     // The last line may go on behind the piece.
-    let mut at = start - before + piece + before;
+    let mut at = start + piece;
     while !is_over && !buffer.ends_with(b"\n") {
         let had = buffer.len();
         is_over = read_on(file, at, MORE_BYTES, buffer)?;
