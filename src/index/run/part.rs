@@ -4,7 +4,6 @@
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners share.
 
-use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
@@ -79,9 +78,8 @@ pub struct PartEncoder {
     /// The codes of the documents' lengths.
     lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
-    /// Where the current list goes on in `bytes`, and its last docid plus one.
+    /// Where the current list goes on in `bytes`.
     at: usize,
-    expected: u32,
 }
 
 impl PartEncoder {
@@ -94,7 +92,7 @@ impl PartEncoder {
         form: Form,
     ) -> Self {
         let (encoder, bytes) = (ListEncoder::of_form(form), Vec::new());
-        Self { part, terms, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+        Self { part, terms, in_list: false, encoder, lengths, bytes, at: 0 }
     }
 
     /// What it encodes.
@@ -114,7 +112,7 @@ impl PartEncoder {
         while self.encoder.payload().len() < CHUNK_BYTES {
             if !self.in_list {
                 match self.terms.advance(&mut self.bytes)? {
-                    Advance::Term => (self.at, self.expected, self.in_list) = (0, 0, true),
+                    Advance::Term => (self.at, self.in_list) = (0, true),
                     Advance::Later => break,
                     Advance::End => {
                         chunk.ends_run = true;
@@ -132,19 +130,12 @@ impl PartEncoder {
                 here: 0,
                 bytes: 0,
             };
-            while self.at < self.bytes.len() {
-                let (gap, tf) = folded::get(&self.bytes, &mut self.at)
-                    .ok_or("postings of an open run do not decode: this is a bug")?;
-                let docid = self.expected + gap;
-                self.encoder.push(docid, tf, self.lengths[docid as usize]);
-                self.expected = docid + 1;
-                if self.encoder.payload().len() >= CHUNK_BYTES {
-                    list.ends = self.at == self.bytes.len();
-                    break;
-                }
-            }
+            self.encoder
+                .push_folded(&self.bytes, &mut self.at, &self.lengths, CHUNK_BYTES)
+                .ok_or("postings of an open run do not decode: this is a bug")?;
+            list.ends = self.at == self.bytes.len();
             if list.ends {
-                (list.df, list.bytes) = self.encoder.finish();
+                (list.df, list.bytes) = self.encoder.finish_folded(&self.bytes);
                 chunk.suffixes.extend_from_slice(suffix);
                 self.in_list = false;
             }
