@@ -12,7 +12,6 @@
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
-use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
@@ -318,10 +317,7 @@ impl Inverting {
                     self.last = Some(sent.caps.run);
                 }
                 Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => {
-                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
-                    runs(self.last()?, RunLists::Encoded(chunk));
-                }
+                Event::Encoded(chunk) => runs(self.last()?, RunLists::Encoded(chunk)),
                 Event::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);
