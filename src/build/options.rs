@@ -250,6 +250,11 @@ impl BuildOptions {
         Self::new(index, Input::Documents(Documents::new(documents)))
     }
 
+    /// Whether a device encodes the lists, as long as it has room for them.
+    pub(super) fn device_encodes(&self) -> bool {
+        self.indexer == Indexer::Gpu && self.form == Form::BP128
+    }
+
     /// Hands a remark on.
     pub(super) fn note(&self, note: &Note) {
         if let Some(notes) = &self.notes {

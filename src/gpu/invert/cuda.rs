@@ -11,9 +11,13 @@ use crate::gpu::lane::event;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::device::launch;
 use crate::gpu::query::slab::{Slab, Staging};
+use crate::pages;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
 
@@ -23,6 +27,10 @@ const STAGED_BYTES: usize = 16 << 20;
 /// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
 const COPY_BYTES: usize = 1 << 20;
 const COPIERS: usize = 4;
+
+/// Threads that take parts of an array to the host, and bytes of the buffer of each: one copies a fifth of what a device gives in the same time.
+const TAKERS: usize = 8;
+const TAKEN_BYTES: usize = 8 << 20;
 
 /// How long the thread sleeps before it looks again whether something is done.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -35,8 +43,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(device: &Device) -> Result<Self, GpuError> {
-        let staging = Staging::new(device, "texts and lists", STAGED_BYTES)?;
+    fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
+        let staging = Staging::new(device, "texts and lists", bytes)?;
         Ok(Self { staging, copied: event(device)? })
     }
 }
@@ -62,7 +70,8 @@ fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
 
 impl Buffers {
     fn new(device: &Device) -> Result<Self, GpuError> {
-        Ok(Self { buffers: [Buffer::new(device)?, Buffer::new(device)?], next: 0 })
+        let buffer = || Buffer::new(device, STAGED_BYTES);
+        Ok(Self { buffers: [buffer()?, buffer()?], next: 0 })
     }
 
     /// Enqueues copies of parts to the device, one behind the other.
@@ -140,6 +149,43 @@ impl Uploader for CudaUploader {
     }
 }
 
+/// A buffer and a stream of its own.
+#[derive(Debug)]
+struct Taker {
+    buffer: Buffer,
+    stream: Arc<CudaStream>,
+}
+
+impl Taker {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        Ok(Self { buffer: Buffer::new(device, TAKEN_BYTES)?, stream })
+    }
+
+    /// Brings bytes of the device to the buffer.
+    ///
+    /// # Safety
+    /// The memory has so many from `from` on, and stays until this returns.
+    unsafe fn bring(
+        &mut self,
+        device: &Device,
+        from: u64,
+        bytes: usize,
+    ) -> Result<&[u8], GpuError> {
+        let Self { buffer, stream } = self;
+        let call = |e| device.call("copy lists from the device", e);
+        device.context().bind_to_thread().map_err(call)?;
+        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy is done.
+        unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
+            .and_then(|()| buffer.copied.record(stream))
+            .map_err(call)?;
+        wait(device, &buffer.copied)?;
+        // SAFETY: the copy is done.
+        Ok(unsafe { &buffer.staging.bytes()[..bytes] })
+    }
+}
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -149,6 +195,8 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
+    /// Those who take parts of arrays, once there are any to take.
+    takers: Vec<Taker>,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
@@ -190,9 +238,9 @@ impl CudaMachine {
         }
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        let (up, down) = (Buffers::new(&device)?, Buffer::new(&device)?);
-        let arrays = Arrays::new();
-        Ok(Self { arrays, up, down, functions, stream, times: None, device })
+        let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
+        let (arrays, takers) = (Arrays::new(), Vec::new());
+        Ok(Self { arrays, up, down, takers, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -208,6 +256,12 @@ impl CudaMachine {
     /// Bytes of the device's memory that its arrays take.
     pub fn bytes(&self) -> u64 {
         self.arrays.all().map(Slab::bytes).sum()
+    }
+
+    /// Waits until all that was enqueued is done.
+    fn finish(&mut self) -> Result<(), GpuError> {
+        self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
+        wait(&self.device, &self.down.copied)
     }
 
     fn array(&self, array: Array) -> &Slab {
@@ -281,6 +335,52 @@ impl Machine for CudaMachine {
         Ok(())
     }
 
+    fn read_parts(
+        &mut self,
+        array: Array,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        while self.takers.len() < TAKERS.min(parts.len()) {
+            self.takers.push(Taker::new(&self.device)?);
+        }
+        self.finish()?;
+        let from = self.arrays.of(array).expect("an array is reserved before it is used");
+        let (device, next) = (&*self.device, AtomicUsize::new(0));
+        let take_parts = |taker: &mut Taker| {
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(n) else { return Ok(()) };
+                let bytes = (part.end - part.start) as usize;
+                if bytes <= TAKEN_BYTES {
+                    // SAFETY: the array has these bytes, and it is borrowed until all is taken.
+                    take(n, unsafe {
+                        taker.bring(device, from.part(part.start, bytes as u64), bytes)
+                    }?);
+                    continue;
+                }
+                let mut whole = pages::with_capacity(bytes);
+                for at in part.clone().step_by(TAKEN_BYTES) {
+                    let bytes = (part.end - at).min(TAKEN_BYTES as u64);
+                    // SAFETY: as above.
+                    let brought =
+                        unsafe { taker.bring(device, from.part(at, bytes), bytes as usize) };
+                    whole.extend_from_slice(brought?);
+                }
+                take(n, &whole);
+            }
+        };
+        scope(|scope| {
+            let takers = self.takers.iter_mut().map(|taker| scope.spawn(|| take_parts(taker)));
+            // All are begun before one is waited for.
+            let takers: Vec<_> = takers.collect();
+            let ended =
+                takers.into_iter().map(|t| t.join().unwrap_or_else(|cause| resume_unwind(cause)));
+            // All end before this does.
+            ended.collect::<Vec<_>>().into_iter().collect()
+        })
+    }
+
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
         let device = self.device.clone();
         let stream = device.context().new_stream();
@@ -291,8 +391,7 @@ impl Machine for CudaMachine {
     fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
         let text = text.downcast::<Slab>().expect("an uploader of a CUDA device made it");
         // Kernels may read the old one.
-        self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait(&self.device, &self.down.copied)?;
+        self.finish()?;
         let old = self.arrays.place(array).replace(*text);
         Ok(old.map(|old| Box::new(old) as _))
     }
