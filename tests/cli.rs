@@ -134,7 +134,7 @@ fn wrong_usage_ends_with_2() {
         (&["--block-size", "100"], "100"),
         (&["--indexer", "slow"], "slow"),
         (&["--gpus", "some"], "some"),
-        (&["--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
+        (&["--indexer", "fast", "--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
     ] {
         let outcome = build_job(&index).args(more).arg(&input).fails(2).says(says);
         // Wrong usage touches nothing.
