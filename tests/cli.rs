@@ -94,6 +94,9 @@ fn shells_get_completions_and_manual_pages() {
         let page = std::fs::read_to_string(page).expect(job);
         assert!(page.contains(".TH") && page.contains("millrace"), "{job}");
     }
+    let page = std::fs::read_to_string(scratch.path("man1/millrace-query.1")).unwrap();
+    let synopsis = page.split(".SH SYNOPSIS").nth(1).unwrap().lines().nth(1).unwrap();
+    assert!(synopsis.ends_with("\\fR [OPTIONS] \\-\\-index <DIR> [QUERIES]"), "{synopsis}");
     assert!(millrace(["man"]).ok().text().contains("build"));
 }
 
