@@ -103,8 +103,8 @@ impl FromStr for Indexer {
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
 pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
-/// Sixteen workers save as much with 2 GB, of English and less of rarer words, as it takes to find and to open a device (0.4 s); so does one
-/// with a sixteenth of it (`docs/indexing.md`).
+/// Sixteen workers were a third faster with a device for 2 GB of English, and twice as fast for text with rarer words, though finding and opening it takes
+/// 0.4 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 
 /// How workers share the steps of a build. The index does not depend on it.
