@@ -16,7 +16,6 @@ use crate::dataflow::workers;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
-use crate::index::list::Form;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
@@ -47,8 +46,9 @@ pub(super) struct Built {
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Text that a device takes together, at most: with more a run's lists are in fewer parts, and the device's memory is filled sooner.
-const MOST_BATCH_BYTES: usize = 256 << 20;
+/// Text that a device takes together, at most: it works well with so much, and with more it waits longer for the first, and the batches
+/// that it has take the room of what is to come.
+const MOST_BATCH_BYTES: usize = 128 << 20;
 
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
@@ -112,7 +112,7 @@ pub(super) fn dataflow_of(
     let own = options.pipeline.make_indexer.take();
     let machine = options.pipeline.make_machine.take().unwrap_or_else(|| gpus.make_machine());
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
-    let encodes = options.form == Form::BP128;
+    let encodes = options.device_encodes();
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),

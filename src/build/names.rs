@@ -31,12 +31,13 @@ pub(super) fn piece(directory: &Path, from: u32) -> Result<Vec<u8>, BuildError> 
 }
 
 /// Counts the duplicates among the names of all shards, whose first docids are known. `directory` is
-/// that of the shard of process 0, `memory` what the job may take.
+/// that of the shard of process 0, `memory` what the job may take, and `threads` sort at the end.
 pub(super) fn count(
     cluster: &Cluster,
     shards: &[ShardEntry],
     directory: &Path,
     memory: u64,
+    threads: usize,
 ) -> Result<Duplicates, BuildError> {
     let failed = |error: std::io::Error| BuildError::Names(error.into());
     let mut names = Names::new(directory, memory / NAMES_SHARE);
@@ -61,5 +62,5 @@ pub(super) fn count(
             from += expected;
         }
     }
-    names.finish().map_err(failed)
+    names.finish(threads).map_err(failed)
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[serde(tag = "by", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Placement {
-    /// Dealt out in turn, for nothing is known of the input, or there is one indexer.
+    /// Dealt out in turn, for nothing is known of the input, there is one indexer, or a device encodes all.
     Turn {
         /// The indexers.
         indexers: usize,
@@ -113,10 +113,11 @@ impl Placement {
     }
 }
 
-/// What a part of the input says of all of it; `None` when nobody asks, or it cannot be read twice.
+/// What a part of the input says of all of it; `None` when nobody asks, it cannot be read twice, or owners have nothing to do.
 pub(super) fn sample_of(options: &BuildOptions, plan: &Plan) -> Option<Sample> {
     match options.pipeline.sample {
         0 => None,
+        _ if options.device_encodes() => None,
         bytes => {
             let indexing = options.indexer.indexing();
             sample(plan, &options.analysis, options.max_document, indexing, bytes)

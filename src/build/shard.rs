@@ -225,7 +225,8 @@ fn lead_locked(
         shards: all.into_iter().map(|synced| synced.entry).collect(),
     };
     whole.line_up(&options.index)?;
-    let duplicates = names::count(cluster, &whole.shards, &built.build.directory, options.memory)?;
+    let (directory, memory) = (&built.build.directory, options.memory);
+    let duplicates = names::count(cluster, &whole.shards, directory, memory, options.workers)?;
     accept_duplicates(options, &duplicates)?;
     whole.duplicate_names = duplicates.count;
     if let Some(failure) = options.control.take_failure() {

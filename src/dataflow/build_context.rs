@@ -105,7 +105,7 @@ pub(crate) struct BuildWiring {
 #[derive(Default)]
 pub struct Encoded {
     /// Chunks that are written.
-    pub written_chunks: AtomicU64,
+    pub written_chunks: Arc<AtomicU64>,
     /// Terms of all runs.
     pub terms: AtomicU64,
     /// Their postings.

@@ -41,7 +41,7 @@ pub fn write_documents<'scope>(
     take_in_order("Documents", (batches, build), tables, write, |(table, scan), build| {
         let scanned = scan.map(Scan::finish).transpose()?;
         let mut done = lock(&build.done);
-        (done.documents, done.scanned) = (Some(table.finish()?), scanned);
+        (done.documents, done.scanned) = (Some(table.finish(build.workers)?), scanned);
         Ok(())
     })
 }

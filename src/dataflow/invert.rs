@@ -5,14 +5,13 @@
 //!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
 //!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
-//!   where the input ends, or when nothing more may be under way: the index does not depend on where batches end.
+//!   where the input ends, when the device has little to do, or when nothing more may be under way: the index does not depend on where batches end.
 //! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Three batches are with it
 //!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
-use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
@@ -264,10 +263,14 @@ impl Inverting {
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            // What comes may be of later files, and wait for the first, which is given room still: a few large batches
-            // take less than many small ones.
+            // A device that has no other batch, or none to be brought, takes what there is; but no crumbs while more can come: each batch has the
+            // waiting of some thirty calls.
             let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
-            let starved = self.batches == 0 && !build.wiring.flow.has_room(!some);
+            let starved = match self.batches {
+                0 => some || !build.wiring.flow.has_room(true),
+                1 => some,
+                _ => false,
+            };
             if !(full || ends || starved) {
                 break;
             }
@@ -314,10 +317,7 @@ impl Inverting {
                     self.last = Some(sent.caps.run);
                 }
                 Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => {
-                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
-                    runs(self.last()?, RunLists::Encoded(chunk));
-                }
+                Event::Encoded(chunk) => runs(self.last()?, RunLists::Encoded(chunk)),
                 Event::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);

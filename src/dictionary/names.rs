@@ -10,12 +10,15 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::thread;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Bytes of a hash and a docid in the file.
 const ENTRY_BYTES: usize = 20;
 /// Entries that are read from a part at a time.
 const READ_ENTRIES: usize = 200;
+/// With fewer entries it is not worth starting a thread.
+const LEAST_ENTRIES: usize = 1 << 15;
 
 /// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,17 +95,14 @@ impl Names {
         Ok(())
     }
 
-    /// Counts the duplicates among all names.
+    /// Counts the duplicates among all names; so many `threads` sort them.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn finish(mut self) -> io::Result<Duplicates> {
+    pub fn finish(mut self, threads: usize) -> io::Result<Duplicates> {
+        let counted = sort_and_count(&mut self.entries, u128::BITS - 1, threads);
+        let Some(file) = self.file.take() else { return Ok(counted) };
         let mut count = Count::default();
-        self.entries.sort_unstable();
-        let Some(file) = self.file.take() else {
-            self.entries.iter().for_each(|&entry| count.add(entry));
-            return Ok(count.duplicates);
-        };
         let mut parts = vec![Part { file: &file, next: 0, end: 0, buffer: Vec::new() }];
         parts[0].buffer = std::mem::take(&mut self.entries);
         parts[0].buffer.reverse();
@@ -121,6 +121,36 @@ impl Names {
         }
         Ok(count.duplicates)
     }
+}
+
+/// Sorts entries whose hashes are alike in the bits above `bit`, and counts the duplicates among them. Hashes have each bit as often
+/// as not, so that threads get as much by it without being told where to divide.
+fn sort_and_count(entries: &mut [(u128, u32)], bit: u32, threads: usize) -> Duplicates {
+    if threads < 2 || entries.len() < LEAST_ENTRIES || bit == 0 {
+        entries.sort_unstable();
+        let mut count = Count::default();
+        entries.iter().for_each(|&entry| count.add(entry));
+        return count.duplicates;
+    }
+    let (mut zeros, mut end) = (0, entries.len());
+    while zeros < end {
+        if entries[zeros].0 >> bit & 1 == 0 {
+            zeros += 1;
+        } else {
+            end -= 1;
+            entries.swap(zeros, end);
+        }
+    }
+    let (low, high) = entries.split_at_mut(zeros);
+    thread::scope(|scope| {
+        let low = scope.spawn(move || sort_and_count(low, bit - 1, threads / 2));
+        let high = sort_and_count(high, bit - 1, threads - threads / 2);
+        let low = low.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
+        Duplicates {
+            count: low.count + high.count,
+            first: [low.first, high.first].into_iter().flatten().min(),
+        }
+    })
 }
 
 /// A sorted part of the file, and its next entries, the nearest last.
@@ -178,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000) {
+        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, threads in 1usize..4) {
             let dir = tempfile::tempdir().unwrap();
             let mut counted = Names::new(dir.path(), most);
             let mut seen: HashMap<u32, u32> = HashMap::new();
@@ -193,8 +223,26 @@ mod tests {
                     None => _ = seen.insert(*name, docid),
                 }
             }
-            prop_assert_eq!(counted.finish().unwrap(), expected);
+            prop_assert_eq!(counted.finish(threads).unwrap(), expected);
             prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        }
+    }
+    #[test]
+    fn threads_count_alike() {
+        let dir = tempfile::tempdir().unwrap();
+        let counted = |threads| {
+            let mut names = Names::new(dir.path(), u64::MAX);
+            for docid in 0..300_000u32 {
+                // Two of five have a name that an earlier one has.
+                let name = if docid % 5 < 3 { docid } else { docid / 7 };
+                names.push(&name.to_le_bytes(), docid).unwrap();
+            }
+            names.finish(threads).unwrap()
+        };
+        let expected = counted(1);
+        assert!(expected.count > 100_000);
+        for threads in [2, 3, 16] {
+            assert_eq!(counted(threads), expected, "{threads} threads");
         }
     }
 }

@@ -293,7 +293,8 @@ impl<'a> Draft<'a> {
             let deleted = run.deleted.unwrap_or_default().postings;
             statistics.postings += run.postings.saturating_sub(deleted);
         }
-        statistics.duplicate_names = names.finish().map_err(kept(&self.folder))?.count;
+        statistics.duplicate_names =
+            names.finish(description.workers as usize).map_err(kept(&self.folder))?.count;
         let runs: Vec<_> = self.runs.iter().map(|run| (&*self.folder, run)).collect();
         statistics.terms = count_distinct_terms(&runs, memory_bytes)?;
         self.files.sort_by(|a, b| a.name.cmp(&b.name));

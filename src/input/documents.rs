@@ -131,7 +131,7 @@ pub struct DocumentsDone {
     pub first_skipped: Vec<String>,
 }
 
-/// A thread that counts the names that occur more than once, while the last run is encoded.
+/// A thread that has the names counted that occur more than once, while the last run is encoded.
 pub struct Counting(JoinHandle<io::Result<Duplicates>>);
 
 impl Counting {
@@ -261,15 +261,15 @@ impl DocumentsTable {
         Ok(())
     }
 
-    /// Ends the last run, and begins to count the names that occur more than once.
+    /// Ends the last run, and begins to count the names that occur more than once, with so many `threads`.
     ///
     /// # Errors
     /// When the files cannot be written, or there is no thread.
-    pub fn finish(mut self) -> Result<DocumentsDone, Cause> {
+    pub fn finish(mut self, threads: usize) -> Result<DocumentsDone, Cause> {
         self.end_run()?;
         let Self { runs, documents, tokens, empty, skipped, first_skipped, .. } = self;
         let thread = Builder::new().name("names".into());
-        let duplicates = Counting(thread.spawn(|| self.names.finish())?);
+        let duplicates = Counting(thread.spawn(move || self.names.finish(threads))?);
         Ok(DocumentsDone { runs, documents, tokens, empty, duplicates, skipped, first_skipped })
     }
 }

@@ -115,16 +115,23 @@ impl Gzip {
             self.state = State::Padding;
             return Ok(0);
         }
-        self.held.extend_from_slice(&input[..input.len().min(MOST_HEADER_BYTES)]);
-        let known = self.held.len().min(MAGIC.len());
-        if self.held[..known] != MAGIC[..known] {
+        let input = &input[..input.len().min(MOST_HEADER_BYTES)];
+        // Nearly always all of it is there, and nothing need be held: members may be small.
+        let bytes = if before == 0 {
+            input
+        } else {
+            self.held.extend_from_slice(input);
+            &self.held
+        };
+        let known = bytes.len().min(MAGIC.len());
+        if bytes[..known] != MAGIC[..known] {
             return Err(if self.members > 0 {
                 DecodeError::Garbage
             } else {
                 DecodeError::Damaged { what: "gzip header".into() }
             });
         }
-        match header_len(&self.held) {
+        match header_len(bytes) {
             Some(len) => {
                 self.held.clear();
                 self.state = State::Data;
@@ -132,8 +139,12 @@ impl Gzip {
                 self.length = 0;
                 Ok(len - before)
             }
-            None if self.held.len() >= MOST_HEADER_BYTES => {
+            None if bytes.len() >= MOST_HEADER_BYTES => {
                 Err(DecodeError::Damaged { what: "gzip header without an end".into() })
+            }
+            None if before == 0 => {
+                self.held.extend_from_slice(input);
+                Ok(input.len())
             }
             None => Ok(self.held.len() - before),
         }

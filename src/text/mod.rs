@@ -5,6 +5,7 @@ pub mod analysis;
 mod cjk;
 pub mod english;
 pub mod html;
+mod marks;
 pub mod porter;
 pub mod scan;
 pub mod stemmer;

@@ -7,6 +7,7 @@ use millrace::gpu::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{Arrays, DeviceText, Machine, Places, Uploader};
 use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The kernels of `invert.cu`, compiled for the CPU; none where there is no compiler.
@@ -87,6 +88,20 @@ impl Machine for Emulated {
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
         let bytes = self.array(array).download().unwrap();
         to.copy_from_slice(&bytes[at as usize..][..to.len()]);
+        Ok(())
+    }
+
+    /// From the last to the first: those who take parts may not rely on an order.
+    fn read_parts(
+        &mut self,
+        array: Array,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        let bytes = self.array(array).download().unwrap();
+        for (n, part) in parts.iter().enumerate().rev() {
+            take(n, &bytes[part.start as usize..part.end as usize]);
+        }
         Ok(())
     }
 

@@ -23,7 +23,7 @@ use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
-use crate::index::run::{EncodedChunk, EncodedList, RunPart};
+use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart, Unwritten};
 use crate::input::documents::PieceDocuments;
 use crate::input::hash::InputHash;
 use crate::input::piece::{Piece, Skipped};
@@ -482,7 +482,7 @@ impl ClosedTerms for Terms {
 fn encode(
     shared: &Arc<Build>,
     terms: &'static [Result<&'static str, &'static str>],
-) -> crate::dataflow::harness::Passed<(bool, Vec<u8>)> {
+) -> crate::dataflow::harness::Passed<(bool, u64)> {
     let given = shared.clone();
     pass(
         || {
@@ -498,7 +498,7 @@ fn encode(
             });
             runs.encode(&given)
         },
-        |Local(chunk)| (chunk.ends_run, chunk.suffixes),
+        |Local(chunk)| (chunk.ends_run, chunk.ended().0),
     )
 }
 
@@ -507,7 +507,7 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let shared = Arc::new(empty(folder.path()));
     let passed = encode(&shared, &[Ok("a"), Ok("b")]);
-    assert_eq!(passed.records[0], [(at(0, 0), (true, b"ab".to_vec()))]);
+    assert_eq!(passed.records[0], [(at(0, 0), (true, 2))]);
     assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
     let encoded = &shared.wiring.encoded[0];
     assert_eq!(encoded.terms.load(Ordering::Relaxed), 2);
@@ -524,16 +524,20 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
-fn chunk(suffixes: &[u8], ends_run: bool) -> Local<EncodedChunk> {
-    let list = EncodedList { collection: 0, suffix_bytes: 1, ends: true, df: 1, here: 1, bytes: 1 };
-    Local(EncodedChunk {
+fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends_run: bool) -> LaidChunk {
+    let written = shared.wiring.encoded[0].written_chunks.clone();
+    let mut chunk = LaidChunk {
         part: RunPart { documents: 1, ..RunPart::default() },
-        lists: vec![list; suffixes.len()],
-        suffixes: suffixes.to_vec(),
         payload: vec![0; suffixes.len()],
         ends_run,
-        ..EncodedChunk::default()
-    })
+        unwritten: Some(Arc::new(Unwritten::new(written))),
+        ..LaidChunk::default()
+    };
+    let list = EncodedList { collection: 0, suffix_bytes: 1, ends: true, df: 1, here: 1, bytes: 1 };
+    for suffix in suffixes.chunks(1) {
+        layout.add(&mut chunk, &list, suffix).unwrap();
+    }
+    chunk
 }
 
 #[test]
@@ -544,14 +548,19 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
             std::fs::create_dir(folder.path().join("runs")).unwrap();
         }
         let shared = Arc::new(empty(folder.path()));
-        let given = shared.clone();
+        let (given, of_chunks) = (shared.clone(), shared.clone());
         let passed = pass(
-            || {
-                let step = |number, chunk| Step {
-                    records: vec![(at(number, 0), chunk)],
+            move || {
+                let shared = &of_chunks;
+                let mut layout = Layout::new(shared.form);
+                let mut step = |number, suffixes: &[u8], ends_run| Step {
+                    records: vec![(
+                        at(number, 0),
+                        Local(chunk(shared, &mut layout, suffixes, ends_run)),
+                    )],
                     then: Some(at(number + 1, 0)),
                 };
-                vec![step(0, chunk(b"ac", false)), step(1, chunk(b"x", true))]
+                vec![step(0, b"ac", false), step(1, b"x", true)]
             },
             move |stream| stream.flush(&given),
             |()| (),

@@ -4,6 +4,7 @@
 use super::machine::{Arrays, DeviceText, Machine, Places, Uploader};
 use super::steps::{Array, Step};
 use super::{KERNELS, source};
+use crate::crew::Crew;
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
 use crate::gpu::events::is_done;
@@ -11,10 +12,13 @@ use crate::gpu::lane::event;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::device::launch;
 use crate::gpu::query::slab::{Slab, Staging};
+use crate::pages;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
-use std::thread::{scope, sleep};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
 use std::time::Duration;
 
 /// Bytes of each pinned buffer.
@@ -23,6 +27,10 @@ const STAGED_BYTES: usize = 16 << 20;
 /// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
 const COPY_BYTES: usize = 1 << 20;
 const COPIERS: usize = 4;
+
+/// Threads that take parts of an array to the host, and bytes of the buffer of each: one copies a fifth of what a device gives in the same time.
+const TAKERS: usize = 8;
+const TAKEN_BYTES: usize = 8 << 20;
 
 /// How long the thread sleeps before it looks again whether something is done.
 const PAUSE: Duration = Duration::from_micros(20);
@@ -35,8 +43,8 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(device: &Device) -> Result<Self, GpuError> {
-        let staging = Staging::new(device, "texts and lists", STAGED_BYTES)?;
+    fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
+        let staging = Staging::new(device, "texts and lists", bytes)?;
         Ok(Self { staging, copied: event(device)? })
     }
 }
@@ -46,6 +54,7 @@ impl Buffer {
 struct Buffers {
     buffers: [Buffer; 2],
     next: usize,
+    crew: Crew,
 }
 
 fn failed(device: &Device, source: DriverError) -> GpuError {
@@ -62,7 +71,8 @@ fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
 
 impl Buffers {
     fn new(device: &Device) -> Result<Self, GpuError> {
-        Ok(Self { buffers: [Buffer::new(device)?, Buffer::new(device)?], next: 0 })
+        let buffer = || Buffer::new(device, STAGED_BYTES);
+        Ok(Self { buffers: [buffer()?, buffer()?], next: 0, crew: Crew::new("copier") })
     }
 
     /// Enqueues copies of parts to the device, one behind the other.
@@ -99,7 +109,7 @@ impl Buffers {
             if filled == 0 {
                 return Ok(());
             }
-            copy_all(copies);
+            copy_all(&mut self.crew, copies);
             let to = to.part(at, filled as u64);
             let call = |e| device.call("copy texts to the device", e);
             device.context().bind_to_thread().map_err(call)?;
@@ -140,6 +150,43 @@ impl Uploader for CudaUploader {
     }
 }
 
+/// A buffer and a stream of its own.
+#[derive(Debug)]
+struct Taker {
+    buffer: Buffer,
+    stream: Arc<CudaStream>,
+}
+
+impl Taker {
+    fn new(device: &Device) -> Result<Self, GpuError> {
+        let stream = device.context().new_stream();
+        let stream = stream.map_err(|e| device.call("make a stream", e))?;
+        Ok(Self { buffer: Buffer::new(device, TAKEN_BYTES)?, stream })
+    }
+
+    /// Brings bytes of the device to the buffer.
+    ///
+    /// # Safety
+    /// The memory has so many from `from` on, and stays until this returns.
+    unsafe fn bring(
+        &mut self,
+        device: &Device,
+        from: u64,
+        bytes: usize,
+    ) -> Result<&[u8], GpuError> {
+        let Self { buffer, stream } = self;
+        let call = |e| device.call("copy lists from the device", e);
+        device.context().bind_to_thread().map_err(call)?;
+        // SAFETY: the caller answers for the memory, and nobody looks at the buffer before the copy is done.
+        unsafe { buffer.staging.copy_down(from, 0, bytes, stream) }
+            .and_then(|()| buffer.copied.record(stream))
+            .map_err(call)?;
+        wait(device, &buffer.copied)?;
+        // SAFETY: the copy is done.
+        Ok(unsafe { &buffer.staging.bytes()[..bytes] })
+    }
+}
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -149,6 +196,8 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
+    /// Those who take parts of arrays, once there are any to take.
+    takers: Vec<Taker>,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
@@ -157,7 +206,7 @@ pub struct CudaMachine {
 }
 
 /// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
-fn copy_all(mut copies: Vec<(&mut [u8], &[u8])>) {
+fn copy_all(crew: &mut Crew, mut copies: Vec<(&mut [u8], &[u8])>) {
     let copy = |copies: &mut [(&mut [u8], &[u8])]| {
         for (to, from) in copies {
             to.copy_from_slice(&from[..to.len()]);
@@ -167,13 +216,7 @@ fn copy_all(mut copies: Vec<(&mut [u8], &[u8])>) {
         return copy(&mut copies);
     }
     let each = copies.len().div_ceil(COPIERS);
-    let (first, others) = copies.split_at_mut(each);
-    scope(|scope| {
-        for copies in others.chunks_mut(each) {
-            scope.spawn(move || copy(copies));
-        }
-        copy(first);
-    });
+    crew.all(copies.chunks_mut(each).map(|copies| move || copy(copies)).collect());
 }
 
 impl CudaMachine {
@@ -190,9 +233,9 @@ impl CudaMachine {
         }
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        let (up, down) = (Buffers::new(&device)?, Buffer::new(&device)?);
-        let arrays = Arrays::new();
-        Ok(Self { arrays, up, down, functions, stream, times: None, device })
+        let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
+        let (arrays, takers) = (Arrays::new(), Vec::new());
+        Ok(Self { arrays, up, down, takers, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -208,6 +251,12 @@ impl CudaMachine {
     /// Bytes of the device's memory that its arrays take.
     pub fn bytes(&self) -> u64 {
         self.arrays.all().map(Slab::bytes).sum()
+    }
+
+    /// Waits until all that was enqueued is done.
+    fn finish(&mut self) -> Result<(), GpuError> {
+        self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
+        wait(&self.device, &self.down.copied)
     }
 
     fn array(&self, array: Array) -> &Slab {
@@ -276,9 +325,52 @@ impl Machine for CudaMachine {
             at += part.len() as u64;
             // SAFETY: the copy is done.
             let bytes = unsafe { self.down.staging.bytes() };
-            copy_all(part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect());
+            copy_all(
+                &mut self.up.crew,
+                part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect(),
+            );
         }
         Ok(())
+    }
+
+    fn read_parts(
+        &mut self,
+        array: Array,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        while self.takers.len() < TAKERS.min(parts.len()) {
+            self.takers.push(Taker::new(&self.device)?);
+        }
+        self.finish()?;
+        let from = self.arrays.of(array).expect("an array is reserved before it is used");
+        let (device, next) = (&*self.device, AtomicUsize::new(0));
+        let take_parts = |taker: &mut Taker| {
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(n) else { return Ok(()) };
+                let bytes = (part.end - part.start) as usize;
+                if bytes <= TAKEN_BYTES {
+                    // SAFETY: the array has these bytes, and it is borrowed until all is taken.
+                    take(n, unsafe {
+                        taker.bring(device, from.part(part.start, bytes as u64), bytes)
+                    }?);
+                    continue;
+                }
+                let mut whole = pages::with_capacity(bytes);
+                for at in part.clone().step_by(TAKEN_BYTES) {
+                    let bytes = (part.end - at).min(TAKEN_BYTES as u64);
+                    // SAFETY: as above.
+                    let brought =
+                        unsafe { taker.bring(device, from.part(at, bytes), bytes as usize) };
+                    whole.extend_from_slice(brought?);
+                }
+                take(n, &whole);
+            }
+        };
+        let take_parts = &take_parts;
+        let takers = self.takers.iter_mut().map(|taker| move || take_parts(taker));
+        self.up.crew.all(takers.collect()).into_iter().collect()
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
@@ -291,8 +383,7 @@ impl Machine for CudaMachine {
     fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
         let text = text.downcast::<Slab>().expect("an uploader of a CUDA device made it");
         // Kernels may read the old one.
-        self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait(&self.device, &self.down.copied)?;
+        self.finish()?;
         let old = self.arrays.place(array).replace(*text);
         Ok(old.map(|old| Box::new(old) as _))
     }
@@ -336,10 +427,11 @@ mod tests {
 
     #[test]
     fn copies_are_whole_however_many_share_them() {
+        let mut crew = Crew::new("test");
         for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (1000, 100), (4096, 1)] {
             let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
             let mut to = vec![0xa5; bytes];
-            copy_all(to.chunks_mut(each).zip(from.chunks(each)).collect());
+            copy_all(&mut crew, to.chunks_mut(each).zip(from.chunks(each)).collect());
             assert_eq!(to, from);
         }
     }

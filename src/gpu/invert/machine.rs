@@ -5,6 +5,7 @@ use super::steps::{ARRAYS, Array, Step};
 use crate::dictionary::closed::ClosedError;
 use crate::gpu::error::GpuError;
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Makes a machine, once for each device that inverts.
@@ -124,6 +125,17 @@ pub trait Machine: Send {
     /// The device refuses, or what was before failed.
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError>;
 
+    /// Reads parts of an array, when all before is done. Each goes to `take` with its number; several threads may call that at once, in any order.
+    ///
+    /// # Errors
+    /// The device refuses, or what was before failed.
+    fn read_parts(
+        &mut self,
+        array: Array,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError>;
+
     /// Launches kernels one after the other.
     ///
     /// # Errors
@@ -158,6 +170,15 @@ impl Machine for Box<dyn Machine> {
 
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
         (**self).read(array, at, to)
+    }
+
+    fn read_parts(
+        &mut self,
+        array: Array,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        (**self).read_parts(array, parts, take)
     }
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {

@@ -109,7 +109,7 @@ impl<M: Machine> Runs<M> {
     pub fn take(
         &mut self,
         pieces: &[PieceText],
-        mut out: impl FnMut(Event),
+        mut out: impl FnMut(Event) + Send,
     ) -> Result<(), ClosedError> {
         let mut rest = pieces;
         while !rest.is_empty() {
@@ -172,7 +172,7 @@ impl<M: Machine> Runs<M> {
     ///
     /// # Errors
     /// Of the device.
-    pub fn end(&mut self, mut out: impl FnMut(Event)) -> Result<(), ClosedError> {
+    pub fn end(&mut self, mut out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
         let (run, run_first, run_documents) = self.sequencer.open_run();
         if run_documents > 0 {
             let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
@@ -182,7 +182,11 @@ impl<M: Machine> Runs<M> {
         Ok(())
     }
 
-    fn close(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<(), ClosedError> {
+    fn close(
+        &mut self,
+        at: Placement,
+        out: &mut (impl FnMut(Event) + Send),
+    ) -> Result<(), ClosedError> {
         if self.inverter.keeps() {
             if !self.wait_for_encoders() || self.encode(at, out)? {
                 return Ok(());
@@ -204,7 +208,11 @@ impl<M: Machine> Runs<M> {
     }
 
     /// Has the device encode the run's lists; false if it has no room for that.
-    fn encode(&mut self, at: Placement, out: &mut impl FnMut(Event)) -> Result<bool, ClosedError> {
+    fn encode(
+        &mut self,
+        at: Placement,
+        out: &mut (impl FnMut(Event) + Send),
+    ) -> Result<bool, ClosedError> {
         let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
         let (held, mut given) = (Arc::new(()), false);

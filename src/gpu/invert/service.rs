@@ -152,7 +152,7 @@ fn drive(
     batches: Receiver<Vec<PieceText>>,
     stop: Arc<AtomicBool>,
     uploading: &mut Option<JoinHandle<()>>,
-    mut tell: impl FnMut(Event),
+    mut tell: impl FnMut(Event) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
     let mut inverter = Inverter::new(open()?, how.analysis, how.threads);

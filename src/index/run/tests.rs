@@ -7,6 +7,7 @@ use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
@@ -181,6 +182,12 @@ impl ClosedTerms for Terms {
 /// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of both.
 #[test]
 fn owners_parts_become_one_run() {
+    let [one, other] = [0, 3].map(owners_parts);
+    assert!(one == other, "threads write the same bytes");
+}
+
+/// Writes them with so many threads; returns the files.
+fn owners_parts(threads: usize) -> Vec<FileEntry> {
     const DOCUMENTS: u32 = 200_000;
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
@@ -203,27 +210,30 @@ fn owners_parts_become_one_run() {
             PartEncoder::new(part(owner), Box::new(terms), lengths.clone(), Form::default())
         })
         .collect();
-    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0));
-    let (mut made, mut written, mut lists) = ([0; 2], [0; 2], [(0, 0); 2]);
+    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0), threads);
+    let written = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+    let (mut made, mut lists) = ([0; 2], [(0, 0); 2]);
     // The first owner is ahead.
     for owner in [0, 1] {
         assert_eq!(encoders[owner].part().owner, owner);
         loop {
-            let Some(chunk) = encoders[owner].chunk().unwrap() else { continue };
+            let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
+            chunk.unwritten = Some(Arc::new(Unwritten::new(written[owner].clone())));
             let (ends, ended) = (chunk.ends_run, chunk.ended());
             lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
             made[owner] += 1;
             run.take(chunk);
-            let over = run.write(|owner| written[owner] += 1).unwrap();
+            let over = run.write().unwrap();
             assert_eq!(over, ends && owner == 1);
             if ends {
                 break;
             }
         }
     }
-    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
     assert_eq!(lists, [(2, 3), (3, u64::from(DOCUMENTS) + 2)]);
     let (mut entry, mut files) = run.finish().unwrap();
+    let written = written.map(|chunks| chunks.load(Ordering::Relaxed));
+    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
     assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
     let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
     for number in 0..DOCUMENTS {
@@ -241,4 +251,5 @@ fn owners_parts_become_one_run() {
         .unwrap();
         assert!(found == *postings, "{collection}");
     }
+    files
 }

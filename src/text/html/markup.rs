@@ -9,14 +9,23 @@
 //! scripts and styles within them are raw text as elsewhere.
 
 use super::{Markup, raw, references};
-use memchr::{memchr, memchr2};
+use crate::text::marks::Marks;
+use memchr::memchr;
 
 /// Appends the text of `page`, which is in UTF-8, to `out`.
 pub(super) fn extract(page: &[u8], markup: Markup, out: &mut Vec<u8>) {
     // Nearly always enough; text is seldom longer than its page.
-    out.reserve(page.len() + 64);
-    let mut extractor =
-        Extractor { page, markup, out, at: 0, templates: 0, hidden_from: 0, unclosed: false };
+    out.reserve(page.len() + 2 * SHORT_RUN);
+    let mut extractor = Extractor {
+        page,
+        markup,
+        out,
+        marks: Marks::new(page),
+        at: 0,
+        templates: 0,
+        hidden_from: 0,
+        unclosed: false,
+    };
     extractor.run();
     if extractor.templates > 0 {
         let hidden_from = extractor.hidden_from;
@@ -24,10 +33,14 @@ pub(super) fn extract(page: &[u8], markup: Markup, out: &mut Vec<u8>) {
     }
 }
 
+/// Text of so many bytes is copied without a loop.
+const SHORT_RUN: usize = 32;
+
 struct Extractor<'a> {
     page: &'a [u8],
     markup: Markup,
     out: &'a mut Vec<u8>,
+    marks: Marks<'a>,
     at: usize,
     /// Open `template` elements, and where in `out` the text of the outermost begins.
     templates: u32,
@@ -40,18 +53,21 @@ impl Extractor<'_> {
     fn run(&mut self) {
         let page = self.page;
         loop {
-            let rest = &page[self.at..];
-            let Some(length) = memchr2(b'<', b'&', rest) else {
-                self.out.extend_from_slice(rest);
-                return;
-            };
-            self.out.extend_from_slice(&rest[..length]);
-            self.at += length;
-            let rest = &rest[length..];
+            let end = self.marks.text_end(self.at);
+            self.text_until(end);
+            let rest = &page[end..];
+            if let [b'<', first, second, ..] = *rest {
+                let is_end = first == b'/';
+                if (if is_end { second } else { first }).is_ascii_alphabetic() {
+                    self.tag(end + 1 + usize::from(is_end), is_end);
+                    continue;
+                }
+            }
             match rest {
+                [] => return,
                 [b'&', ..] => self.reference(),
-                [b'<', first, ..] if first.is_ascii_alphabetic() => self.start_tag(),
-                [b'<', b'/', first, ..] if first.is_ascii_alphabetic() => self.end_tag(),
+                // Its second byte is the page's last.
+                [b'<', first] if first.is_ascii_alphabetic() => self.at = page.len(),
                 [b'<', b'/', b'>', ..] => self.at += 3,
                 [b'<', b'/', _, ..] | [b'<', b'?', ..] => self.skip_past_angle(2),
                 [b'<', b'!', ..] => self.declaration(),
@@ -102,35 +118,88 @@ impl Extractor<'_> {
         }
     }
 
-    fn start_tag(&mut self) {
-        let start = self.at + 1;
+    /// Behind the tag whose attributes may begin at `at`; nothing if the page ends before.
+    ///
+    /// [`attributes`] without their names: values in quotes, before which stands `=` right behind a name, are stepped over.
+    /// What is written in another way is left to it.
+    #[inline(always)]
+    fn tag_end(&mut self, mut at: usize) -> Option<usize> {
+        let page = self.page;
+        loop {
+            // Here no attribute is under way, so that the first of these marks is no part of a value.
+            let mark = self.marks.in_tag(at);
+            match page.get(mark)? {
+                b'>' => return Some(mark + 1),
+                b'=' if mark > at && NAME_BYTE[usize::from(page[mark - 1])] != 0 => {
+                    let quote = *page.get(mark + 1)?;
+                    if !matches!(quote, b'"' | b'\'') {
+                        break;
+                    }
+                    let mut end = self.marks.in_tag(mark + 2);
+                    while *page.get(end)? != quote {
+                        end = self.marks.in_tag(end + 1);
+                    }
+                    at = end + 1;
+                }
+                _ => break,
+            }
+        }
+        attributes(page, at, |_, _| {})
+    }
+
+    /// Steps over the tag whose name begins at `start`.
+    #[inline(always)]
+    fn tag(&mut self, start: usize, is_end: bool) {
         let (name, after) = name_at(self.page, start);
-        let Some(end) = tag_end(self.page, after) else { return self.at = self.page.len() };
+        let Some(end) = self.tag_end(after) else { return self.at = self.page.len() };
         self.at = end;
-        if let Markup::Sgml { hidden } = self.markup {
-            return self.start_sgml(start, after, hidden);
+        let role = role_of(name);
+        if role > Role::Inline || name == 0 || matches!(self.markup, Markup::Sgml { .. }) {
+            return self.rare_tag(start, after, is_end, role);
         }
-        if is_inline(name) {
-            return;
+        self.separate_if(role == Role::Block);
+    }
+
+    /// Marks a place that parts words, if it does. Which tags do, and behind what, nobody can foretell, so there is no branch.
+    #[inline(always)]
+    fn separate_if(&mut self, parts: bool) {
+        let length = self.out.len();
+        let after_word = self.out.last().is_some_and(|last| *last > b' ');
+        self.out.push(b'\n');
+        self.out.truncate(length + usize::from(parts & after_word));
+    }
+
+    /// Is behind a tag that means something, or one of SGML, whose name stands at `start..after`.
+    #[inline(never)]
+    fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: Role) {
+        match self.markup {
+            Markup::Sgml { .. } if is_end => self.separate(),
+            Markup::Sgml { hidden } => self.start_sgml(start, after, hidden),
+            _ if is_end => self.end_tag(role),
+            _ => self.start_tag(start, after, role),
         }
+    }
+
+    fn start_tag(&mut self, start: usize, after: usize, role: Role) {
+        let end = self.at;
         self.separate();
         if self.markup == Markup::Xhtml && self.page[end - 2] == b'/' {
             return;
         }
-        match name {
-            SCRIPT => self.at = raw::script_end(self.page, end),
-            STYLE => self.at = raw::end_tag(self.page, end, b"style"),
-            IFRAME => self.at = raw::end_tag(self.page, end, b"iframe"),
-            TITLE => self.text_with_references(b"title"),
-            TEXTAREA => self.text_with_references(b"textarea"),
-            XMP => self.text_until(raw::end_tag(self.page, end, b"xmp")),
-            TEMPLATE => {
+        match role {
+            Role::Script => self.at = raw::script_end(self.page, end),
+            Role::Style => self.at = raw::end_tag(self.page, end, b"style"),
+            Role::Iframe => self.at = raw::end_tag(self.page, end, b"iframe"),
+            Role::Title => self.text_with_references(b"title"),
+            Role::Textarea => self.text_with_references(b"textarea"),
+            Role::Xmp => self.text_until(raw::end_tag(self.page, end, b"xmp")),
+            Role::Template => {
                 if self.templates == 0 {
                     self.hidden_from = self.out.len();
                 }
                 self.templates += 1;
             }
-            0 if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
+            Role::Block if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
                 self.text_until(self.page.len());
             }
             _ => {}
@@ -151,14 +220,8 @@ impl Extractor<'_> {
         }
     }
 
-    fn end_tag(&mut self) {
-        let (name, after) = name_at(self.page, self.at + 2);
-        let Some(end) = tag_end(self.page, after) else { return self.at = self.page.len() };
-        self.at = end;
-        if is_inline(name) && !matches!(self.markup, Markup::Sgml { .. }) {
-            return;
-        }
-        if name == TEMPLATE && self.templates > 0 {
+    fn end_tag(&mut self, role: Role) {
+        if role == Role::Template && self.templates > 0 {
             self.templates -= 1;
             if self.templates == 0 {
                 self.out.truncate(self.hidden_from);
@@ -168,8 +231,19 @@ impl Extractor<'_> {
     }
 
     /// Takes all up to `end` as it is.
+    #[inline(always)]
     fn text_until(&mut self, end: usize) {
-        self.out.extend_from_slice(&self.page[self.at..end]);
+        let length = end - self.at;
+        // Most text between tags is short: some bytes too many are copied sooner than so many as there are.
+        if length <= SHORT_RUN
+            && let Some(run) = self.page[self.at..].first_chunk::<SHORT_RUN>()
+        {
+            let before = self.out.len();
+            self.out.extend_from_slice(run);
+            self.out.truncate(before + length);
+        } else {
+            self.out.extend_from_slice(&self.page[self.at..end]);
+        }
         self.at = end;
     }
 
@@ -227,22 +301,73 @@ pub(super) const TEXTAREA: TagName = tag(b"textarea");
 pub(super) const XMP: TagName = tag(b"xmp");
 pub(super) const TEMPLATE: TagName = tag(b"template");
 
-macro_rules! any_tag {
-    ($name:expr, $($tag:literal)*) => { $($name == const { tag($tag) })||* };
+/// What a tag means.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Role {
+    /// It separates words.
+    Block,
+    /// It formats a part of a line, so that a word goes on behind it.
+    Inline,
+    Script,
+    Style,
+    Iframe,
+    Title,
+    Textarea,
+    Xmp,
+    Template,
 }
 
-/// Whether the tag formats a part of a line, so that a word goes on behind it.
-#[inline]
-fn is_inline(name: TagName) -> bool {
-    if name < 0x100 {
-        return any_tag!(name, b"a" b"b" b"i" b"q" b"s" b"u");
+const ROLES: &[(TagName, Role)] = &[
+    (SCRIPT, Role::Script),
+    (STYLE, Role::Style),
+    (IFRAME, Role::Iframe),
+    (TITLE, Role::Title),
+    (TEXTAREA, Role::Textarea),
+    (XMP, Role::Xmp),
+    (TEMPLATE, Role::Template),
+];
+
+const INLINE: &[&str] = &[
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "blink", "cite", "code", "data", "del",
+    "dfn", "em", "font", "i", "ins", "kbd", "label", "mark", "nobr", "q", "s", "samp", "small",
+    "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
+];
+
+const SLOTS: usize = 128;
+
+const fn slot(name: TagName, factor: u64) -> usize {
+    (name.wrapping_mul(factor) >> (64 - SLOTS.ilog2())) as usize
+}
+
+/// Names with roles, each in a slot of its own.
+const fn slots(factor: u64) -> Option<[(TagName, Role); SLOTS]> {
+    let mut slots = [(0, Role::Block); SLOTS];
+    let mut i = 0;
+    while i < ROLES.len() + INLINE.len() {
+        let entry = if i < ROLES.len() {
+            ROLES[i]
+        } else {
+            (tag(INLINE[i - ROLES.len()].as_bytes()), Role::Inline)
+        };
+        let slot = slot(entry.0, factor);
+        if slots[slot].0 != 0 {
+            return None;
+        }
+        slots[slot] = entry;
+        i += 1;
     }
-    any_tag!(
-        name,
-        b"span" b"em" b"code" b"font" b"strong" b"tt" b"abbr" b"acronym" b"bdi" b"bdo" b"big"
-        b"blink" b"cite" b"data" b"del" b"dfn" b"ins" b"kbd" b"label" b"mark" b"nobr" b"samp"
-        b"small" b"strike" b"sub" b"sup" b"time" b"var" b"wbr"
-    )
+    Some(slots)
+}
+
+/// A factor that gives each a slot of its own, found by trial.
+const FACTOR: u64 = 0xab3920349eba8775;
+
+static SLOT: [(TagName, Role); SLOTS] = slots(FACTOR).expect("the factor parts all names");
+
+#[inline(always)]
+fn role_of(name: TagName) -> Role {
+    let (known, role) = SLOT[slot(name, FACTOR)];
+    if known == name { role } else { Role::Block }
 }
 
 /// What a byte does to a name: 0 ends it, all others go on as the byte in lower case.
@@ -264,9 +389,33 @@ const NAME_BYTE: [u8; 256] = {
     table
 };
 
+/// Repeats a byte.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
 /// The name of the tag that begins at `start`, and where it ends.
-#[inline]
+#[inline(always)]
 pub(super) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
+    let Some(bytes) = page.get(start..).and_then(<[u8]>::first_chunk) else {
+        return any_name_at(page, start);
+    };
+    let bytes = u64::from_le_bytes(*bytes);
+    // A bit for each byte that is `>` or below `0`, of which the first is right.
+    let ends = bytes.wrapping_sub(each(b'0')) & !bytes;
+    let is_angle = bytes ^ each(b'>');
+    let ends = (ends | is_angle.wrapping_sub(each(1)) & !is_angle) & each(0x80);
+    let length = ends.trailing_zeros() as usize / 8;
+    if length == 8 || NAME_BYTE[usize::from(page[start + length])] != 0 {
+        return any_name_at(page, start);
+    }
+    // Only letters become letters so, for there are no control characters among them.
+    let lower = (bytes | each(b' ')).swap_bytes();
+    (lower.checked_shr(64 - 8 * length as u32).unwrap_or(0), start + length)
+}
+
+/// A name that is long, or has bytes as few names have.
+fn any_name_at(page: &[u8], start: usize) -> (TagName, usize) {
     let (mut name, mut at) = (0, start);
     while let Some(byte) = page.get(at).map(|byte| NAME_BYTE[usize::from(*byte)])
         && byte != 0
@@ -275,15 +424,6 @@ pub(super) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
         at += 1;
     }
     (if at - start <= 8 { name } else { 0 }, at)
-}
-
-/// Behind the tag whose attributes may begin at `at`; nothing if the page ends before.
-#[inline]
-fn tag_end(page: &[u8], at: usize) -> Option<usize> {
-    if page.get(at) == Some(&b'>') {
-        return Some(at + 1);
-    }
-    attributes(page, at, |_, _| {})
 }
 
 /// Calls `take` with the name and the value of each attribute from `at` on, and returns where the tag
@@ -337,6 +477,57 @@ pub(crate) fn attributes<'a>(
                 }
                 take(name, &page[value..at]);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_have_roles_in_any_case() {
+        for (name, role) in ROLES {
+            assert!(role_of(*name) == *role);
+        }
+        for name in INLINE {
+            for name in [name.to_string(), name.to_uppercase()] {
+                let page = format!("{name}>        ");
+                let (found, end) = name_at(page.as_bytes(), 0);
+                assert!(role_of(found) == Role::Inline && end == name.len(), "{name}");
+            }
+        }
+        assert!(role_of(0) == Role::Block && role_of(tag(b"td")) == Role::Block);
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_names_and_ends_of_tags(
+            parts in proptest::collection::vec(prop_oneof![
+                proptest::sample::select(vec![
+                    "=", "\"", "'", ">", "<", "&", "/", " ", "\t", "a", "AB", "h1", "-", ":", "é", "\0", "=\"", "x='", "abcdefgh",
+                ]).prop_map(|part| part.as_bytes().to_vec()),
+                proptest::collection::vec(any::<u8>(), 1..3),
+            ], 0..30),
+        ) {
+            let page = parts.concat();
+            let (name, after) = any_name_at(&page, 0);
+            let (found, end) = name_at(&page, 0);
+            prop_assert_eq!(end, after);
+            prop_assert!(role_of(found) == role_of(name) && (found == 0) == (name == 0));
+            let mut out = Vec::new();
+            let mut extractor = Extractor {
+                page: &page,
+                markup: Markup::Html,
+                out: &mut out,
+                marks: Marks::new(&page),
+                at: 0,
+                templates: 0,
+                hidden_from: 0,
+                unclosed: false,
+            };
+            prop_assert_eq!(extractor.tag_end(after), attributes(&page, after, |_, _| {}));
         }
     }
 }

@@ -295,6 +295,20 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn oracle_long_pages_have_the_same_tokens(parts in proptest::collection::vec((page(), 0usize..2100), 1..6)) {
+        // Marks are made part by part.
+        let blank = |(page, blanks): &(Vec<u8>, usize)| [&page[..], &vec![b' '; *blanks]].concat();
+        let page = parts.iter().map(blank).collect::<Vec<_>>().concat();
+        let page = String::from_utf8_lossy(&page).into_owned().into_bytes();
+        let page = page.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&page);
+        prop_assert_eq!(tokens(page), oracle(page), "{:?}", String::from_utf8_lossy(page));
+    }
+}
+
 /// Of real pages every so-manyth is compared; all of them were, once.
 const PAGES_STEP: usize = 10;
 

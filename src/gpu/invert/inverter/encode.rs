@@ -13,8 +13,10 @@ use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::{self, Array, Columns};
 use crate::index::list::{BLOCK, BOUND_FROM};
 use crate::index::run::{EncodedChunk, EncodedList, RunPart};
+use crate::pages;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// What the host takes of encoded lists at a time, at least.
@@ -46,6 +48,82 @@ struct Encoded {
     ranks: Range<usize>,
     /// Where each begins, and the end.
     places: Vec<u32>,
+}
+
+/// Some of them, which are taken together.
+struct Part {
+    ranks: Range<usize>,
+    bytes: Range<u64>,
+    /// Where the suffixes of their terms begin.
+    suffix: usize,
+}
+
+impl Encoded {
+    /// Parts of so many bytes.
+    fn parts(&self, order: &OrderedTerms, suffix: &mut usize) -> Vec<Part> {
+        let (mut parts, mut from, mut begin) = (Vec::new(), 0, (self.ranks.start, *suffix));
+        for (rank, &end) in self.ranks.clone().zip(&self.places[1..]) {
+            *suffix += usize::from(order.suffix_bytes[rank]);
+            let is_last = rank + 1 == self.ranks.end;
+            if (end - from) as usize >= TAKEN_BYTES || is_last && end > from {
+                let (ranks, bytes) = (begin.0..rank + 1, from.into()..end.into());
+                parts.push(Part { ranks, bytes, suffix: begin.1 });
+                (from, begin) = (end, (rank + 1, *suffix));
+            }
+        }
+        parts
+    }
+
+    fn chunk(
+        &self,
+        part: &Part,
+        order: &OrderedTerms,
+        dfs: &[u32],
+        payload: &[u8],
+    ) -> EncodedChunk {
+        let (mut lists, mut suffixes) = (Vec::with_capacity(part.ranks.len()), Vec::new());
+        let mut at = part.suffix;
+        for rank in part.ranks.clone() {
+            let suffix_bytes = order.suffix_bytes[rank];
+            let begin = at;
+            at += usize::from(suffix_bytes);
+            // A form that only pieces behind the run have may have made a term.
+            if dfs[rank] > 0 {
+                let n = rank - self.ranks.start;
+                let bytes = self.places[n + 1] - self.places[n];
+                suffixes.extend_from_slice(&order.suffixes[begin..at]);
+                lists.push(EncodedList {
+                    collection: order.collections[rank],
+                    suffix_bytes,
+                    ends: true,
+                    df: dfs[rank],
+                    here: bytes as usize,
+                    bytes: bytes.into(),
+                });
+            }
+        }
+        // Memory that is touched for the first time: on huge pages, if the system has them.
+        let mut bytes = pages::with_capacity(payload.len());
+        bytes.extend_from_slice(payload);
+        EncodedChunk { lists, suffixes, payload: bytes, ..EncodedChunk::default() }
+    }
+}
+
+/// Gives chunks, which are made in any order, in that of their numbers.
+struct InOrder<'a, F> {
+    next: usize,
+    waiting: BTreeMap<usize, EncodedChunk>,
+    emit: &'a mut F,
+}
+
+impl<F: FnMut(EncodedChunk)> InOrder<'_, F> {
+    fn give(&mut self, number: usize, chunk: EncodedChunk) {
+        self.waiting.insert(number, chunk);
+        while let Some(chunk) = self.waiting.remove(&self.next) {
+            (self.emit)(chunk);
+            self.next += 1;
+        }
+    }
 }
 
 impl<M: Machine> Inverter<M> {
@@ -137,7 +215,7 @@ impl<M: Machine> Inverter<M> {
         &mut self,
         part: RunPart,
         held: &Arc<()>,
-        mut out: impl FnMut(EncodedChunk),
+        mut out: impl FnMut(EncodedChunk) + Send,
     ) -> Result<(), GpuError> {
         let began = Instant::now();
         let order = self.forms.in_order();
@@ -153,10 +231,8 @@ impl<M: Machine> Inverter<M> {
             self.machine.run(&[encode::rank_counts(ranks as u32)])?;
             dfs = self.get(Array::Dfs, 0, ranks)?;
         }
-        let whole = EncodedChunk { part, whole: true, ..EncodedChunk::default() };
-        let mut emit = |lists, suffixes, payload| {
-            let held = Some(held.clone());
-            out(EncodedChunk { lists, suffixes, payload, held, ..whole.clone() });
+        let mut emit = |chunk| {
+            out(EncodedChunk { part, whole: true, held: Some(held.clone()), ..chunk });
         };
         let (mut next, mut suffix, mut at_once) = (0, 0, self.tuning.encoded_at_once);
         while next < ranks {
@@ -177,8 +253,7 @@ impl<M: Machine> Inverter<M> {
             let encoded = Encoded { ranks: here, places };
             self.take_encoded(&encoded, &order, &dfs, &mut suffix, &mut emit)?;
         }
-        let ends_run = true;
-        out(EncodedChunk { ends_run, held: Some(held.clone()), ..whole });
+        emit(EncodedChunk { ends_run: true, ..EncodedChunk::default() });
         self.work.seconds.encode += spent(began);
         Ok(())
     }
@@ -231,42 +306,23 @@ impl<M: Machine> Inverter<M> {
         self.get(Array::EncodedPlaces, 0, ranks.len() + 1)
     }
 
-    /// Takes encoded lists to the host; the suffixes of their terms begin at `suffix`, which moves on.
+    /// Takes encoded lists to the host, by several threads, and gives them in their order; the suffixes of their terms begin at `suffix`,
+    /// which moves on.
     fn take_encoded(
         &mut self,
         encoded: &Encoded,
         order: &OrderedTerms,
         dfs: &[u32],
         suffix: &mut usize,
-        emit: &mut impl FnMut(Vec<EncodedList>, Vec<u8>, Vec<u8>),
+        emit: &mut (impl FnMut(EncodedChunk) + Send),
     ) -> Result<(), GpuError> {
-        let (mut lists, mut suffixes, mut from) = (Vec::new(), Vec::new(), 0);
-        for (n, rank) in encoded.ranks.clone().enumerate() {
-            let suffix_bytes = order.suffix_bytes[rank];
-            let begin = *suffix;
-            *suffix += usize::from(suffix_bytes);
-            let end = encoded.places[n + 1];
-            // A form that only pieces behind the run have may have made a term.
-            if dfs[rank] > 0 {
-                let bytes = end - encoded.places[n];
-                suffixes.extend_from_slice(&order.suffixes[begin..*suffix]);
-                lists.push(EncodedList {
-                    collection: order.collections[rank],
-                    suffix_bytes,
-                    ends: true,
-                    df: dfs[rank],
-                    here: bytes as usize,
-                    bytes: bytes.into(),
-                });
-            }
-            let is_last = rank + 1 == encoded.ranks.end;
-            if (end - from) as usize >= TAKEN_BYTES || is_last && !lists.is_empty() {
-                let payload = self.get(Array::Encoded, from.into(), (end - from) as usize)?;
-                emit(std::mem::take(&mut lists), std::mem::take(&mut suffixes), payload);
-                from = end;
-            }
-        }
-        Ok(())
+        let parts = encoded.parts(order, suffix);
+        let bytes: Vec<Range<u64>> = parts.iter().map(|part| part.bytes.clone()).collect();
+        let given = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), emit });
+        self.machine.read_parts(Array::Encoded, &bytes, &|n, payload| {
+            let chunk = encoded.chunk(&parts[n], order, dfs, payload);
+            given.lock().unwrap_or_else(PoisonError::into_inner).give(n, chunk);
+        })
     }
 
     /// Frees what is not of the run; the device knows no forms then.
