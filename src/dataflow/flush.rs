@@ -48,7 +48,8 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
                         let threads = if chunk.whole || build.workers > 1 { WRITERS } else { 0 };
                         let run = runs.entry(part.run).or_insert_with(|| {
                             let (directory, form) = (&build.directory, build.form);
-                            RunAssembler::new(directory, form, owners, part, threads)
+                            let run = RunAssembler::new(directory, form, owners, part, threads);
+                            run.ahead(build.wiring.ahead.take(part.run))
                         });
                         run.take(chunk);
                     }

@@ -4,12 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod gathered;
 mod spill;
 mod sums;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use ahead::Ahead;
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use spill::Spill;
 use sums::Sums;
@@ -141,6 +143,8 @@ pub struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
+    /// It may have more pages than it needs.
+    is_ahead: bool,
 }
 
 impl StorageFile {
@@ -166,6 +170,7 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
+            is_ahead: false,
         })
     }
 
@@ -250,10 +255,13 @@ impl StorageFile {
         let mut crc = crc32fast::Hasher::new();
         crc.update(&header);
         crc.combine(&self.crc);
+        let bytes = HEADER_BYTES as u64 + self.written;
+        if self.is_ahead {
+            attempt("cut", &self.path, || self.file.set_len(bytes))?;
+        }
         if self.durability == Durability::Lasting {
             attempt("sync", &self.path, || self.file.sync_all())?;
         }
-        let bytes = HEADER_BYTES as u64 + self.written;
         Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
     }
 

@@ -75,6 +75,8 @@ pub struct RunAssembler {
     form: Form,
     owners: Vec<Owner>,
     files: Option<Files>,
+    /// The file of the lists, if it is there already.
+    ahead: Option<StorageFile>,
     part: RunPart,
     threads: usize,
 }
@@ -84,7 +86,14 @@ impl RunAssembler {
     /// with lists of a `form`; so many `threads` write the lists, or who calls.
     pub fn new(directory: &Path, form: Form, owners: usize, part: RunPart, threads: usize) -> Self {
         let owners = (0..owners).map(|_| Owner::default()).collect();
-        Self { directory: directory.to_path_buf(), form, owners, files: None, part, threads }
+        let (directory, files, ahead) = (directory.to_path_buf(), None, None);
+        Self { directory, form, owners, files, ahead, part, threads }
+    }
+
+    /// Writes the lists to a file that is there already, if there is one, and empty.
+    #[must_use]
+    pub(crate) fn ahead(self, ahead: Option<StorageFile>) -> Self {
+        Self { ahead, ..self }
     }
 
     /// Takes the next chunk of its owner.
@@ -168,8 +177,10 @@ impl RunAssembler {
             let lexicon =
                 LexiconWriter::create(directory, &run_file(&name, Kind::Lexicon), scratch)?;
             let lexicon = lexicon.with_blocks_of(self.form.block_len());
-            let postings =
-                StorageFile::create(directory, &run_file(&name, Kind::Postings), scratch)?;
+            let postings = match self.ahead.take() {
+                Some(postings) => postings,
+                None => StorageFile::create(directory, &run_file(&name, Kind::Postings), scratch)?,
+            };
             let postings = GatheredFile::new(postings, self.threads)?;
             self.files = Some(Files { lexicon, postings });
         }
