@@ -208,9 +208,12 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
+            // The operator that saw it is nobody's concern.
             match error.chain().find_map(|cause| cause.downcast_ref::<InputRefused>()) {
-                Some(InputRefused::Broken { .. }) => error.context("give --allow-cut"),
-                Some(_) => error.context("give --allow-empty"),
+                Some(refused @ InputRefused::Broken { source, .. }) => {
+                    anyhow::anyhow!("{refused} (--allow-cut): {source}")
+                }
+                Some(refused) => anyhow::anyhow!("{refused} (--allow-empty)"),
                 None => error,
             }
         }

@@ -143,6 +143,9 @@ fn pages_are_drawn_from_the_rows_that_are_printed() {
         args!["--passes", "1", "--lists", "2", "--codec", "bp128", "--codec", "vbyte", "--json"];
     let found = drawn("codecs", &[&args!["--index", fixture.index], &few, &args![queries]]);
     let setting = |row: &Value| format!("{}, block {}", text(row, "codec"), row["block"]);
+    // So many settings would hide each other.
+    let mut found = found;
+    found.0.retain(|row| row["default"] == true);
     for y in ["docids_per_s", "bytes_a_docid"] {
         check(&found, y, "length_from", &setting);
     }

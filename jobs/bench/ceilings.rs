@@ -9,7 +9,7 @@
 use crate::args::size;
 use anyhow::{Context, ensure};
 use millrace::build::memory::give_back_large_buffers;
-use millrace::build::{BuildOptions, build};
+use millrace::build::{BuildOptions, Indexer, build};
 use millrace::dictionary::closed::ClosedTerms;
 use millrace::dictionary::hash::hash;
 use millrace::dictionary::owners::Owners;
@@ -398,6 +398,7 @@ fn whole(args: &Args, workers: usize) -> anyhow::Result<Value> {
     for _ in 0..args.repeat.get() {
         let folder = tempfile::Builder::new().prefix("millrace-bench-").tempdir()?;
         let mut options = BuildOptions::of_paths(folder.path().join("index"), &args.inputs);
+        options.indexer = Indexer::Fast;
         (options.memory, options.workers, options.gpus) = (args.memory, workers, Gpus::None);
         let report =
             build(options).map_err(crate::build::explain).context("a build of the bench")?;

@@ -56,7 +56,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(name) =
         args.codec.iter().find(|name| !settings().iter().any(|s| s.codec.name() == **name))
     {
-        return Err(Usage(format!("{name}: there is no such codec")).into());
+        let mut names: Vec<&str> = settings().iter().map(|setting| setting.codec.name()).collect();
+        names.dedup();
+        let text = format!("{name}: there is no such codec; there are {}", names.join(", "));
+        return Err(Usage(text).into());
     }
     let found = |row| print_if(args.json, row);
     let mut rows = Vec::new();
@@ -126,6 +129,7 @@ fn line(
         "codec": setting.codec.name(),
         "levels": setting.levels,
         "block": setting.block_len,
+        "default": setting.is_default(),
         "shuffled": args.shuffle.is_some(),
         "length_from": power.map(|power| 1u64 << power),
         "lists": figures.lists,

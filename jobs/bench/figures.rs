@@ -162,7 +162,8 @@ fn codecs() -> Vec<Figure> {
         Figure::bars(title, &[], (y, unit)).by(&setting).without(&["length_from"])
     };
     let by_length = |title, y, unit| {
-        Figure::curves(title, &[], ("length_from", "postings of a list, at least"), (&[y], unit))
+        let of = [("default", "true")];
+        Figure::curves(title, &of, ("length_from", "postings of a list, at least"), (&[y], unit))
             .by(&setting)
             .log(true, false)
     };

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
 
+/// Rows of a table at most.
+const MOST_ROWS: usize = 40;
+
 /// What a figure shows of the rows of a report. It stands in the report itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -234,10 +237,14 @@ fn table(page: &mut String, rows: &[Vec<(String, String)>]) {
         page.push_str("</tr>\n");
     };
     line(page, "th", &mut rows[0].iter().map(|field| &field.0));
-    for row in rows {
+    for row in rows.iter().take(MOST_ROWS) {
         line(page, "td", &mut row.iter().map(|field| &field.1));
     }
     page.push_str("</table>\n");
+    if rows.len() > MOST_ROWS {
+        let more = rows.len() - MOST_ROWS;
+        _ = writeln!(page, "<p>And {more} more, which a report in JSON has.</p>");
+    }
 }
 
 fn float(value: &Value) -> Option<f64> {

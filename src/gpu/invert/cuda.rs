@@ -16,9 +16,10 @@ use crate::pages;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::sleep;
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 /// Bytes of each pinned buffer.
@@ -187,6 +188,41 @@ impl Taker {
     }
 }
 
+type Made = Result<Vec<Taker>, GpuError>;
+
+/// Those who take parts of arrays. They are made beside the first batches: pinning their buffers takes longer than what they do then.
+#[derive(Debug)]
+struct Takers {
+    making: Option<JoinHandle<Made>>,
+    made: Vec<Taker>,
+}
+
+impl Takers {
+    fn start(device: &Arc<Device>) -> Result<Self, GpuError> {
+        let of = device.clone();
+        let make = move || (0..TAKERS).map(|_| Taker::new(&of)).collect();
+        let thread = Builder::new().name("pinning".into()).spawn(make);
+        let thread = thread
+            .map_err(|source| GpuError::Thread { device: device.info().to_string(), source })?;
+        Ok(Self { making: Some(thread), made: Vec::new() })
+    }
+
+    fn get(&mut self) -> Result<&mut [Taker], GpuError> {
+        if let Some(making) = self.making.take() {
+            self.made = making.join().unwrap_or_else(|cause| resume_unwind(cause))?;
+        }
+        Ok(&mut self.made)
+    }
+}
+
+impl Drop for Takers {
+    /// A device is not to be used when the job has ended.
+    fn drop(&mut self) {
+        // Nobody asks for them any more.
+        _ = self.making.take().map(JoinHandle::join);
+    }
+}
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -196,8 +232,7 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
-    /// Those who take parts of arrays, once there are any to take.
-    takers: Vec<Taker>,
+    takers: Takers,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
@@ -234,7 +269,7 @@ impl CudaMachine {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
-        let (arrays, takers) = (Arrays::new(), Vec::new());
+        let (arrays, takers) = (Arrays::new(), Takers::start(&device)?);
         Ok(Self { arrays, up, down, takers, functions, stream, times: None, device })
     }
 
@@ -339,10 +374,8 @@ impl Machine for CudaMachine {
         parts: &[Range<u64>],
         take: &(dyn Fn(usize, &[u8]) + Sync),
     ) -> Result<(), GpuError> {
-        while self.takers.len() < TAKERS.min(parts.len()) {
-            self.takers.push(Taker::new(&self.device)?);
-        }
         self.finish()?;
+        let takers = self.takers.get()?;
         let from = self.arrays.of(array).expect("an array is reserved before it is used");
         let (device, next) = (&*self.device, AtomicUsize::new(0));
         let take_parts = |taker: &mut Taker| {
@@ -369,7 +402,7 @@ impl Machine for CudaMachine {
             }
         };
         let take_parts = &take_parts;
-        let takers = self.takers.iter_mut().map(|taker| move || take_parts(taker));
+        let takers = takers.iter_mut().map(|taker| move || take_parts(taker));
         self.up.crew.all(takers.collect()).into_iter().collect()
     }
 

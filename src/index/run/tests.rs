@@ -5,6 +5,7 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
+use proptest::prelude::*;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -252,4 +253,100 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
         assert!(found == *postings, "{collection}");
     }
     files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Lists that owners give in any chunks, in any order between owners, are the files of a run that is written list by list.
+    #[test]
+    fn oracle_an_assembled_run_is_a_written_one(
+        lists in prop::collection::btree_map(
+            (0u16..7, "[a-c]{0,3}"),
+            prop::sample::select(vec![1u32, 2, 127, 128, 129, 400, 9000]),
+            0..70,
+        ),
+        owners in 1usize..4,
+        threads in 0usize..3,
+        steps in prop::collection::vec(any::<u8>(), 1..50),
+    ) {
+        const DOCUMENTS: u32 = 18_000;
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [written, assembled] = folders.each_ref().map(|folder| folder.path());
+        for folder in [written, assembled] {
+            fs::create_dir(folder.join("runs")).unwrap();
+        }
+        let part = |owner| RunPart { run: 2, first_docid: 5, documents: DOCUMENTS, owner };
+        let mut steps = steps.into_iter().cycle();
+        let mut step = |below: usize| usize::from(steps.next().unwrap()) % below;
+        let mut writer = RunWriter::create_with(written, 2, Durability::Scratch).unwrap();
+        let mut chunks = vec![vec![EncodedChunk::default()]; owners];
+        let mut encoder = ListEncoder::new();
+        for ((collection, suffix), count) in &lists {
+            let gap = 1 + u32::from(*collection) % 2;
+            (0..*count).for_each(|i| encoder.push(i * gap, 1 + i % 5, 9));
+            let (df, bytes) = encoder.finish();
+            let payload = std::mem::take(encoder.payload());
+            writer.end_list(*collection, suffix.as_bytes(), df, bytes, &payload).unwrap();
+            // A long list in several parts, each in a chunk of its own.
+            let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
+            let chunks = &mut chunks[usize::from(*collection) * 5 % owners];
+            for number in 0..parts {
+                let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];
+                let ends = number + 1 == parts;
+                if step(4) == 0 || number > 0 {
+                    chunks.push(EncodedChunk::default());
+                }
+                let chunk = chunks.last_mut().unwrap();
+                let (collection, here_bytes) = (*collection, here.len());
+                let suffix_bytes = suffix.len() as u8;
+                chunk.lists.push(EncodedList { collection, suffix_bytes, ends, df, here: here_bytes, bytes });
+                chunk.payload.extend_from_slice(here);
+                if ends {
+                    chunk.suffixes.extend_from_slice(suffix.as_bytes());
+                }
+            }
+        }
+        let (entry, expected) = writer.finish(5, DOCUMENTS).unwrap();
+        let mut run = RunAssembler::new(assembled, Form::default(), owners, part(0), threads);
+        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
+        let mut waiting: Vec<_> = chunks.into_iter().map(|chunks| chunks.into_iter().peekable()).collect();
+        let mut over = false;
+        loop {
+            let left: Vec<usize> =
+                (0..owners).filter(|&owner| waiting[owner].peek().is_some()).collect();
+            if left.is_empty() {
+                break;
+            }
+            let owner = left[step(left.len())];
+            let chunk = waiting[owner].next().unwrap();
+            let ends_run = waiting[owner].peek().is_none();
+            let chunk = EncodedChunk { part: part(owner), ends_run, ..chunk };
+            run.take(layouts[owner].lay(chunk).unwrap());
+            over = run.write().unwrap();
+        }
+        prop_assert!(over);
+        let (found_entry, found) = run.finish().unwrap();
+        prop_assert_eq!((found_entry, &found), (entry, &expected));
+        for file in &found {
+            let [written, assembled] = [written, assembled].map(|folder| fs::read(folder.join(&file.name)).unwrap());
+            prop_assert!(written == assembled, "{} differs", file.name);
+        }
+    }
+}
+
+#[test]
+fn lists_that_do_not_fit_are_not_laid_out() {
+    let list = EncodedList { collection: 3, suffix_bytes: 1, ends: true, df: 1, here: 2, bytes: 2 };
+    let lay = |lists: &[(EncodedList, &str)]| {
+        let (mut layout, mut chunk) = (Layout::new(Form::default()), LaidChunk::default());
+        lists.iter().try_for_each(|(list, suffix)| layout.add(&mut chunk, list, suffix.as_bytes()))
+    };
+    assert_eq!(lay(&[(list, "a"), (list, "b")]), Ok(()));
+    assert_eq!(lay(&[(list, "b"), (list, "a")]), Err("terms come in rising order"));
+    let wrong = EncodedList { bytes: 3, ..list };
+    assert_eq!(lay(&[(wrong, "a")]), Err("a list came with other bytes than it has"));
+    let begun = EncodedList { ends: false, ..list };
+    let short = EncodedList { bytes: 4, df: 127, ..list };
+    let reason = "a list without a full block came in parts";
+    assert_eq!(lay(&[(begun, ""), (short, "a")]), Err(reason));
 }
