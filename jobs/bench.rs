@@ -5,22 +5,24 @@ mod btree;
 mod ceilings;
 mod codecs;
 mod cpu_queries;
+mod figures;
 mod generate;
 mod gpu_indexing;
 mod gpu_queries;
 mod parallelism;
 mod pipeline;
 mod rig;
+mod rows;
 mod scheduling;
 mod wang;
 
 use crate::query::Ranking;
 use crate::query_input::open_queries;
+use crate::report;
 
 use anyhow::Context;
 use millrace::query::lines::Query;
 use millrace::query::searcher::Searcher;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,6 +32,10 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(subcommand)]
     experiment: Experiment,
+    /// Write the rows to FILE, with the figures that they make: a page with charts if the name ends in .html, otherwise JSON. See
+    /// docs/reports.md.
+    #[arg(long, value_name = "FILE", global = true)]
+    report: Option<PathBuf>,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -77,21 +83,33 @@ struct Queries {
 
 /// Runs the job.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    match &args.experiment {
-        Experiment::Queries(args) => queries(args),
-        Experiment::Bounds(args) => bounds::run(args),
-        Experiment::Btree(args) => btree::run(args),
-        Experiment::Ceilings(args) => ceilings::run(args),
-        Experiment::Codecs(args) => codecs::run(args),
-        Experiment::CpuQueries(args) => cpu_queries::run(args),
-        Experiment::GpuIndexing(args) => gpu_indexing::run(args),
-        Experiment::GpuQueries(args) => gpu_queries::run(args),
-        Experiment::Parallelism(args) => parallelism::run(args),
-        Experiment::Pipeline(args) => pipeline::run(args),
-        Experiment::Scheduling(args) => scheduling::run(args),
-        Experiment::Wang(args) => wang::run(args),
-        Experiment::Generate(args) => generate::run(args),
+    let began = Instant::now();
+    let (name, result) = match &args.experiment {
+        Experiment::Queries(args) => ("queries", queries(args)),
+        Experiment::Bounds(args) => ("bounds", bounds::run(args)),
+        Experiment::Btree(args) => ("btree", btree::run(args)),
+        Experiment::Ceilings(args) => ("ceilings", ceilings::run(args)),
+        Experiment::Codecs(args) => ("codecs", codecs::run(args)),
+        Experiment::CpuQueries(args) => ("cpu-queries", cpu_queries::run(args)),
+        Experiment::GpuIndexing(args) => ("gpu-indexing", gpu_indexing::run(args)),
+        Experiment::GpuQueries(args) => ("gpu-queries", gpu_queries::run(args)),
+        Experiment::Parallelism(args) => ("parallelism", parallelism::run(args)),
+        Experiment::Pipeline(args) => ("pipeline", pipeline::run(args)),
+        Experiment::Scheduling(args) => ("scheduling", scheduling::run(args)),
+        Experiment::Wang(args) => ("wang", wang::run(args)),
+        Experiment::Generate(of) => return generate::run(of, args.report.as_deref()),
+    };
+    // What was found before something failed is worth having.
+    let mut totals = serde_json::json!({
+        "job": format!("bench {name}"), "rows": rows::taken(), "figures": figures::of(name),
+    });
+    if let Err(error) = &result {
+        totals["failed"] = true.into();
+        totals["error"] = format!("{error:#}").into();
     }
+    let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
+    let seconds = began.elapsed().as_secs_f64();
+    result.and(report::write(args.report.as_deref(), totals, seconds, threads, &[]))
 }
 
 /// Times every query; a query's latency is its median over the passes, with analysis and look-up.
@@ -126,8 +144,7 @@ fn queries(args: &Queries) -> anyhow::Result<()> {
         "p99_us": quantile(&latency, 0.99),
         "queries_per_s": queries.len() as f64 / median(&mut walls),
     });
-    writeln!(std::io::stdout(), "{line}")?;
-    Ok(())
+    rows::print(line)
 }
 
 /// The queries of a file or of standard input; there is at least one.

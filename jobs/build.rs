@@ -31,8 +31,9 @@ pub(crate) struct Args {
     /// Folder of the index. It is made if it does not exist.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Which implementation builds the index: fast, wei11, or gpu (needs a GPU). The index is the same.
-    #[arg(long, default_value = "fast")]
+    /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there is a GPU and the
+    /// input has at least 128M for each worker, otherwise fast. The index is the same.
+    #[arg(long, default_value = "auto")]
     indexer: Indexer,
     /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
@@ -207,9 +208,12 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::NoGpu { .. } => anyhow::Error::from(error).context("--gpu-indexers"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
+            // The operator that saw it is nobody's concern.
             match error.chain().find_map(|cause| cause.downcast_ref::<InputRefused>()) {
-                Some(InputRefused::Broken { .. }) => error.context("give --allow-cut"),
-                Some(_) => error.context("give --allow-empty"),
+                Some(refused @ InputRefused::Broken { source, .. }) => {
+                    anyhow::anyhow!("{refused} (--allow-cut): {source}")
+                }
+                Some(refused) => anyhow::anyhow!("{refused} (--allow-empty)"),
                 None => error,
             }
         }

@@ -1,6 +1,7 @@
 //! `millrace completions` and `millrace man`: what a shell knows of the command line.
 
 use anyhow::Context;
+use clap::Command;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -30,12 +31,27 @@ pub(crate) fn completions(args: &Completions) -> anyhow::Result<()> {
 
 /// Writes manual pages.
 pub(crate) fn man(args: &Man) -> anyhow::Result<()> {
+    let mut command = crate::cli().disable_help_subcommand(true);
+    command.build();
+    let command = with_usages(command);
     let Some(folder) = &args.dir else {
         let mut page = Vec::new();
-        clap_mangen::Man::new(crate::cli()).render(&mut page)?;
+        clap_mangen::Man::new(command).render(&mut page)?;
         return Ok(std::io::stdout().write_all(&page)?);
     };
     let named = || format!("writing manual pages to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(named)?;
-    clap_mangen::generate_to(crate::cli(), folder).with_context(named)
+    clap_mangen::generate_to(command, folder).with_context(named)
+}
+
+/// The command line with the usage of help as the synopsis of each page: the generator's own lists all options, without their values.
+fn with_usages(mut command: Command) -> Command {
+    let usage = command.render_usage().to_string();
+    let below: Vec<String> =
+        command.get_subcommands().map(|below| below.get_name().to_string()).collect();
+    for name in below {
+        command = command.mut_subcommand(name, with_usages);
+    }
+    let usage = usage.trim_start_matches("Usage: ").to_string();
+    command.override_usage(usage)
 }

@@ -5,6 +5,9 @@
 
 use std::fmt::Write;
 
+mod axis;
+pub mod figures;
+mod lines;
 mod over_time;
 pub mod report_page;
 
@@ -12,8 +15,10 @@ pub mod report_page;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 140.0;
 
-/// Width of the names in a chart with a row for each, its row's height, and the room for a number behind the longest bar.
+/// Width of the names in a chart with a row for each, and of a character of longer ones; the height of a row; and the room for a
+/// number behind the longest bar.
 const NAMES: f64 = 200.0;
+const CHARACTER: f64 = 7.0;
 const ROW: f64 = 20.0;
 const NUMBERS: f64 = 90.0;
 
@@ -32,7 +37,7 @@ pub struct Series<'a> {
 /// Begins a page.
 pub fn begin(title: &str) -> String {
     format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>:root{{color-scheme:light dark}}body{{font:14px sans-serif;margin:2em;max-width:60em;overflow-wrap:anywhere}}table{{border-collapse:collapse;display:block;overflow-x:auto}}td,th{{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884;overflow-wrap:break-word}}td.t,th.t{{text-align:left}}.failed{{color:#d33}}svg{{max-width:100%;height:auto}}svg text{{fill:currentColor}}@media(max-width:40em){{svg text{{font-size:17px}}}}</style></head><body>\n",
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>:root{{color-scheme:light dark}}body{{font:14px sans-serif;margin:2em;max-width:60em;overflow-wrap:anywhere}}table{{border-collapse:collapse;display:block;overflow-x:auto;margin-bottom:1em}}td,th{{padding:.2em .7em;text-align:right;border-bottom:1px solid #8884;overflow-wrap:break-word}}td.t,th.t{{text-align:left}}.failed{{color:#d33}}.chart{{overflow-x:auto}}svg{{max-width:100%;height:auto}}svg text{{fill:currentColor}}.legend>span{{display:inline-block;margin-right:1em}}@media(max-width:50em){{svg{{max-width:none;width:52em}}svg text{{font-size:14px}}}}</style></head><body>\n",
         escape(title)
     )
 }
@@ -40,6 +45,20 @@ pub fn begin(title: &str) -> String {
 /// Ends a page.
 pub fn end(page: &mut String) {
     page.push_str("</body></html>\n");
+}
+
+/// Begins a chart of a size, which a narrow window shows a part of at a time.
+fn begin_chart(page: &mut String, title: &str, wide: f64, tall: f64) {
+    _ = writeln!(
+        page,
+        "<div class=\"chart\"><svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{}\">",
+        escape(title)
+    );
+}
+
+/// Ends a chart.
+fn end_chart(page: &mut String) {
+    page.push_str("</svg></div>\n");
 }
 
 /// Appends a chart of up to `most_bars` upright bars, the parts of each on top of one another.
@@ -52,10 +71,7 @@ pub fn upright(page: &mut String, title: &str, most_bars: usize, series: &[Serie
         return page.push_str("<p>None.</p>\n");
     }
     let (wide, tall) = (WIDTH + 10.0, HEIGHT + 20.0);
-    _ = writeln!(
-        page,
-        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{title}\">"
-    );
+    begin_chart(page, title, wide, tall);
     _ = writeln!(page, "<text x=\"0\" y=\"12\" font-size=\"12\">{}</text>", number(most));
     let step = WIDTH / most_bars as f64;
     for bar in 0..bars {
@@ -76,7 +92,7 @@ pub fn upright(page: &mut String, title: &str, most_bars: usize, series: &[Serie
             }
         }
     }
-    page.push_str("</svg>\n");
+    end_chart(page);
     legend(page, series);
 }
 
@@ -101,14 +117,12 @@ pub fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>
     if most <= 0.0 {
         return page.push_str("<p>None.</p>\n");
     }
-    let (wide, tall) = (NAMES + WIDTH + NUMBERS, ROW * names.len() as f64);
-    _ = writeln!(
-        page,
-        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    );
+    let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let left = NAMES.max(CHARACTER * longest as f64);
+    let (wide, tall) = (left + WIDTH + NUMBERS, ROW * names.len() as f64);
+    begin_chart(page, title, wide, tall);
     for (row, name) in names.iter().enumerate() {
-        let (y, mut x) = (row as f64 * ROW, NAMES);
+        let (y, mut x) = (row as f64 * ROW, left);
         let text = y + 14.0;
         _ = writeln!(page, "<text x=\"0\" y=\"{text}\" font-size=\"12\">{}</text>", escape(name));
         for (part, colour) in series.iter().zip(COLOURS.iter().cycle()) {
@@ -132,97 +146,10 @@ pub fn rows(page: &mut String, title: &str, names: &[&str], series: &[Series<'_>
             number(sum(row))
         );
     }
-    page.push_str("</svg>\n");
+    end_chart(page);
     if series.len() > 1 {
         legend(page, series);
     }
-}
-
-/// A curve.
-pub struct Line {
-    /// What it is.
-    pub name: String,
-    /// The number of its colour; curves that belong together have the same one.
-    pub colour: usize,
-    /// Whether it is drawn in dashes.
-    pub dashed: bool,
-    /// Its points, by rising x.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// Height of a chart of curves, and the room for the numbers at its left and below.
-const TALL: f64 = 320.0;
-const LEFT: f64 = 60.0;
-const BELOW: f64 = 40.0;
-
-/// Appends a chart of curves with the names of its axes, y by powers of ten. Points whose y is not above 0 are left out.
-pub fn lines(page: &mut String, title: &str, (x_name, y_name): (&str, &str), curves: &[Line]) {
-    _ = writeln!(page, "<h2>{}</h2>", escape(title));
-    let all = || curves.iter().flat_map(|line| &line.points).filter(|point| point.1 > 0.0);
-    let most_x = all().map(|point| point.0).fold(0.0, f64::max);
-    let least_y = all().map(|point| point.1).fold(f64::INFINITY, f64::min).log10().floor();
-    let most_y = all().map(|point| point.1).fold(0.0, f64::max).log10().ceil().max(least_y + 1.0);
-    if most_x <= 0.0 {
-        return page.push_str("<p>None.</p>\n");
-    }
-    let (wide, tall) = (LEFT + WIDTH + 20.0, TALL + BELOW + 10.0);
-    let x = |value: f64| LEFT + value / most_x * WIDTH;
-    let y = |power: f64| 10.0 + (most_y - power) / (most_y - least_y) * TALL;
-    _ = writeln!(
-        page,
-        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    );
-    for power in least_y as i32..=most_y as i32 {
-        let (at, text) = (y(power.into()), number(10f64.powi(power)));
-        _ = writeln!(
-            page,
-            "<path d=\"M{LEFT} {at:.1}h{WIDTH}\" stroke=\"#8885\"/><text x=\"0\" y=\"{:.1}\" font-size=\"12\">{text}</text>",
-            at + 4.0
-        );
-    }
-    for part in 0..=5 {
-        let value = most_x * f64::from(part) / 5.0;
-        _ = writeln!(
-            page,
-            "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\">{}</text>",
-            x(value),
-            TALL + 26.0,
-            number(value)
-        );
-    }
-    _ = writeln!(
-        page,
-        "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"12\" text-anchor=\"middle\">{}</text><text x=\"{LEFT}\" y=\"9\" font-size=\"12\">{}</text>",
-        LEFT + WIDTH / 2.0,
-        TALL + 42.0,
-        escape(x_name),
-        escape(y_name)
-    );
-    for line in curves {
-        let points = line.points.iter().filter(|point| point.1 > 0.0);
-        let points: Vec<String> =
-            points.map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1.log10()))).collect();
-        let dashes = if line.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
-        _ = writeln!(
-            page,
-            "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"{}\"{dashes} points=\"{}\"><title>{}</title></polyline>",
-            COLOURS[line.colour % COLOURS.len()],
-            points.join(" "),
-            escape(&line.name)
-        );
-    }
-    page.push_str("</svg>\n<p>");
-    for line in curves {
-        _ = write!(
-            page,
-            "<span style=\"color:{}\">{}</span> {} &nbsp; ",
-            COLOURS[line.colour % COLOURS.len()],
-            if line.dashed { "- -" } else { "&#9472;&#9472;" },
-            escape(&line.name)
-        );
-    }
-    page.push_str("</p>\n");
 }
 
 /// A number as people read it.

@@ -60,6 +60,7 @@ pub mod chart;
 pub mod cluster;
 pub mod codec;
 mod cpu;
+mod crew;
 pub mod dataflow;
 pub mod dictionary;
 pub mod evaluate;

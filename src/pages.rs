@@ -5,6 +5,8 @@
 use bytemuck::Zeroable;
 use memmap2::{MmapMut, MmapOptions};
 use std::alloc::{Layout, handle_alloc_error};
+use std::fs::File;
+use std::io;
 use std::ops::{Deref, DerefMut};
 
 /// Buffers from this many bytes on are asked onto huge pages.
@@ -56,6 +58,28 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     let mut larger = with_capacity(count);
     larger.extend_from_slice(buffer);
     *buffer = larger;
+}
+
+/// Asks the system for the pages of a file, whose length and bytes stay as they are.
+///
+/// # Errors
+/// It has no room, or the file system cannot do that.
+pub(crate) fn of_file(file: &File, at: u64, bytes: u64) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let (at, bytes) = (at as libc::off_t, bytes as libc::off_t);
+        // SAFETY: the file is open, and the call changes no memory of this process.
+        match unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, at, bytes) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (file, at, bytes);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Bytes of a huge page.

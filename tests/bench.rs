@@ -100,6 +100,68 @@ fn parallelism_counts_tasks_by_size_of_a_skip() {
     }
 }
 
+/// Whether a page shows a number between two texts. One that was printed and read again may be rounded the other way.
+fn shows(page: &str, before: &str, value: f64, after: &str) -> bool {
+    let digits = if value.fract() == 0.0 || value >= 1000.0 { 0 } else { 3 };
+    let is_there = |value: f64| page.contains(&format!("{before}{value:.digits$}{after}"));
+    [value, value * (1.0 + 1e-12), value * (1.0 - 1e-12)].into_iter().any(is_there)
+}
+
+#[test]
+fn pages_are_drawn_from_the_rows_that_are_printed() {
+    let (fixture, queries) = fixture(400);
+    let (page, scratch) = (fixture.scratch.path("page.html"), two_files());
+    let drawn = |bench: &str, args: &[&[std::ffi::OsString]]| {
+        let job = millrace(["bench", bench]).args(args.concat()).arg("--report").arg(&page);
+        let rows = job.ok().json_lines();
+        (rows, std::fs::read_to_string(&page).unwrap())
+    };
+    // Of each point: the rows, the field of y, that of x, and the name of the curve.
+    let check =
+        |(rows, page): &(Vec<Value>, String), y: &str, x: &str, name: &dyn Fn(&Value) -> String| {
+            let of: Vec<&Value> =
+                rows.iter().filter(|row| !row[x].is_null() && !row[y].is_null()).collect();
+            assert!(!of.is_empty(), "{y} by {x}");
+            for row in of {
+                let (before, after) =
+                    (format!("<title>{}: ", name(row)), format!(" at {}</title>", row[x]));
+                assert!(shows(page, &before, number(row, y), &after), "{row}: {page}");
+            }
+        };
+    let text = |row: &Value, field: &str| row[field].as_str().unwrap().to_string();
+    let quick =
+        args!["-w", "2", "--passes", "1", "--seconds", "0.002", "--light", "5", "--only", "delta"];
+    let found = drawn("parallelism", &[&args!["--index", fixture.index], &quick, &args![queries]]);
+    check(&found, "throughput_degradation_percent", "delta", &|row| text(row, "model"));
+    let found = drawn(
+        "pipeline",
+        &[&args!["-w", "2", "--gpus", "none", "--only", "parsers", scratch.path("in")]],
+    );
+    let scenario = |row: &Value| format!("{}, gpu indexers 0", text(row, "scenario"));
+    check(&found, "mb_per_s", "parsers", &scenario);
+    let few =
+        args!["--passes", "1", "--lists", "2", "--codec", "bp128", "--codec", "vbyte", "--json"];
+    let found = drawn("codecs", &[&args!["--index", fixture.index], &few, &args![queries]]);
+    let setting = |row: &Value| format!("{}, block {}", text(row, "codec"), row["block"]);
+    // So many settings would hide each other.
+    let mut found = found;
+    found.0.retain(|row| row["default"] == true);
+    for y in ["docids_per_s", "bytes_a_docid"] {
+        check(&found, y, "length_from", &setting);
+    }
+    let few = args!["--passes", "1", "--json"];
+    let found = drawn("cpu-queries", &[&args!["--index", fixture.index], &few, &args![queries]]);
+    check(&found, "mean_us", "blocks_from", &|row| text(row, "algorithm"));
+    for row in of(&found.0, "table", "huang table 1") {
+        let mean = number(row, "mean_us");
+        assert!(shows(&found.1, "<title>microseconds: ", mean, "</title>"), "{row}: {}", found.1);
+    }
+    // What fails has a report of the rows that there are, and of the error.
+    let job = millrace(args!["bench", "codecs", "--index", fixture.index, "--report", page]);
+    job.args(["--codec", "none"]).arg(&queries).fails(2);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("none: there is no such codec"));
+}
+
 /// A collection of two files, one of them compressed.
 fn two_files() -> Scratch {
     let scratch = Scratch::new();

@@ -94,6 +94,9 @@ fn shells_get_completions_and_manual_pages() {
         let page = std::fs::read_to_string(page).expect(job);
         assert!(page.contains(".TH") && page.contains("millrace"), "{job}");
     }
+    let page = std::fs::read_to_string(scratch.path("man1/millrace-query.1")).unwrap();
+    let synopsis = page.split(".SH SYNOPSIS").nth(1).unwrap().lines().nth(1).unwrap();
+    assert!(synopsis.ends_with("\\fR [OPTIONS] \\-\\-index <DIR> [QUERIES]"), "{synopsis}");
     assert!(millrace(["man"]).ok().text().contains("build"));
 }
 
@@ -131,7 +134,7 @@ fn wrong_usage_ends_with_2() {
         (&["--block-size", "100"], "100"),
         (&["--indexer", "slow"], "slow"),
         (&["--gpus", "some"], "some"),
-        (&["--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
+        (&["--indexer", "fast", "--gpus", "2"], "--gpus: the indexer fast uses no GPU, and 2"),
     ] {
         let outcome = build_job(&index).args(more).arg(&input).fails(2).says(says);
         // Wrong usage touches nothing.
@@ -322,7 +325,7 @@ fn builds_report_and_can_be_quiet() {
     assert_eq!(report["uncompressed_bytes"], std::fs::metadata(&input).unwrap().len());
     let bytes: usize = files(&index).values().map(Vec::len).sum();
     assert_eq!(report["index_bytes"], bytes);
-    check_report(&report, 2, &["Read", "Decompress", "Parse", "Documents"]);
+    check_report(&report, 2, &["ReadLines", "Parse", "Documents"]);
 
     for quiet in [
         args!["build", "--index", index, input].to_vec(),

@@ -209,7 +209,10 @@ fn gpus_that_are_not_there_are_an_error() {
         .says("--gpus: 999 GPUs were asked for");
     let none = [&wei11[..], &["--gpus", "none", "--gpu-indexers", "1"]].concat();
     job(&none).fails(1).says("--gpu-indexers: 1 indexers").says("none may be used");
-    job(&["--gpus", "1"]).fails(2).says("the indexer fast uses no GPU");
+    let fast = ["--indexer", "fast", "--gpus", "1"];
+    job(&fast).fails(2).says("the indexer fast uses no GPU");
+    // Who asks for GPUs and names no indexer wants the one that has them.
+    job(&["--gpus", "999"]).fails(1).says("--gpus: 999 GPUs were asked for");
     job(&["--gpu-indexers", "1"]).fails(2).says("--indexer wei11");
     assert!(!index.exists());
     // With none asked for there is nothing to say; with auto there is, where none can be used.

@@ -466,13 +466,17 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
 
     // Streams are ten deadlines long, and queries of so small a collection take microseconds.
     let asked =
-        ["bench", "scheduling", "-w", "2", "--queries", "200", "--deadline-ms", "2", "--page"];
+        ["bench", "scheduling", "-w", "2", "--queries", "200", "--deadline-ms", "2", "--report"];
     std::fs::write(&costs, lines.repeat(4)).unwrap();
     let page = fixture.scratch.path("page.html");
     let rows = crate::util::millrace(asked).arg(&page).arg(&costs).ok().json_lines();
     let highest = rows.iter().filter(|row| row["row"] == "highest");
     assert_eq!(highest.count(), 8);
-    assert!(std::fs::read_to_string(page).unwrap().contains("<polyline"));
+    let page = std::fs::read_to_string(page).unwrap();
+    for row in rows.iter().filter(|row| row["row"] == "load") {
+        let curve = format!("<title>{}, simulated: ", row["schedule"].as_str().unwrap());
+        assert!(page.contains(&curve), "{curve}: {page}");
+    }
 
     // The same of real runs, beside their simulation.
     let asked =

@@ -372,7 +372,7 @@ fn older_generations_are_kept_and_come_back() {
     let rollback = |more: &[&str]| millrace(args!["rollback", "--index", index]).args(more);
     rollback(&[]).fails(1).says("no index");
     build(1, &[]);
-    rollback(&[]).fails(1).says("no generation before 1 is kept; kept are none");
+    rollback(&[]).fails(1).says("no generation before 1 is kept; no other is");
     build(2, &[]);
     build(3, &[]);
     rollback(&[]).ok().says("generation 2 is live; generation 3 is kept");
@@ -389,7 +389,7 @@ fn older_generations_are_kept_and_come_back() {
     millrace(args!["build", "--index", index, scratch.path("missing")]).fails(1);
     rollback(&["--to", "4"]).ok();
     build(5, &["--keep", "0"]);
-    rollback(&[]).fails(1).says("kept are none");
+    rollback(&[]).fails(1).says("no other is");
     assert_eq!(documents(&index), 5);
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
 const LAYERS: [&[&str]; 13] = [
-    &["cluster", "cpu", "fault", "log", "order", "pages", "shown"],
+    &["cluster", "cpu", "crew", "fault", "log", "order", "pages", "shown"],
     &["chart", "codec", "score"],
     &["text"],
     &["dictionary"],

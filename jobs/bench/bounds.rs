@@ -9,7 +9,6 @@ use millrace::index::generation::Generation;
 use millrace::index::lexicon::LexiconStream;
 use millrace::score::bm25::{Bm25, score};
 use millrace::score::bounds::{BOUND_BYTES, BoundNorms};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Arguments of the experiment.
@@ -96,6 +95,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "bound_bytes_a_posting": bound_bytes as f64 / postings,
         "list_bytes_a_posting": list_bytes as f64 / postings,
     });
-    writeln!(std::io::stdout(), "{line}")?;
-    Ok(())
+    super::rows::print(line)
 }

@@ -5,6 +5,7 @@
 mod device;
 mod streams;
 
+use super::rows;
 use crate::Usage;
 use device::{Bench, Prepared, digest};
 use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
@@ -16,7 +17,6 @@ use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::modules::Toolchain;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::time::Instant;
 use streams::Recipe;
 
@@ -97,7 +97,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let generated = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let blocks = blocks(&pieces, args.block);
-    let out = &mut std::io::stdout().lock();
     let sum =
         |f: fn(&TokenBlock) -> u64| blocks.iter().map(|prepared| f(&prepared.block)).sum::<u64>();
     let largest = blocks.iter().map(|p| p.block.work.first().map_or(0, |row| u64::from(row[2])));
@@ -111,12 +110,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "generate_s": generated,
         "prepare_s": began.elapsed().as_secs_f64(),
     });
-    writeln!(out, "{line}")?;
-    let expected = if args.no_cpu { None } else { Some(on_cpu(args, &blocks, out)?) };
+    rows::print(line)?;
+    let expected = if args.no_cpu { None } else { Some(on_cpu(args, &blocks)?) };
     if args.no_gpu {
         return Ok(());
     }
-    on_device(args, &blocks, expected, out)
+    on_device(args, &blocks, expected)
 }
 
 /// Cuts the pieces into blocks of at least so many bytes.
@@ -135,11 +134,7 @@ fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
 }
 
 /// One core; returns terms and the digest of all.
-fn on_cpu(
-    args: &Args,
-    blocks: &[Prepared<'_>],
-    out: &mut impl Write,
-) -> anyhow::Result<(u64, u64)> {
+fn on_cpu(args: &Args, blocks: &[Prepared<'_>]) -> anyhow::Result<(u64, u64)> {
     let mut run = BTreeRun::default();
     let began = Instant::now();
     for Prepared { pieces, .. } in blocks {
@@ -162,7 +157,7 @@ fn on_cpu(
         "collect_s": began.elapsed().as_secs_f64(),
         "tokens_per_s": args.tokens as f64 / seconds,
     });
-    writeln!(out, "{line}")?;
+    rows::print(line)?;
     Ok((terms, all))
 }
 
@@ -171,7 +166,6 @@ fn on_device(
     args: &Args,
     blocks: &[Prepared<'_>],
     mut expected: Option<(u64, u64)>,
-    out: &mut impl Write,
 ) -> anyhow::Result<()> {
     let (usable, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
     let info = &usable[0];
@@ -185,8 +179,7 @@ fn on_device(
                     let blocks = thread_blocks;
                     let tuning = Tuning { warps, slots, blocks_per_sm, blocks, ..default };
                     let line = measured(args, &mut bench, tuning, &mut expected)?;
-                    writeln!(out, "{line}")?;
-                    out.flush()?;
+                    rows::print(line)?;
                 }
             }
         }

@@ -9,7 +9,7 @@
 use crate::args::size;
 use anyhow::{Context, ensure};
 use millrace::build::memory::give_back_large_buffers;
-use millrace::build::{BuildOptions, build};
+use millrace::build::{BuildOptions, Indexer, build};
 use millrace::dictionary::closed::ClosedTerms;
 use millrace::dictionary::hash::hash;
 use millrace::dictionary::owners::Owners;
@@ -26,7 +26,7 @@ use millrace::text::analysis::Analysis;
 use millrace::text::scan::{Key, Scanner, Stretches};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
@@ -134,7 +134,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     give_back_large_buffers(args.memory);
     let (files, parts) = parts(args)?;
-    let mut out = io::stdout();
     for threads in threads {
         let budget = Budget::new(args.memory, threads)
             .map_err(|e| crate::Usage(format!("--memory: {e}")))?;
@@ -152,17 +151,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 "lines": totals.lines, "documents": totals.documents, "tokens": totals.tokens,
                 "postings": totals.postings});
             before = ns;
-            print(&mut out, &row)?;
+            print(row)?;
         }
         if !args.no_build {
-            print(&mut out, &whole(args, threads)?)?;
+            print(whole(args, threads)?)?;
         }
     }
     Ok(())
 }
 
 /// Prints a point as JSON, and for people.
-fn print(out: &mut impl Write, row: &Value) -> anyhow::Result<()> {
+fn print(row: Value) -> anyhow::Result<()> {
     let number = |name: &str| row[name].as_f64().unwrap_or_default();
     say!(
         "{:>9}, {:>3} threads: {:7.2} GB/s, {:7.3} ns a byte and core, {:7.3} of its own",
@@ -172,8 +171,7 @@ fn print(out: &mut impl Write, row: &Value) -> anyhow::Result<()> {
         number("core_ns_per_byte"),
         number("own_ns_per_byte"),
     );
-    writeln!(out, "{row}")?;
-    Ok(())
+    super::rows::print(row)
 }
 
 /// Opens the files and cuts what is looked at.
@@ -400,6 +398,7 @@ fn whole(args: &Args, workers: usize) -> anyhow::Result<Value> {
     for _ in 0..args.repeat.get() {
         let folder = tempfile::Builder::new().prefix("millrace-bench-").tempdir()?;
         let mut options = BuildOptions::of_paths(folder.path().join("index"), &args.inputs);
+        options.indexer = Indexer::Fast;
         (options.memory, options.workers, options.gpus) = (args.memory, workers, Gpus::None);
         let report =
             build(options).map_err(crate::build::explain).context("a build of the bench")?;

@@ -4,6 +4,7 @@
 mod measure;
 
 use super::all_queries;
+use super::rows::print_if;
 use crate::Usage;
 use measure::{Figures, Lists, Setting, settings};
 use millrace::index::generation::Generation;
@@ -55,9 +56,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(name) =
         args.codec.iter().find(|name| !settings().iter().any(|s| s.codec.name() == **name))
     {
-        return Err(Usage(format!("{name}: there is no such codec")).into());
+        let mut names: Vec<&str> = settings().iter().map(|setting| setting.codec.name()).collect();
+        names.dedup();
+        let text = format!("{name}: there is no such codec; there are {}", names.join(", "));
+        return Err(Usage(text).into());
     }
-    let mut out = std::io::stdout().lock();
+    let found = |row| print_if(args.json, row);
     let mut rows = Vec::new();
     let asked = |setting: &Setting| {
         args.codec.is_empty() || args.codec.iter().any(|name| name == setting.codec.name())
@@ -68,17 +72,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         for (power, class) in classes.iter().enumerate().filter(|(_, class)| !class.is_empty()) {
             let figures = measure::measure(&setting, class, args.passes.get())?;
             all.add(&figures);
-            if args.json {
-                writeln!(out, "{}", line(args, &setting, Some(power), &figures))?;
-            }
+            found(line(args, &setting, Some(power), &figures))?;
             by_length.push((power, figures));
         }
-        if args.json {
-            writeln!(out, "{}", line(args, &setting, None, &all))?;
-        }
+        found(line(args, &setting, None, &all))?;
         rows.push((setting, by_length, all));
     }
     if !args.json {
+        let mut out = std::io::stdout().lock();
         print_all(&mut out, &rows)?;
         print_figure_3(&mut out, &rows)?;
         print_by_length(&mut out, &rows)?;
@@ -128,6 +129,7 @@ fn line(
         "codec": setting.codec.name(),
         "levels": setting.levels,
         "block": setting.block_len,
+        "default": setting.is_default(),
         "shuffled": args.shuffle.is_some(),
         "length_from": power.map(|power| 1u64 << power),
         "lists": figures.lists,

@@ -13,6 +13,7 @@
 //! done again costs every search a little, so that table 2 needs the feature `stages`.
 
 use super::all_queries;
+use super::rows::print_if;
 use crate::query_score::parse_idf;
 use millrace::index::generation::Generation;
 #[cfg(feature = "stages")]
@@ -23,7 +24,7 @@ use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::IdfKind;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hint::black_box;
 use std::io::Write;
@@ -196,11 +197,14 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "block": manifest.settings.block_size, "idf": format!("{:?}", args.idf).to_lowercase(),
         "blocks_a_query": mean(&blocks.iter().map(|&n| n as f64).collect::<Vec<_>>()),
     });
-    if args.json {
-        writeln!(out, "{setting}")?;
-        print_json(&mut out, &shares, &pruning, &classes, &points)?;
-    } else {
+    if !args.json {
         writeln!(out, "{setting}\n")?;
+    }
+    print_if(args.json, setting)?;
+    for row in rows(&shares, &pruning, &classes, &points) {
+        print_if(args.json, row)?;
+    }
+    if !args.json {
         if cfg!(feature = "stages") {
             print_stages(&mut out, &shares)?;
         } else {
@@ -271,36 +275,35 @@ fn mean_of(point: &Point, queries: &[usize]) -> f64 {
     mean(&times)
 }
 
-fn print_json(
-    out: &mut impl Write,
+/// What all tables show, a row a line of them.
+fn rows(
     shares: &[(&str, Shares)],
     pruning: &[Row],
     classes: &BTreeMap<u64, Vec<usize>>,
     points: &[Point],
-) -> std::io::Result<()> {
+) -> Vec<Value> {
+    let mut found = Vec::new();
     for (name, of) in shares {
-        let line = json!({
+        found.push(json!({
             "table": "ding09 table 2", "algorithm": name, "k": 10, "mean_us": of.whole,
             "look_up_us": of.look_up, "decompression_us": of.decompression,
             "intersection_us": of.intersection, "scoring_us": of.scoring,
-        });
-        writeln!(out, "{line}")?;
+        }));
     }
     for &(name, k, point) in pruning {
         let mean_us = points[point].mean_us();
-        let line = json!({"table": "huang table 1", "algorithm": name, "k": k, "mean_us": mean_us});
-        writeln!(out, "{line}")?;
+        found
+            .push(json!({"table": "huang table 1", "algorithm": name, "k": k, "mean_us": mean_us}));
     }
     for (from, queries) in classes {
         for &(name, k, point) in pruning.iter().filter(|row| row.1 == 10) {
-            let line = json!({
+            found.push(json!({
                 "table": "huang figure 3", "algorithm": name, "k": k, "blocks_from": from,
                 "queries": queries.len(), "mean_us": mean_of(&points[point], queries),
-            });
-            writeln!(out, "{line}")?;
+            }));
         }
     }
-    Ok(())
+    found
 }
 
 fn print_stages(out: &mut impl Write, shares: &[(&str, Shares)]) -> std::io::Result<()> {

@@ -162,7 +162,7 @@ impl Args {
 }
 
 /// Runs the job; prints what was written as one JSON line.
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
     let start = Instant::now();
     let threads = args.workers.count()?;
     let layout = args.layout()?;
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let seconds = start.elapsed().as_secs_f64();
     write_beside(args, &model, layout.format, &written)?;
-    totals(args, &written, threads, seconds)
+    totals(args, &written, threads, (seconds, report))
 }
 
 /// Writes what was asked for beside the documents.
@@ -236,7 +236,12 @@ fn write_file(
     written().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyhow::Result<()> {
+fn totals(
+    args: &Args,
+    written: &Written,
+    threads: usize,
+    (seconds, report): (f64, Option<&Path>),
+) -> anyhow::Result<()> {
     let documents: u64 = written.documents.iter().sum();
     let mb_per_s = written.text_bytes as f64 / 1e6 / seconds;
     let common = &args.workers.common;
@@ -263,5 +268,5 @@ fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyho
         "mb_per_s": mb_per_s,
     });
     writeln!(io::stdout(), "{totals}")?;
-    report::write(common.report.as_deref(), totals, seconds, threads, &[])
+    report::write(common.report.as_deref().or(report), totals, seconds, threads, &[])
 }

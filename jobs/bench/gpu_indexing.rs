@@ -23,7 +23,6 @@ use millrace::input::document::{Document, Piece, Sink, Skip};
 use millrace::input::jsonl::JsonlParser;
 use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +67,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut inverter = Inverter::new(machine, Analysis::default(), threads).encoding();
     let checked = check(&mut inverter, &pieces, args.check)?;
     say!("{checked} pieces count what they count on the CPU");
-    let mut out = std::io::stdout();
     let first = round(&mut inverter, &batches)?;
     inverter.machine().measure(true);
     round(&mut inverter, &batches)?;
@@ -79,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         say!("{kernel:>22}: {ms:9.3} ms, {gb_per_s:8.1} GB/s of text, {launches} launches");
         let row = json!({"kernel": kernel, "ms": ms, "gb_per_s": gb_per_s, "launches": launches,
             "bytes": bytes});
-        writeln!(out, "{row}")?;
+        super::rows::print(row)?;
     }
     inverter.machine().measure(false);
     let mut best = round(&mut inverter, &batches)?;
@@ -103,8 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut row = best.row;
     row["gb_per_s"] = gb_per_s.into();
     row["first_round_seconds"] = first.seconds.into();
-    writeln!(out, "{row}")?;
-    Ok(())
+    super::rows::print(row)
 }
 
 /// A pass over all batches as one run.

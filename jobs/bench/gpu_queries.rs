@@ -10,6 +10,7 @@ mod ding09;
 mod huang;
 mod wang;
 
+use super::rows::print;
 use super::{all_queries, quantile};
 use anyhow::{Context as _, bail};
 use collection::{OnDevice, Planned, expected};
@@ -24,7 +25,6 @@ use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use serde_json::json;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -114,11 +114,6 @@ impl Args {
     fn batch(&self) -> usize {
         self.batch_or(256)
     }
-}
-
-fn print(line: serde_json::Value) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{line}")?;
-    Ok(())
 }
 
 /// Runs the experiments of a paper.

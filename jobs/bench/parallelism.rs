@@ -19,7 +19,6 @@ use millrace::query::searcher::{Cutting, Searcher};
 use millrace::query::snapshot::Snapshot;
 use millrace::query::spreading::patience;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -307,7 +306,7 @@ impl Point {
             }
             line.extend(more);
         }
-        writeln!(std::io::stdout(), "{line}")?;
+        super::rows::print(line)?;
         let rate = if self.rate.is_finite() { format!("{:.0}/s", self.rate) } else { "all".into() };
         say!(
             "{figure:<10} {:<22} {rate:>9} {:>9.0} q/s  mean {:>9.0}  p50 {:>9.0}  p95 {:>9.0}  p99 {:>9.0}  taken to answered {:>9.0} us{notes}",

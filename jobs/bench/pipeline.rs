@@ -25,7 +25,6 @@ use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::gpu::discover::Gpus;
 use millrace::schedule::placement::Rates;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use tables::{seconds, times, until, work};
@@ -110,7 +109,6 @@ struct Bench<'a> {
     gpus: Result<Vec<String>, String>,
     /// Indexers on them where points have any, in turn.
     gpu_indexers: Vec<usize>,
-    out: std::io::Stdout,
 }
 
 /// What differs between builds of the bench.
@@ -155,7 +153,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         _ => {}
     }
     give_back_large_buffers(args.memory);
-    let mut bench = Bench { args, workers, gpus, gpu_indexers, out: std::io::stdout() };
+    let mut bench = Bench { args, workers, gpus, gpu_indexers };
     if let Err(reason) = &bench.gpus {
         say!("left out: all that needs a GPU ({reason})");
     }
@@ -271,8 +269,7 @@ impl Bench<'_> {
             .map(|(name, value)| format!("{name} {}", shown(value)))
             .collect();
         say!("{figure}: {}", text.join(", "));
-        writeln!(self.out, "{row}")?;
-        Ok(())
+        super::rows::print(row)
     }
 
     /// Figure 10: M parsers and the other workers CPU indexers; the same with GPUs; no indexers.

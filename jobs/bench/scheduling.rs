@@ -18,10 +18,10 @@
 //!
 //! A name followed by `, known` is the same schedule with costs that are known: an oracle.
 
-mod page;
 mod real;
 
 use super::rig::{read_arrivals, stretched};
+use super::rows::print;
 use crate::query::Ranking;
 use crate::query_gpus::Where;
 use anyhow::{Context as _, ensure};
@@ -32,7 +32,6 @@ use millrace::schedule::policy::{Choice, Policy, Processor, Schedule};
 use millrace::schedule::simulate::{Arrival, choose, latencies, thresholds};
 use real::{Measured, Real};
 use serde_json::{Value, json};
-use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use synthetic::arrivals::Poisson;
@@ -80,9 +79,6 @@ pub(crate) struct Args {
     /// Where what the queries of --index cost goes, as JSON lines, for simulations later.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
-    /// Draw the rows as curves in a page of HTML.
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
     /// Costs of queries: the file that `millrace calibrate --costs` has written. With --index: queries, as `millrace
     /// query` reads them.
     #[arg(value_name = "FILE")]
@@ -94,18 +90,6 @@ struct Bench<'a> {
     stream: Vec<(Cost, Costs)>,
     machine: Machine,
     arrivals: Option<Vec<f64>>,
-}
-
-/// Rows that were printed.
-#[derive(Default)]
-struct Rows(Vec<Value>);
-
-impl Rows {
-    fn print(&mut self, row: Value) -> anyhow::Result<()> {
-        writeln!(std::io::stdout(), "{row}")?;
-        self.0.push(row);
-        Ok(())
-    }
 }
 
 fn poisson(rate: f64, count: usize) -> Vec<f64> {
@@ -138,8 +122,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let deadline = args.place.deadline().as_secs_f64();
     let choice = choose(learned, &model, (deadline, machine), || poisson(1.0, 4000));
     let mean = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / costs.len() as f64;
-    let mut rows = Rows::default();
-    rows.print(json!({
+    print(json!({
         "row": "model", "learned_from": learned.len() - learned.len() / 4, "queries": stream.len(),
         "cpu": errors(0, &model.cpu), "device": errors(1, &model.device), "paper": {"cpu": 0.20, "device": 0.22},
         "leaves": [model.cpu.leaves(), model.device.leaves()], "threads": threads, "devices": machine.devices,
@@ -153,19 +136,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(measured) = &measured {
         let real = Real::new(&bench, measured, (first, &model));
         for (name, policy, known) in &schedules {
-            real.schedule((name, *policy, *known), &bench.rates(), &mut rows)?;
+            real.schedule((name, *policy, *known), &bench.rates())?;
         }
     }
     if !args.at_once {
         for (name, policy, known) in &schedules {
-            bench.by_load(name, *policy, *known, &mut rows)?;
+            bench.by_load(name, *policy, *known)?;
         }
     }
-    bench.together(&schedules, &mut rows)?;
-    if let Some(path) = &args.page {
-        std::fs::write(path, page::draw(&rows.0)).with_context(|| path.display().to_string())?;
-    }
-    Ok(())
+    bench.together(&schedules)
 }
 
 fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
@@ -252,16 +231,10 @@ impl Bench<'_> {
         })
     }
 
-    fn by_load(
-        &self,
-        name: &str,
-        policy: Policy,
-        known: bool,
-        rows: &mut Rows,
-    ) -> anyhow::Result<()> {
+    fn by_load(&self, name: &str, policy: Policy, known: bool) -> anyhow::Result<()> {
         for rate in self.rates() {
             let found = self.at_rate(policy, rate, known);
-            rows.print(self.load(("simulated", name), rate, &found))?;
+            print(self.load(("simulated", name), rate, &found))?;
         }
         // Who gets what suits him can do more than twice what all do by their shares.
         let (mut good, mut bad) = (0.0, f64::INFINITY);
@@ -275,15 +248,11 @@ impl Bench<'_> {
                 _ => bad = rate,
             }
         }
-        rows.print(self.highest(("simulated", name), good))
+        print(self.highest(("simulated", name), good))
     }
 
     /// All queries at once: by threshold, and beside halves.
-    fn together(
-        &self,
-        schedules: &[(String, Policy, bool)],
-        rows: &mut Rows,
-    ) -> anyhow::Result<()> {
+    fn together(&self, schedules: &[(String, Policy, bool)]) -> anyhow::Result<()> {
         let seconds =
             |policy| *self.at_rate(policy, f64::INFINITY, false).last().expect("there are queries");
         let halves = seconds(Policy::Halves);
@@ -295,14 +264,16 @@ impl Bench<'_> {
         let lbd = cuts.into_iter().flat_map(|threshold| {
             kinds
                 .map(|below| Policy::ByBlocks { threshold, below })
-                .map(|lbd| (lbd.to_string(), lbd))
+                .map(|lbd| (lbd.to_string(), lbd, Some(threshold)))
         });
         let named = schedules.iter().filter(|(.., known)| !known);
-        let named = named.map(|(name, policy, _)| (name.clone(), *policy));
-        for (name, policy) in lbd.chain(named) {
+        let named = named.map(|(name, policy, _)| (name.clone(), *policy, None));
+        for (name, policy, threshold) in lbd.chain(named) {
             let took = seconds(policy);
-            rows.print(json!({
-                "row": "together", "run": "simulated", "schedule": name, "seconds": took, "of_sd": took / halves,
+            // With a threshold, which side of it devices have.
+            let swept = threshold.and_then(|_| Some(name.split_once(':')?.0));
+            print(json!({
+                "row": "together", "run": "simulated", "schedule": name, "threshold": threshold, "swept": swept, "seconds": took, "of_sd": took / halves,
                 "us_per_query": 1e6 * took / self.args.queries as f64, "queries_per_s": self.args.queries as f64 / took,
             }))?;
         }

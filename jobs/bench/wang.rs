@@ -6,6 +6,7 @@
 //! terms are left out, as in the paper (section 4.1).
 
 use super::all_queries;
+use super::rows::print;
 use crate::Usage;
 use crate::query_score::wang;
 use anyhow::Context;
@@ -18,7 +19,6 @@ use millrace::query::wanted::{Algorithm, Mode, Wanted};
 use millrace::score::bm25::IdfKind;
 use millrace::score::named::Score;
 use serde_json::json;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,11 +108,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if wants("figure10") {
         bench.figure_10(args, &test)?;
     }
-    Ok(())
-}
-
-fn print(line: serde_json::Value) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{line}")?;
     Ok(())
 }
 

@@ -76,7 +76,8 @@ impl Finding {
         };
         let devices = discovery.choose(self.gpus)?;
         let reasons = discovery.reasons();
-        if devices.is_empty() && options.indexer != Indexer::Gpu {
+        // Who names no indexer need not know what would do without a device, and one that needs it says so itself.
+        if devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: reasons.clone() });
         }
         let toolchain = Toolchain::of(&discovery, ModuleCache::of_user());
@@ -129,10 +130,20 @@ impl Chosen {
         let gpu_indexers = match options.indexer {
             Indexer::Wei11 => self.indexers(pipeline.gpu_indexers, workers, host_bytes, note)?,
             // What a device inverts is encoded by all workers.
-            Indexer::Fast | Indexer::Gpu => 0,
+            Indexer::Auto | Indexer::Fast | Indexer::Gpu => 0,
         };
         let roles = Roles::new(workers, pipeline.parsers, pipeline.cpu_indexers, gpu_indexers);
         Ok(roles.map_err(OptionsError::Roles)?.on_devices(self.devices.len()))
+    }
+
+    /// The indexer where none is named and a GPU pays for so many `bytes`; a note says if one is taken.
+    pub(super) fn indexer(&self, options: &BuildOptions, bytes: u64) -> Indexer {
+        let given = || options.pipeline.make_machine.as_ref().map(|_| "a device".to_owned());
+        let Some(device) = self.devices.first().map(ToString::to_string).or_else(given) else {
+            return Indexer::Fast;
+        };
+        options.note(&Note::OnGpu { device, bytes });
+        Indexer::Gpu
     }
 
     /// The first device.

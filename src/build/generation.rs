@@ -19,6 +19,7 @@ use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::run::{join, sync_run};
+use crate::index::storage::Ahead;
 use crate::input::buffers::Buffers;
 use crate::input::cutter::Cutter;
 use crate::input::hash as input_hash;
@@ -131,6 +132,7 @@ pub(super) fn dataflow_of(
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         lengths: Default::default(),
+        ahead: Ahead::new(&directory),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };
     let build = Arc::new(Build {

@@ -1,4 +1,5 @@
-//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the build begins again, on the CPU.
+//! What does a build do whose device is lost? What was on it is gone, and nothing is published: the build begins again, on the CPU. One for which
+//! nobody has named a device does so whatever the device refuses.
 
 use super::error::BuildError;
 use super::note::Note;
@@ -10,7 +11,7 @@ use crate::gpu::error::GpuError;
 use crate::shown::chain;
 use std::fs;
 
-/// If a build failed since its device was lost, and its input can be read again: what it reads then, on the CPU.
+/// If a build failed since its device was lost, or did not do what nobody had asked of it, and its input can be read again: what it reads then, on the CPU.
 ///
 /// # Errors
 /// As when a build is prepared.
@@ -19,9 +20,8 @@ pub(super) fn on_cpu(
     failure: &BuildError,
 ) -> Result<Option<Ready>, BuildError> {
     let BuildError::Job(JobError::Operator { source, .. }) = failure else { return Ok(None) };
-    let Some(lost) = source.downcast_ref::<GpuError>().filter(|e| e.is_device_lost()) else {
-        return Ok(None);
-    };
+    let is_lost = |error: &&GpuError| error.is_device_lost() || options.chose_gpu;
+    let Some(lost) = source.downcast_ref::<GpuError>().filter(is_lost) else { return Ok(None) };
     let is_again = options.indexer == Indexer::Gpu && matches!(options.input, Input::Paths(_));
     if !is_again || !options.control.revive() {
         return Ok(None);

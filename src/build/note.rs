@@ -13,6 +13,13 @@ pub enum Note {
         /// Why.
         reasons: Vec<String>,
     },
+    /// No indexer was named, and a GPU is taken.
+    OnGpu {
+        /// The device.
+        device: String,
+        /// Bytes of the input.
+        bytes: u64,
+    },
     /// The memory has no room for an indexer on each device.
     FewerGpus {
         /// Devices that are used.
@@ -65,6 +72,13 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoGpu { reasons } => write!(f, "no GPU is used: {}", reasons.join("; ")),
+            Self::OnGpu { device, bytes } => {
+                let giga = *bytes as f64 / 1e9;
+                write!(
+                    f,
+                    "indexing {giga:.1} GB on {device}; --indexer fast uses the CPU, the index is the same"
+                )
+            }
             Self::FewerGpus { used, devices } => {
                 write!(f, "{used} of {devices} GPUs are used: the memory is small")
             }

@@ -50,8 +50,10 @@ pub enum Input {
 /// Who finds terms and postings. The index is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Indexer {
-    /// Parsers count each piece, and hash tables take postings: the fastest.
+    /// [`Gpu`](Self::Gpu) where there is one and there is enough input for it to pay, or else [`Fast`](Self::Fast); a note says which device.
     #[default]
+    Auto,
+    /// Parsers count each piece, and hash tables take postings: the fastest without a GPU.
     Fast,
     /// B-trees take tokens, on CPU and GPU, as in the paper `wei11`.
     Wei11,
@@ -63,6 +65,7 @@ impl Indexer {
     /// Its name, as the manifest has it.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Auto => "auto",
             Self::Fast => "fast",
             Self::Wei11 => "wei11",
             Self::Gpu => "gpu",
@@ -72,7 +75,8 @@ impl Indexer {
     /// What it gets.
     pub fn indexing(self) -> Indexing {
         match self {
-            Self::Fast => Indexing::Postings,
+            // A device is chosen before anybody is asked.
+            Self::Auto | Self::Fast => Indexing::Postings,
             Self::Wei11 => Indexing::Tokens,
             Self::Gpu => Indexing::Texts,
         }
@@ -89,12 +93,19 @@ impl FromStr for Indexer {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Fast, Self::Wei11, Self::Gpu]
+        [Self::Auto, Self::Fast, Self::Wei11, Self::Gpu]
             .into_iter()
             .find(|indexer| indexer.name() == text)
-            .ok_or("the indexers are fast, wei11 and gpu")
+            .ok_or("the indexers are auto, fast, wei11 and gpu")
     }
 }
+
+/// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
+pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
+
+/// Sixteen workers save as much with 2 GB, of English and less of rarer words, as it takes to find and to open a device (0.4 s); so does one
+/// with a sixteenth of it (`docs/indexing.md`).
+const GPU_FROM: u64 = 128 << 20;
 
 /// How workers share the steps of a build. The index does not depend on it.
 pub struct Pipeline {
@@ -119,6 +130,8 @@ pub struct Pipeline {
     pub make_indexer: Option<MakeIndexer>,
     /// Makes the device that takes texts in place of a GPU of this machine.
     pub make_machine: Option<MakeMachine>,
+    /// Bytes of input for each worker from which on a GPU is taken where no indexer is named.
+    pub gpu_from: u64,
 }
 
 impl Default for Pipeline {
@@ -133,6 +146,7 @@ impl Default for Pipeline {
             rates: None,
             make_indexer: None,
             make_machine: None,
+            gpu_from: GPU_FROM,
         }
     }
 }
@@ -200,6 +214,8 @@ pub struct BuildOptions {
     pub progress: Option<OnProgress>,
     /// Receives remarks.
     pub notes: Option<Notes>,
+    /// Nobody has named the indexer, which is a GPU.
+    pub(super) chose_gpu: bool,
 }
 
 impl BuildOptions {
@@ -229,6 +245,7 @@ impl BuildOptions {
             accept: None,
             progress: None,
             notes: None,
+            chose_gpu: false,
         }
     }
 
@@ -253,6 +270,22 @@ impl BuildOptions {
     /// Whether a device encodes the lists, as long as it has room for them.
     pub(super) fn device_encodes(&self) -> bool {
         self.indexer == Indexer::Gpu && self.form == Form::BP128
+    }
+
+    /// Whether a GPU may be taken for so many bytes of files, if there is one: nobody has named an indexer, and it pays or GPUs are asked for.
+    pub(super) fn may_choose_gpu(&self, bytes: u64) -> bool {
+        let Pipeline { cpu_indexers, gpu_indexers, gpu_from, .. } = &self.pipeline;
+        let pays = match self.gpus {
+            Gpus::None => false,
+            Gpus::Number(_) => true,
+            Gpus::Auto => bytes >= gpu_from.saturating_mul(self.workers as u64),
+        };
+        // Only files can be read again if the device is lost, and other lists than these are encoded by the host.
+        let is_fit = matches!(self.input, Input::Paths(_))
+            && self.form == Form::BP128
+            && self.max_document <= MOST_DEVICE_DOCUMENT;
+        let is_plain = self.peers.is_none() && cpu_indexers.or(*gpu_indexers).is_none();
+        self.indexer == Indexer::Auto && pays && is_fit && is_plain
     }
 
     /// Hands a remark on.

@@ -5,7 +5,7 @@ use super::error::{BuildError, OptionsError};
 use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
 use super::note::Note;
-use super::options::{BuildOptions, Indexer, Input, OnProgress};
+use super::options::{BuildOptions, Indexer, Input, MOST_DEVICE_DOCUMENT, OnProgress};
 use super::report::BuildReport;
 use super::{lost, memory, place, shard};
 use crate::dataflow::build_context::InputRead;
@@ -20,9 +20,6 @@ use crate::schedule::roles::Roles;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-
-/// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
-const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
 /// A build whose options and input are good, and which has written nothing yet.
 pub struct Prepared {
@@ -185,11 +182,20 @@ impl Ready {
         let mut budget = budget.map_err(OptionsError::Memory)?;
         budget.run_limit = crate::fault::run_limit(budget.run_limit);
         budget.open_files = budget.open_files.min(options.pipeline.readers.unwrap_or(usize::MAX));
+        if options.indexer == Indexer::Auto
+            && !(whole && !plan.reads_once() && options.may_choose_gpu(plan.bytes()))
+        {
+            options.indexer = Indexer::Fast;
+        }
         // Nothing fails between the beginning and the end of this.
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
-        let early = whole && finding.is_under_way();
+        let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
         let sample = if early { place::sample_of(options, &plan) } else { None };
         let gpus = finding.choose(options)?;
+        if options.indexer == Indexer::Auto {
+            options.indexer = gpus.indexer(options, plan.bytes());
+            options.chose_gpu = options.indexer == Indexer::Gpu;
+        }
         let roles = gpus.roles(options, &budget)?;
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole })
     }

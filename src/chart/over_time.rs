@@ -1,6 +1,6 @@
 //! How is what happens over time drawn? As rows of cells, the busier the darker, and as bars below a limit.
 
-use super::{COLOURS, NAMES, NUMBERS, ROW, WIDTH, escape, number};
+use super::{COLOURS, NAMES, NUMBERS, ROW, WIDTH, begin_chart, end_chart, escape, number};
 use std::fmt::Write;
 
 /// Height of the bars.
@@ -18,7 +18,7 @@ pub(super) fn strips(page: &mut String, title: &str, slice_s: f64, rows: &[(Stri
         return page.push_str("<p>None.</p>\n");
     }
     let tall = ROW * rows.len() as f64;
-    begin(page, title, tall + BELOW);
+    begin_chart(page, title, NAMES + WIDTH + NUMBERS, tall + BELOW);
     let wide = WIDTH / slices as f64;
     for (row, (name, shares)) in rows.iter().enumerate() {
         let y = row as f64 * ROW;
@@ -44,7 +44,7 @@ pub(super) fn strips(page: &mut String, title: &str, slice_s: f64, rows: &[(Stri
         }
     }
     axis(page, tall + 14.0, slices as f64 * slice_s);
-    page.push_str("</svg>\n");
+    end_chart(page);
 }
 
 /// Appends a bar for each slice of time, and a line at a limit if there is one. `shown` writes a value.
@@ -62,7 +62,7 @@ pub(super) fn bars(
         return page.push_str("<p>None.</p>\n");
     }
     let top = greatest.max(limit.map_or(0.0, |limit| limit.1));
-    begin(page, title, 20.0 + TALL + BELOW);
+    begin_chart(page, title, NAMES + WIDTH + NUMBERS, 20.0 + TALL + BELOW);
     let wide = WIDTH / values.len() as f64;
     let y = |value: f64| 20.0 + TALL * (1.0 - value / top);
     _ = writeln!(
@@ -97,16 +97,7 @@ pub(super) fn bars(
         );
     }
     axis(page, 20.0 + TALL + 14.0, values.len() as f64 * slice_s);
-    page.push_str("</svg>\n");
-}
-
-fn begin(page: &mut String, title: &str, tall: f64) {
-    let wide = NAMES + WIDTH + NUMBERS;
-    _ = writeln!(
-        page,
-        "<svg viewBox=\"0 0 {wide} {tall}\" width=\"{wide}\" height=\"{tall}\" role=\"img\" aria-label=\"{}\">",
-        escape(title)
-    );
+    end_chart(page);
 }
 
 /// Marks of so many seconds below a chart.

@@ -1,5 +1,6 @@
 //! What does a report look like for people? A page of HTML, drawn from the numbers of the report and nothing else.
 
+use super::figures::{Figure, draw};
 use super::over_time::{bars, strips};
 use super::{Series, begin, end, escape, number, rows};
 use crate::shown;
@@ -20,6 +21,7 @@ pub fn page(report: &Value) -> String {
     if let Some(error) = fields.get("error").and_then(Value::as_str) {
         _ = writeln!(page, "<p class=\"failed\">{}</p>", escape(error));
     }
+    measured(&mut page, fields);
     timeline(&mut page, fields);
     memory(&mut page, fields);
     for (field, title) in [
@@ -56,6 +58,15 @@ pub fn page(report: &Value) -> String {
     table(&mut page, fields);
     end(&mut page);
     page
+}
+
+/// The rows of a measurement, as the figures of the report show them.
+fn measured(page: &mut String, fields: &Map<String, Value>) {
+    let Some(Value::Array(rows)) = fields.get("rows") else { return };
+    let shown = fields.get("figures").cloned().unwrap_or_default();
+    // Figures that are not as this version writes them are not drawn; their rows are in tables.
+    let figures: Vec<Figure> = serde_json::from_value(shown).unwrap_or_default();
+    draw(page, &figures, rows);
 }
 
 fn text(of: &Value, field: &str) -> String {

@@ -11,6 +11,7 @@ use crate::gpu::invert::inverter::InverterWork;
 use crate::gpu::invert::service::InvertService;
 use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
+use crate::index::storage::Ahead;
 use crate::input::Compression;
 use crate::input::buffers::Buffers;
 use crate::input::documents::DocumentsDone;
@@ -99,13 +100,15 @@ pub(crate) struct BuildWiring {
     pub(crate) lengths: RunLengths,
     /// What of each owner is encoded.
     pub(crate) encoded: Vec<Encoded>,
+    /// The file of the lists of the first run.
+    pub(crate) ahead: Ahead,
 }
 
 /// What of one owner is encoded.
 #[derive(Default)]
 pub struct Encoded {
     /// Chunks that are written.
-    pub written_chunks: AtomicU64,
+    pub written_chunks: Arc<AtomicU64>,
     /// Terms of all runs.
     pub terms: AtomicU64,
     /// Their postings.

@@ -36,6 +36,7 @@ pub fn write_documents<'scope>(
         if let Some(scan) = scan {
             scan.take(&build.plan, batch)?;
         }
+        build.wiring.ahead.expect(batch.counts.list_bytes);
         table.write(&build.plan, build.strict, batch)
     };
     take_in_order("Documents", (batches, build), tables, write, |(table, scan), build| {

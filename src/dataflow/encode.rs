@@ -15,7 +15,7 @@ use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use crate::dictionary::closed::Wake;
-use crate::index::run::{EncodedChunk, PartEncoder};
+use crate::index::run::{LaidChunk, PartEncoder, Unwritten};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,11 +33,11 @@ const AT_ONCE: u64 = 4;
 /// See the [module](self).
 pub trait Encode<'scope> {
     /// Encodes closed runs.
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<EncodedChunk>>;
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>>;
 }
 
 impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
-    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<EncodedChunk>> {
+    fn encode(self, build: &Arc<Build>) -> StreamVec<'scope, u64, Local<LaidChunk>> {
         let build = build.clone();
         let scope = self.scope();
         let worker = scope.index();
@@ -63,12 +63,15 @@ impl<'scope> Encode<'scope> for StreamVec<'scope, u64, ClosedRun> {
                     let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
                     for _ in 0..room.min(AT_ONCE) {
                         let chunk = guard.work(|| encoding.encoder.chunk());
-                        let Some(Some(chunk)) = chunk else {
+                        let Some(Some(mut chunk)) = chunk else {
                             look |= !encoding.is_woken;
                             return chunk.is_some();
                         };
                         let ends_run = chunk.ends_run;
-                        count(&chunk, &build.wiring.encoded[owner]);
+                        let encoded = &build.wiring.encoded[owner];
+                        count(&chunk, encoded);
+                        let written = encoded.written_chunks.clone();
+                        chunk.unwritten = Some(Arc::new(Unwritten::new(written)));
                         sent[owner] += 1;
                         output.session(&*cap).give(Local(chunk));
                         if ends_run {
@@ -111,9 +114,9 @@ impl Encoding {
 }
 
 /// Counts the lists that end in a chunk.
-pub(super) fn count(chunk: &EncodedChunk, encoded: &Encoded) {
+pub(super) fn count(chunk: &LaidChunk, encoded: &Encoded) {
     let (terms, postings) = chunk.ended();
     encoded.terms.fetch_add(terms, Ordering::Relaxed);
     encoded.postings.fetch_add(postings, Ordering::Relaxed);
-    encoded.characters.fetch_add(chunk.suffixes.len() as u64, Ordering::Relaxed);
+    encoded.characters.fetch_add(chunk.suffix_bytes, Ordering::Relaxed);
 }

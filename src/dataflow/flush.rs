@@ -4,21 +4,25 @@
 //!   end while the last run is written; those of an owner come in the order of the
 //!   lexicon, and a trie collection has one owner, so the next list is that of the least collection
 //!   at the head of the owners' queues. Out: a stream without records.
+//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered, summed and written by threads.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
-//! - Work per activation: all lists that can be written.
+//! - Work per activation: all lists that can be placed.
 
 use super::build_context::{Build, Progress};
 use super::control::{Guard, lock};
 use super::local::Local;
-use crate::index::run::{EncodedChunk, RunAssembler};
+use crate::index::run::{LaidChunk, RunAssembler};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
+
+/// Threads that write the lists, unless one worker does everything: while one is in the system, which lets one at a time write to a
+/// file, the other takes checksums.
+const WRITERS: usize = 2;
 
 /// See the [module](self).
 pub trait Flush<'scope> {
@@ -26,12 +30,12 @@ pub trait Flush<'scope> {
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()>;
 }
 
-impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
+impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
     fn flush(self, build: &Arc<Build>) -> StreamVec<'scope, u64, ()> {
         let build = build.clone();
         let worker = self.scope().index();
         let writing = build.wiring.writing as u64;
-        let to_writer = Exchange::new(move |_: &Local<EncodedChunk>| writing);
+        let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
         self.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
             let guard = Guard::new(&build.control, "Flush", worker);
             // An owner that is ahead may have begun the next run.
@@ -41,21 +45,18 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<EncodedChunk>> {
                     for Local(chunk) in data.drain(..) {
                         let part = chunk.part;
                         let owners = if chunk.whole { 1 } else { build.owners.len() };
+                        let threads = if chunk.whole || build.workers > 1 { WRITERS } else { 0 };
                         let run = runs.entry(part.run).or_insert_with(|| {
-                            RunAssembler::new(&build.directory, build.form, owners, part)
-                                .threaded(chunk.whole)
+                            let (directory, form) = (&build.directory, build.form);
+                            let run = RunAssembler::new(directory, form, owners, part, threads);
+                            run.ahead(build.wiring.ahead.take(part.run))
                         });
                         run.take(chunk);
                     }
                 });
                 while let Some(mut entry) = runs.first_entry() {
                     let done = guard.work(|| {
-                        let written = entry.get_mut().write(|owner| {
-                            build.wiring.encoded[owner]
-                                .written_chunks
-                                .fetch_add(1, Ordering::Release);
-                        });
-                        if !written? {
+                        if !entry.get_mut().write()? {
                             return Ok(false);
                         }
                         let run = entry.remove().finish()?;

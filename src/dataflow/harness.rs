@@ -8,6 +8,7 @@ use super::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::index::list::Form;
+use crate::index::storage::Ahead;
 use crate::input::splits::Plan;
 use crate::order::{Budget, PIECE_BYTES};
 use crate::text::analysis::Analysis;
@@ -120,6 +121,7 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],
+        ahead: Ahead::new(folder),
     };
     Build {
         plan,

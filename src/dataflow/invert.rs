@@ -5,14 +5,13 @@
 //!   on the owner's worker, or the lists of a run that the device has encoded; and a stream without records whose frontier tells
 //!   which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of `BuildWiring::batch_bytes` of text; early
-//!   where the input ends, when the device has nothing to do, or when nothing more may be under way: the index does not depend on where batches end.
+//!   where the input ends, when the device has little to do, or when nothing more may be under way: the index does not depend on where batches end.
 //! - The device has a thread of its own ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator; nothing here waits. Three batches are with it
 //!   at most. Where the device does not encode lists, the next run is inverted when the last one is encoded: there is memory for one.
 //! - Work per activation: what has come, and what the device has done.
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
-use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
@@ -40,7 +39,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 const PAUSE: Duration = Duration::from_micros(500);
 /// Batches that the device has at a time: one that it inverts, one that is brought there, and the next.
 const MOST_BATCHES: usize = 3;
-/// A batch that is sent to an idle device has such a part of the bytes of a whole one, if there is room for more of the first file.
+/// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
 const LEAST_PART: usize = 4;
 
 /// One owner's part of a run, on its way to the owner.
@@ -264,9 +263,14 @@ impl Inverting {
         while self.batches < MOST_BATCHES && self.has_gathered() {
             let full = self.gathered_bytes >= build.wiring.batch_bytes
                 || self.gathered.len() >= MOST_PIECES;
-            // An idle device takes what there is, but not crumbs while more can come: each batch has the waiting of some thirty calls.
+            // A device that has no other batch, or none to be brought, takes what there is; but no crumbs while more can come: each batch has the
+            // waiting of some thirty calls.
             let some = self.gathered_bytes >= build.wiring.batch_bytes / LEAST_PART;
-            let starved = self.batches == 0 && (some || !build.wiring.flow.has_room(true));
+            let starved = match self.batches {
+                0 => some || !build.wiring.flow.has_room(true),
+                1 => some,
+                _ => false,
+            };
             if !(full || ends || starved) {
                 break;
             }
@@ -313,10 +317,7 @@ impl Inverting {
                     self.last = Some(sent.caps.run);
                 }
                 Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => {
-                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
-                    runs(self.last()?, RunLists::Encoded(chunk));
-                }
+                Event::Encoded(chunk) => runs(self.last()?, RunLists::Encoded(chunk)),
                 Event::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);

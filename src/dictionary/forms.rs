@@ -13,12 +13,12 @@ pub use order::OrderedTerms;
 use super::hash::{Found, HashTable, hash};
 use super::memo::for_each_member;
 use super::short;
+use crate::crew::Crew;
 use crate::order::Sketch;
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
-use std::thread;
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
 pub const NO_TERM: u32 = u32::MAX;
@@ -236,14 +236,18 @@ fn shard_of(hash: u64) -> usize {
 pub struct Forms {
     analysis: Analysis,
     threads: usize,
+    crew: Crew,
     shards: Vec<Shard>,
+}
+
+fn no_terms() -> Vec<Shard> {
+    (0..SHARDS).map(|_| Shard::default()).collect()
 }
 
 impl Forms {
     /// Knows no terms; at most so many `threads` learn at once.
     pub fn new(analysis: Analysis, threads: usize) -> Self {
-        let shards = (0..SHARDS).map(|_| Shard::default()).collect();
-        Self { analysis, threads: threads.max(1), shards }
+        Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), shards: no_terms() }
     }
 
     /// The numbers of terms are below this.
@@ -264,9 +268,9 @@ impl Forms {
     ) {
         let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
         let each = count.div_ceil(threads).max(1);
-        let (analysis, form) = (&self.analysis, &form);
+        let (analysis, form, crew) = (&self.analysis, &form, &mut self.crew);
         let part = |n: usize| Part::of(analysis, (n * each..count.min((n + 1) * each)).map(form));
-        let mut parts: Vec<Part> = in_threads((0..threads).map(|n| move || part(n)).collect());
+        let mut parts: Vec<Part> = crew.all((0..threads).map(|n| move || part(n)).collect());
         let numbers: Vec<Vec<Vec<u32>>> = {
             let parts = &parts;
             let shards = self.shards.chunks_mut(SHARDS.div_ceil(threads)).enumerate();
@@ -284,7 +288,7 @@ impl Forms {
                     (first..).zip(shards).map(number).collect::<Vec<Vec<u32>>>()
                 }
             });
-            in_threads(work.collect())
+            crew.all(work.collect())
         };
         let numbers: Vec<Vec<u32>> = numbers.into_iter().flatten().collect();
         let (mut begins, mut place) = ([0; SHARDS], expansions.len());
@@ -295,7 +299,7 @@ impl Forms {
             let numbers = &numbers;
             move || part.meanings(numbers, mine, here)
         });
-        for (mut of_part, mut more) in in_threads(work.collect()) {
+        for (mut of_part, mut more) in crew.all(work.collect()) {
             meanings.append(&mut of_part);
             expansions.append(&mut more);
         }
@@ -304,7 +308,7 @@ impl Forms {
 
     /// Ends the run: its terms. None is known any more.
     pub fn take(&mut self) -> Terms {
-        let shards = std::mem::replace(self, Self::new(self.analysis.clone(), self.threads)).shards;
+        let shards = std::mem::replace(&mut self.shards, no_terms());
         Terms { shards: shards.into_iter().map(|shard| shard.terms).collect() }
     }
 }
@@ -313,21 +317,6 @@ impl Forms {
 fn number_all(parts: &[Part], n: usize, mut number: impl FnMut(&Part, u32) -> u32) -> Vec<u32> {
     let of = parts.iter().flat_map(|part| part.by_shard[n].iter().map(move |&word| (part, word)));
     of.map(|(part, word)| number(part, word)).collect()
-}
-
-/// Does pieces of work, each on a thread, the first on this one.
-fn in_threads<T: Send>(work: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
-    let mut work = work.into_iter();
-    let Some(first) = work.next() else { return Vec::new() };
-    thread::scope(|scope| {
-        let others: Vec<_> = work.map(|work| scope.spawn(work)).collect();
-        let mut done = vec![first()];
-        let joined = others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)));
-        done.extend(joined);
-        done
-    })
 }
 
 #[cfg(test)]

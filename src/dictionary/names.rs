@@ -77,6 +77,17 @@ impl Names {
         Ok(())
     }
 
+    /// Adds the names of neighbouring documents, of which `docid` is the first, by their [`name_hash`]es.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn extend(&mut self, hashes: &[u128], docid: u32) -> io::Result<()> {
+        for (docid, hash) in (docid..).zip(hashes) {
+            self.push_hash(*hash, docid)?;
+        }
+        Ok(())
+    }
+
     fn spill(&mut self) -> io::Result<()> {
         crate::fault::storage()?;
         self.entries.sort_unstable();

@@ -139,6 +139,12 @@ impl RunDictionary {
         self.slices.prefetch_head(&entry.chain);
     }
 
+    /// Brings the next slice of a list into the cache, whose first `slices` are there.
+    #[inline(always)]
+    fn prefetch_slice(&self, number: u32, slices: usize) {
+        self.slices.prefetch_behind(&self.entries[number as usize].chain, slices);
+    }
+
     fn suffix(&self, entry: &Entry) -> &[u8] {
         &self.suffixes[entry.suffix as usize..][..usize::from(entry.suffix_bytes)]
     }
@@ -178,16 +184,22 @@ impl ClosedTerms for SortedRun {
         postings.clear();
         let order = self.order.get_or_insert_with(|| self.dictionary.sort());
         let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
-        // The order of the lexicon is none of the order in which terms came.
-        if let Some(&(_, ahead)) = order.get(self.given + AHEAD) {
+        // The order of the lexicon is none of the order in which terms came, and the slices of a list are anywhere.
+        let ahead = |quarters: usize| order.get(self.given + AHEAD / 4 * quarters);
+        if let Some(&(_, ahead)) = ahead(4) {
             prefetch(&self.dictionary.entries[ahead as usize]);
         }
-        if let Some(&(_, ahead)) = order.get(self.given + AHEAD / 2) {
+        if let Some(&(_, ahead)) = ahead(3) {
             self.dictionary.prefetch_list(ahead);
+        }
+        for slices in [1, 2] {
+            if let Some(&(_, ahead)) = ahead(3 - slices) {
+                self.dictionary.prefetch_slice(ahead, slices);
+            }
         }
         self.given += 1;
         let entry = &self.dictionary.entries[number as usize];
-        self.dictionary.slices.read(&entry.chain, |slice| postings.extend_from_slice(slice));
+        self.dictionary.slices.read(&entry.chain, |slice| short::push(slice, postings));
         Ok(Advance::Term)
     }
 

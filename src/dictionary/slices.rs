@@ -111,6 +111,26 @@ impl Slices {
         prefetch(&self.at(chain.head as usize * UNIT)[0]);
     }
 
+    /// Brings the slice behind the first `slices` of a list into the cache, if it has one.
+    #[inline]
+    pub fn prefetch_behind(&self, chain: &Chain, slices: usize) {
+        let mut slice = chain.head;
+        for level in 0..slices {
+            if slice == chain.last {
+                return;
+            }
+            slice = self.next(slice, level);
+        }
+        prefetch(&self.at(slice as usize * UNIT)[0]);
+    }
+
+    /// The slice behind one of this level.
+    #[inline(always)]
+    fn next(&self, slice: u32, level: usize) -> u32 {
+        let link = &self.at(slice as usize * UNIT)[usize::from(SLICE_BYTES[level]) - LINK..];
+        u32::from_le_bytes(*link.first_chunk().expect("a link is behind a whole slice"))
+    }
+
     /// Appends bytes to a list.
     #[inline]
     pub fn append(&mut self, chain: &mut Chain, mut bytes: &[u8]) {
@@ -143,11 +163,10 @@ impl Slices {
             if slice == chain.last {
                 return take(&self.at(at)[..chain.write() - at]);
             }
-            let end = usize::from(SLICE_BYTES[level]) - LINK;
-            let (bytes, behind) = self.at(at).split_at(end);
-            take(bytes);
-            let link = behind.first_chunk().expect("a link is behind a whole slice");
-            slice = u32::from_le_bytes(*link);
+            let next = self.next(slice, level);
+            prefetch(&self.at(next as usize * UNIT)[0]);
+            take(&self.at(at)[..usize::from(SLICE_BYTES[level]) - LINK]);
+            slice = next;
             level = (level + 1).min(SLICE_BYTES.len() - 1);
         }
     }

@@ -12,7 +12,7 @@ mod write;
 
 pub use read::RunDocuments;
 pub use table::Documents;
-pub use write::{DocumentsEntry, DocumentsWriter};
+pub use write::{DocumentColumns, DocumentsEntry, DocumentsWriter};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 

@@ -107,7 +107,7 @@ pub enum IndexError {
         path: PathBuf,
     },
     /// There is no such generation to go back to.
-    #[error("{}: {}; kept are {}", .path.display(), not_kept(*.wanted, *.live), numbers(.kept))]
+    #[error("{}: {}; {}", .path.display(), not_kept(*.wanted, *.live), kept_are(.kept))]
     NotKept {
         /// The folder of the index.
         path: PathBuf,
@@ -198,11 +198,14 @@ fn not_kept(wanted: Option<u32>, live: u32) -> String {
     }
 }
 
-fn numbers(kept: &[u32]) -> String {
-    if kept.is_empty() {
-        return "none".to_string();
+fn kept_are(kept: &[u32]) -> String {
+    match kept {
+        [] => "no other is".to_string(),
+        kept => {
+            let numbers: Vec<String> = kept.iter().map(ToString::to_string).collect();
+            format!("kept are {}", numbers.join(", "))
+        }
     }
-    kept.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn not_here(elsewhere: &[String]) -> String {

@@ -6,12 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+mod code;
 mod read;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use code::{BlockStart, CodedTerms, TermCoder};
 pub use read::{Lexicon, TermPlace};
 pub use stream::LexiconStream;
 pub use write::LexiconWriter;

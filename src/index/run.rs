@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod lay;
 mod pages;
 mod part;
 mod read;
@@ -13,6 +14,7 @@ mod tests;
 mod write;
 
 pub use assemble::RunAssembler;
+pub use lay::{LaidChunk, Layout, Stretch, Unwritten};
 pub use part::{CHUNK_BYTES, EncodedChunk, EncodedList, PartEncoder, RunPart};
 pub use read::Run;
 pub use write::RunWriter;

@@ -4,13 +4,15 @@
 
 #![forbid(unsafe_code)]
 
-mod behind;
+mod ahead;
+mod gathered;
 mod spill;
 mod sums;
 #[cfg(test)]
 mod tests;
 
-use behind::{Behind, Taken};
+pub(crate) use ahead::Ahead;
+pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use spill::Spill;
 use sums::Sums;
 
@@ -140,9 +142,9 @@ pub struct StorageFile {
     crc: crc32fast::Hasher,
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
-    /// Has both checksums and writes, if a thread does that.
-    behind: Option<Behind>,
     durability: Durability,
+    /// It may have more pages than it needs.
+    is_ahead: bool,
 }
 
 impl StorageFile {
@@ -167,8 +169,8 @@ impl StorageFile {
             written: 0,
             crc: crc32fast::Hasher::new(),
             sums: None,
-            behind: None,
             durability,
+            is_ahead: false,
         })
     }
 
@@ -179,29 +181,6 @@ impl StorageFile {
         self
     }
 
-    /// Has a thread of its own write what follows, up to the end of the [checksums](Self::end_sums) or of the file.
-    ///
-    /// # Errors
-    /// `Storage`, if the system gives no thread.
-    pub(crate) fn with_thread(mut self) -> Result<Self, IndexError> {
-        self.flush()?;
-        let taken = Taken { crc: std::mem::take(&mut self.crc), sums: self.sums.take() };
-        let at = HEADER_BYTES as u64 + self.written;
-        let path = self.path.clone();
-        let started = self.file.try_clone().and_then(|file| Behind::start(file, path, at, taken));
-        let error = IndexError::storage("start a thread that writes", &self.path);
-        self.behind = Some(started.map_err(error)?);
-        Ok(self)
-    }
-
-    /// Waits until all is written that the thread has.
-    fn end_thread(&mut self) -> Result<(), IndexError> {
-        if let Some(behind) = self.behind.take() {
-            Taken { crc: self.crc, sums: self.sums } = behind.end()?;
-        }
-        Ok(())
-    }
-
     /// Returns the checksums of the pages so far, each a little-endian u32, as those of a part of the
     /// file that ends here. What follows has none.
     ///
@@ -209,7 +188,6 @@ impl StorageFile {
     /// `Storage`.
     pub(crate) fn end_sums(&mut self) -> Result<Option<Spill>, IndexError> {
         self.flush()?;
-        self.end_thread()?;
         self.sums.take().map(Sums::finish).transpose()
     }
 
@@ -272,30 +250,22 @@ impl StorageFile {
     /// `Storage`.
     pub fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
         self.flush()?;
-        self.end_thread()?;
         let header = header.encode();
         write_at(&self.file, &self.path, &header, 0)?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&header);
         crc.combine(&self.crc);
+        let bytes = HEADER_BYTES as u64 + self.written;
+        if self.is_ahead {
+            attempt("cut", &self.path, || self.file.set_len(bytes))?;
+        }
         if self.durability == Durability::Lasting {
             attempt("sync", &self.path, || self.file.sync_all())?;
         }
-        let bytes = HEADER_BYTES as u64 + self.written;
         Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
     }
 
     fn flush(&mut self) -> Result<(), IndexError> {
-        if let Some(behind) = self.behind.take_if(|_| !self.buffer.is_empty()) {
-            let full = std::mem::take(&mut self.buffer);
-            self.written += full.len() as u64;
-            // A thread that has failed says why.
-            let Some(buffer) = behind.write(full) else { return behind.end().map(drop) };
-            self.buffer = buffer;
-            self.buffer.reserve_exact(WRITE_BUFFER_BYTES);
-            self.behind = Some(behind);
-            return Ok(());
-        }
         if !self.buffer.is_empty() {
             write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
             self.crc.update(&self.buffer);

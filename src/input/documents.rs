@@ -3,8 +3,8 @@
 
 use super::piece::Skipped;
 use super::splits::Plan;
-use crate::dictionary::names::{Duplicates, Names};
-use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
+use crate::dictionary::names::{Duplicates, Names, name_hash};
+use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsWriter, Location};
 use crate::index::storage::Durability;
 use crate::order::{PieceCounts, Sequencer};
 use std::collections::BTreeMap;
@@ -28,49 +28,66 @@ pub struct PieceDocuments {
     /// What the piece counts.
     pub counts: Arc<PieceCounts>,
     rows: Rows,
+    /// The hash of each name, which many workers take beside each other.
+    name_hashes: Vec<u128>,
     /// All documents, where only some are indexed and all are looked at.
     seen: Option<Rows>,
 }
 
-/// Documents with their names.
+/// Documents, as columns: what lies so in the files of a run, as far as it is known before the documents of earlier pieces are.
 #[derive(Default)]
 struct Rows {
     names: String,
-    documents: Vec<Row>,
+    /// Where each name ends; an empty name is made from input and line.
+    ends: Vec<u64>,
+    is_nameless: bool,
+    lines: Vec<u64>,
+    lengths: Vec<u32>,
+    locations: Vec<Location>,
+    contents: Vec<u64>,
 }
 
 impl Rows {
     fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
+        self.is_nameless |= name.is_empty();
         self.names.push_str(name);
-        let name_end = self.names.len();
-        self.documents.push(Row { name_end, line, length, location, content });
+        self.ends.push(self.names.len() as u64);
+        self.lines.push(line);
+        self.lengths.push(length);
+        self.locations.push(location);
+        self.contents.push(content);
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
     }
 
     fn bytes(&self) -> usize {
-        self.names.capacity() + self.documents.capacity() * size_of::<Row>()
+        const ROW: usize = 3 * size_of::<u64>() + size_of::<u32>() + size_of::<Location>();
+        self.names.capacity() + self.ends.capacity() * ROW
     }
-}
 
-/// A document of a [`PieceDocuments`].
-struct Row {
-    /// Where its name ends; an empty name is made from input and line.
-    name_end: usize,
-    line: u64,
-    length: u32,
-    location: Location,
-    content: u64,
+    /// The documents' names.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let end = end as usize;
+            &self.names[std::mem::replace(&mut start, end)..end]
+        })
+    }
 }
 
 impl PieceDocuments {
     /// Makes a batch without documents.
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
-        let (lines, counts, rows, seen) = Default::default();
-        Self { input, skipped, lines, counts, rows, seen }
+        let (lines, counts, rows, name_hashes, seen) = Default::default();
+        Self { input, skipped, lines, counts, rows, name_hashes, seen }
     }
 
     /// Adds a document with the hash of its `content`; an empty name is missing.
     pub fn push(&mut self, name: &str, line: u64, length: u32, location: Location, content: u64) {
         self.rows.push(name, line, length, location, content);
+        self.name_hashes.push(name_hash(name.as_bytes()));
     }
 
     /// Notes a document, whether it is indexed or not; all are noted, or none.
@@ -83,33 +100,30 @@ impl PieceDocuments {
     /// # Panics
     /// If there are not as many lengths as documents.
     pub fn count(&mut self, counts: Arc<PieceCounts>, lengths: &[u32]) {
-        let documents = &mut self.rows.documents;
-        assert_eq!(lengths.len(), documents.len(), "each document has a length");
-        for (row, &length) in documents.iter_mut().zip(lengths) {
-            row.length = length;
-        }
+        assert_eq!(lengths.len(), self.rows.len(), "each document has a length");
+        self.rows.lengths.copy_from_slice(lengths);
         self.counts = counts;
     }
 
     /// Bytes of memory.
     pub fn bytes(&self) -> usize {
-        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
+        let hashes = self.name_hashes.capacity() * size_of::<u128>();
+        hashes + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
     /// All documents, those among them that are not indexed: name, or none if it has to be made, line, place, and hash of
     /// the content.
     pub fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
-        let (rows, mut start) = (self.seen.as_ref().unwrap_or(&self.rows), 0);
-        rows.documents.iter().map(move |row| {
-            let name = &rows.names[start..row.name_end];
-            start = row.name_end;
-            (name, row.line, row.location, row.content)
-        })
+        let rows = self.seen.as_ref().unwrap_or(&self.rows);
+        let others = rows.lines.iter().zip(&rows.locations).zip(&rows.contents);
+        rows.names()
+            .zip(others)
+            .map(|(name, ((&line, &location), &content))| (name, line, location, content))
     }
 
     /// Documents in the batch that are indexed.
     pub fn documents(&self) -> u32 {
-        self.rows.documents.len() as u32
+        self.rows.len() as u32
     }
 }
 
@@ -167,7 +181,6 @@ pub struct DocumentsTable {
     /// Lines of the current input before the current piece.
     input: u32,
     lines: u64,
-    name: String,
 }
 
 impl DocumentsTable {
@@ -187,7 +200,6 @@ impl DocumentsTable {
             first_skipped: Vec::new(),
             input: 0,
             lines: 0,
-            name: String::new(),
         }
     }
 
@@ -206,30 +218,31 @@ impl DocumentsTable {
             (self.input, self.lines) = (batch.input, 0);
         }
         let placement = self.sequencer.place(&batch.counts)?;
-        let mut start = 0;
-        for row in &batch.rows.documents {
-            let mut name = &batch.rows.names[start..row.name_end];
-            start = row.name_end;
-            if name.is_empty() {
-                let file = plan.inputs.name(row.location.input as usize);
-                self.name = format!("{file}:{}", self.lines + row.line);
-                name = &self.name;
-            }
-            self.names
-                .push(name.as_bytes(), self.documents)
-                .map_err(|e| names_error(&self.directory, &e))?;
+        let rows = &batch.rows;
+        if let Some(first) = rows.locations.first() {
+            let made;
+            let (names, ends, name_hashes) = if rows.is_nameless {
+                made = self.made_names(plan, rows);
+                (&made.0, &made.1, &made.2)
+            } else {
+                (&rows.names, &rows.ends, &batch.name_hashes)
+            };
+            let noted = self.names.extend(name_hashes, self.documents);
+            noted.map_err(|e| names_error(&self.directory, &e))?;
             let writer = match &mut self.writer {
                 Some(writer) => writer,
                 none => {
-                    let (run, input) = (placement.run, row.location.input);
                     let (folder, scratch) = (&self.directory, Durability::Scratch);
+                    let (run, input) = (placement.run, first.input);
                     none.insert(DocumentsWriter::create(folder, run, scratch, input)?)
                 }
             };
-            writer.push(name.as_bytes(), row.length, row.location, row.content)?;
-            self.documents += 1;
-            self.tokens += u64::from(row.length);
-            self.empty += u64::from(row.length == 0);
+            let (lengths, hashes) = (&rows.lengths, &rows.contents);
+            let locations = &rows.locations;
+            writer.extend(&DocumentColumns { names, ends, lengths, locations, hashes })?;
+            self.documents += batch.documents();
+            self.tokens += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
+            self.empty += lengths.iter().filter(|&&length| length == 0).count() as u64;
         }
         if placement.closes {
             self.end_run()?;
@@ -252,6 +265,23 @@ impl DocumentsTable {
         }
         self.lines += batch.lines;
         Ok(())
+    }
+
+    /// The names of the documents of a piece in which some have none, where each ends, and their hashes.
+    fn made_names(&self, plan: &Plan, rows: &Rows) -> (String, Vec<u64>, Vec<u128>) {
+        let (mut names, mut ends, mut hashes) = (String::new(), Vec::new(), Vec::new());
+        for (name, (location, line)) in rows.names().zip(rows.locations.iter().zip(&rows.lines)) {
+            let start = names.len();
+            if name.is_empty() {
+                let file = plan.inputs.name(location.input as usize);
+                names += &format!("{file}:{}", self.lines + line);
+            } else {
+                names += name;
+            }
+            ends.push(names.len() as u64);
+            hashes.push(name_hash(&names.as_bytes()[start..]));
+        }
+        (names, ends, hashes)
     }
 
     fn end_run(&mut self) -> Result<(), Cause> {

@@ -110,7 +110,7 @@ impl Explanation {
             writeln!(to, "lacks     {}", absent.join(", "))?;
         }
         if self.terms.is_empty() {
-            writeln!(to, "the query has no term: all its words are stop words")?;
+            writeln!(to, "the query has no term: it has no words, or only stop words")?;
             return Ok(());
         }
         let width =

@@ -5,6 +5,8 @@ use super::machine::{Emulated, compiled};
 use crate::emulation::Emulator;
 use crate::util::*;
 use millrace::build::{BuildOptions, Indexer, build};
+use millrace::gpu::discover::Gpus;
+use millrace::gpu::error::GpuError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -119,6 +121,52 @@ fn a_build_whose_device_is_lost_begins_again_on_the_cpu() {
         let says = notes.iter().any(|note| note.starts_with("the build begins again on the CPU: "));
         assert_eq!(says, is_lost, "{notes:?}");
     }
+}
+
+/// Where no indexer is named a device is taken if there is enough input; if it fails, whatever it is, the CPU is.
+#[test]
+fn a_device_is_chosen_where_it_pays() {
+    let Some(emulator) = compiled() else { return };
+    let scratch = Scratch::new();
+    let inputs = [scratch.write("a.jsonl", Collection::new(3, 20, 9).jsonl())];
+    let bytes = std::fs::metadata(&inputs[0]).unwrap().len();
+    let fast = scratch.path("fast");
+    build(options(&fast, &inputs, 1)).unwrap();
+    let with = |name: &str, change: &dyn Fn(&mut BuildOptions)| {
+        let index = scratch.path(name);
+        let mut options = options(&index, &inputs, 2);
+        let emulator = emulator.clone();
+        let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 1)) as _);
+        options.pipeline.make_machine = Some(Arc::new(machine));
+        options.pipeline.gpu_from = bytes / 2;
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let heard = notes.clone();
+        options.notes = Some(Arc::new(move |note| heard.lock().unwrap().push(note.to_string())));
+        change(&mut options);
+        let report = build(options).unwrap();
+        assert_same_index(&fast, &index, &[]);
+        let notes = notes.lock().unwrap().join("\n");
+        assert_eq!(
+            notes.contains("GB on a device; --indexer fast"),
+            name.starts_with("gpu"),
+            "{notes}"
+        );
+        (report.inverter.is_some(), notes)
+    };
+    assert!(with("gpu", &|_| ()).0);
+    for (name, change) in [
+        ("small", (|options| options.pipeline.gpu_from *= 2) as fn(&mut BuildOptions)),
+        ("named", |options| options.indexer = Indexer::Fast),
+        ("none", |options| options.gpus = Gpus::None),
+        ("long", |options| options.max_document = 1 << 30),
+    ] {
+        assert!(!with(name, &change).0, "{name}");
+    }
+    let (is_gpu, notes) = with("gpu-full", &|options| {
+        let full = || Err(GpuError::Busy { device: "a device".into() }.into());
+        options.pipeline.make_machine = Some(Arc::new(full));
+    });
+    assert!(!is_gpu && notes.contains("the build begins again on the CPU: "), "{notes}");
 }
 
 /// Builds shared files twice, whatever is broken in them, and compares.

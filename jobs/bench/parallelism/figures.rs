@@ -1,5 +1,6 @@
 //! The figures of `tatikonda11`, one a method.
 
+use super::super::rows;
 use super::{Bench, Point, Way};
 use anyhow::Context;
 use millrace::query::engine::Model;
@@ -9,7 +10,6 @@ use millrace::query::pool::{Pool, Work};
 use millrace::query::searcher::{Begun, Cut, Cutting, Searcher};
 use millrace::query::wanted::{Mode, Stage, Wanted};
 use serde_json::{Value, json};
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -240,9 +240,8 @@ impl Bench<'_> {
             "cutting_over_whole": cutting / whole,
             "estimate_over_whole": estimated / whole,
         });
-        writeln!(std::io::stdout(), "{line}")?;
         say!("tasks      {line}");
-        Ok(())
+        rows::print(line)
     }
 }
 
@@ -345,8 +344,7 @@ impl Tasks {
             "whole_us_a_query": self.whole_s * 1e6 / (self.queries as f64).max(1.0),
             "creation_share": self.creation_s / self.whole_s,
         });
-        writeln!(std::io::stdout(), "{line}")?;
         say!("skips      {line}");
-        Ok(())
+        rows::print(line)
     }
 }

@@ -4,7 +4,8 @@
 //! stream. Each schedule has a query job of its own, with the dataflow of `millrace query`.
 
 use super::super::rig::{Rig, stretched};
-use super::{Args, Bench, Rows};
+use super::super::rows::print;
+use super::{Args, Bench};
 use crate::query_gpus;
 use anyhow::Context as _;
 use millrace::gpu::query::choose::Devices;
@@ -168,7 +169,6 @@ impl<'a> Real<'a> {
         &self,
         (name, policy, known): (&str, Policy, bool),
         rates: &[f64],
-        rows: &mut Rows,
     ) -> anyhow::Result<()> {
         let args = self.bench.args;
         let mut rig = self.start(policy, known).with_context(|| name.to_owned())?;
@@ -178,19 +178,19 @@ impl<'a> Real<'a> {
             let count = ((at_once.rate * args.seconds) as usize).clamp(200, 1 << 19);
             at_once = self.run(&mut rig, f64::INFINITY, 0.0, count)?;
         }
-        rows.print(json!({
+        print(json!({
             "row": "together", "run": "real", "schedule": name, "queries": at_once.latencies.len(),
             "queries_per_s": at_once.rate, "us_per_query": 1e6 / at_once.rate,
         }))?;
         if args.at_once {
             return rig.end();
         }
-        self.light(&mut rig, name, rows)?;
+        self.light(&mut rig, name)?;
         let deadline = args.place.deadline().as_secs_f64();
         let (mut good, mut bad) = (0.0_f64, f64::INFINITY);
         for &rate in rates {
             let latencies = self.run(&mut rig, rate, args.seconds, 0)?.sorted();
-            rows.print(self.bench.load(("real", name), rate, &latencies))?;
+            print(self.bench.load(("real", name), rate, &latencies))?;
             match self.bench.missed(&latencies) {
                 0 if rate < bad => good = good.max(rate),
                 0 => {}
@@ -213,12 +213,12 @@ impl<'a> Real<'a> {
                 _ => bad = rate,
             }
         }
-        rows.print(self.bench.highest(("real", name), good))?;
+        print(self.bench.highest(("real", name), good))?;
         rig.end()
     }
 
     /// Each query once, so seldom that they hardly meet.
-    fn light(&self, rig: &mut Rig, name: &str, rows: &mut Rows) -> anyhow::Result<()> {
+    fn light(&self, rig: &mut Rig, name: &str) -> anyhow::Result<()> {
         let cpu = super::super::mean(&self.costs.iter().map(|it| it.alone[0]).collect::<Vec<_>>());
         let rate = LIGHT * self.bench.machine.threads as f64 / cpu;
         let row = self.run(rig, rate, self.costs.len() as f64 / rate, 0)?;
@@ -227,7 +227,7 @@ impl<'a> Real<'a> {
         by_blocks.sort_by_key(|&at| of(at));
         for class in by_blocks.chunks(by_blocks.len().div_ceil(CLASSES)) {
             let latencies: Vec<f64> = class.iter().map(|&at| row.latencies[at]).collect();
-            rows.print(json!({
+            print(json!({
                 "row": "light", "run": "real", "schedule": name, "queries_per_s": rate, "queries": class.len(),
                 "blocks": [of(class[0]), of(class[class.len() - 1])], "mean_ms": 1e3 * super::super::mean(&latencies),
             }))?;

@@ -1,8 +1,9 @@
 //! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Threads share the collections out by
 //! how many terms they have; each gathers the suffixes of its own, so that what is compared lies together.
 
-use super::{Forms, LEAST_FORMS, SHARDS, Shard, in_threads};
+use super::{Forms, LEAST_FORMS, SHARDS, Shard};
 use crate::dictionary::closed::order_key;
+use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
 use std::ops::Range;
 
@@ -30,9 +31,9 @@ struct Sorted {
 }
 
 impl OrderedTerms {
-    /// The terms of some collections.
-    fn of(shards: &[Shard], collections: &Range<usize>) -> Self {
-        let (mut sorted, mut strings) = (Vec::new(), Vec::new());
+    /// The `count` terms of some collections.
+    fn of(shards: &[Shard], collections: &Range<usize>, count: usize) -> Self {
+        let (mut sorted, mut strings) = (pages::with_capacity(count), Vec::new());
         for (n, shard) in (0u32..).zip(shards) {
             for (local, entry) in (0u32..).zip(&shard.terms.entries) {
                 if !collections.contains(&usize::from(entry.collection)) {
@@ -41,6 +42,7 @@ impl OrderedTerms {
                 let suffix = &shard.terms.string(entry)[implied_prefix_len(entry.collection)..];
                 let start =
                     u32::try_from(strings.len()).expect("strings of a run stay below 4 GiB");
+                pages::reserve(&mut strings, suffix.len());
                 strings.extend_from_slice(suffix);
                 let key = order_key(entry.collection, suffix);
                 let (number, len) = (local * SHARDS as u32 + n, suffix.len() as u8);
@@ -49,7 +51,7 @@ impl OrderedTerms {
         }
         let suffix = |term: &Sorted| &strings[term.start as usize..][..usize::from(term.len)];
         sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| suffix(a).cmp(suffix(b))));
-        let mut suffixes = Vec::with_capacity(strings.len());
+        let mut suffixes = pages::with_capacity(strings.len());
         sorted.iter().for_each(|term| suffixes.extend_from_slice(suffix(term)));
         Self {
             numbers: sorted.iter().map(|term| term.number).collect(),
@@ -62,10 +64,10 @@ impl OrderedTerms {
 
 impl Forms {
     /// The terms of the run so far.
-    pub fn in_order(&self) -> OrderedTerms {
+    pub fn in_order(&mut self) -> OrderedTerms {
         let mut terms = vec![0usize; TRIE_COLLECTIONS];
         let each = SHARDS.div_ceil(self.threads);
-        let counts = in_threads(Vec::from_iter(self.shards.chunks(each).map(|shards| {
+        let counts = self.crew.all(Vec::from_iter(self.shards.chunks(each).map(|shards| {
             move || {
                 let mut counts = vec![0usize; TRIE_COLLECTIONS];
                 let entries = shards.iter().flat_map(|shard| &shard.terms.entries);
@@ -82,14 +84,21 @@ impl Forms {
         for (collection, count) in terms.iter().enumerate() {
             here += count;
             if here >= each || collection + 1 == TRIE_COLLECTIONS {
-                ranges.push(begin..collection + 1);
+                ranges.push((begin..collection + 1, here));
                 (begin, here) = (collection + 1, 0);
             }
         }
         let shards = &self.shards;
-        let work = ranges.iter().map(|range| move || OrderedTerms::of(shards, range));
-        let mut ordered = OrderedTerms::default();
-        for part in in_threads(work.collect()) {
+        let work = ranges.iter().map(|(of, count)| move || OrderedTerms::of(shards, of, *count));
+        let parts = self.crew.all(work.collect());
+        let suffixes = parts.iter().map(|part| part.suffixes.len()).sum();
+        let mut ordered = OrderedTerms {
+            numbers: pages::with_capacity(all),
+            collections: pages::with_capacity(all),
+            suffix_bytes: pages::with_capacity(all),
+            suffixes: pages::with_capacity(suffixes),
+        };
+        for part in parts {
             ordered.numbers.extend(part.numbers);
             ordered.collections.extend(part.collections);
             ordered.suffix_bytes.extend(part.suffix_bytes);

@@ -4,6 +4,7 @@
 use super::machine::{Arrays, DeviceText, Machine, Places, Uploader};
 use super::steps::{Array, Step};
 use super::{KERNELS, source};
+use crate::crew::Crew;
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
 use crate::gpu::events::is_done;
@@ -18,7 +19,7 @@ use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{scope, sleep};
+use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 /// Bytes of each pinned buffer.
@@ -54,6 +55,7 @@ impl Buffer {
 struct Buffers {
     buffers: [Buffer; 2],
     next: usize,
+    crew: Crew,
 }
 
 fn failed(device: &Device, source: DriverError) -> GpuError {
@@ -71,7 +73,7 @@ fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
 impl Buffers {
     fn new(device: &Device) -> Result<Self, GpuError> {
         let buffer = || Buffer::new(device, STAGED_BYTES);
-        Ok(Self { buffers: [buffer()?, buffer()?], next: 0 })
+        Ok(Self { buffers: [buffer()?, buffer()?], next: 0, crew: Crew::new("copier") })
     }
 
     /// Enqueues copies of parts to the device, one behind the other.
@@ -108,7 +110,7 @@ impl Buffers {
             if filled == 0 {
                 return Ok(());
             }
-            copy_all(copies);
+            copy_all(&mut self.crew, copies);
             let to = to.part(at, filled as u64);
             let call = |e| device.call("copy texts to the device", e);
             device.context().bind_to_thread().map_err(call)?;
@@ -186,6 +188,41 @@ impl Taker {
     }
 }
 
+type Made = Result<Vec<Taker>, GpuError>;
+
+/// Those who take parts of arrays. They are made beside the first batches: pinning their buffers takes longer than what they do then.
+#[derive(Debug)]
+struct Takers {
+    making: Option<JoinHandle<Made>>,
+    made: Vec<Taker>,
+}
+
+impl Takers {
+    fn start(device: &Arc<Device>) -> Result<Self, GpuError> {
+        let of = device.clone();
+        let make = move || (0..TAKERS).map(|_| Taker::new(&of)).collect();
+        let thread = Builder::new().name("pinning".into()).spawn(make);
+        let thread = thread
+            .map_err(|source| GpuError::Thread { device: device.info().to_string(), source })?;
+        Ok(Self { making: Some(thread), made: Vec::new() })
+    }
+
+    fn get(&mut self) -> Result<&mut [Taker], GpuError> {
+        if let Some(making) = self.making.take() {
+            self.made = making.join().unwrap_or_else(|cause| resume_unwind(cause))?;
+        }
+        Ok(&mut self.made)
+    }
+}
+
+impl Drop for Takers {
+    /// A device is not to be used when the job has ended.
+    fn drop(&mut self) {
+        // Nobody asks for them any more.
+        _ = self.making.take().map(JoinHandle::join);
+    }
+}
+
 /// Milliseconds and launches, by kernel.
 pub type Times = BTreeMap<&'static str, (f64, u32)>;
 
@@ -195,8 +232,7 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
-    /// Those who take parts of arrays, once there are any to take.
-    takers: Vec<Taker>,
+    takers: Takers,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
@@ -205,7 +241,7 @@ pub struct CudaMachine {
 }
 
 /// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
-fn copy_all(mut copies: Vec<(&mut [u8], &[u8])>) {
+fn copy_all(crew: &mut Crew, mut copies: Vec<(&mut [u8], &[u8])>) {
     let copy = |copies: &mut [(&mut [u8], &[u8])]| {
         for (to, from) in copies {
             to.copy_from_slice(&from[..to.len()]);
@@ -215,13 +251,7 @@ fn copy_all(mut copies: Vec<(&mut [u8], &[u8])>) {
         return copy(&mut copies);
     }
     let each = copies.len().div_ceil(COPIERS);
-    let (first, others) = copies.split_at_mut(each);
-    scope(|scope| {
-        for copies in others.chunks_mut(each) {
-            scope.spawn(move || copy(copies));
-        }
-        copy(first);
-    });
+    crew.all(copies.chunks_mut(each).map(|copies| move || copy(copies)).collect());
 }
 
 impl CudaMachine {
@@ -239,7 +269,7 @@ impl CudaMachine {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
-        let (arrays, takers) = (Arrays::new(), Vec::new());
+        let (arrays, takers) = (Arrays::new(), Takers::start(&device)?);
         Ok(Self { arrays, up, down, takers, functions, stream, times: None, device })
     }
 
@@ -330,7 +360,10 @@ impl Machine for CudaMachine {
             at += part.len() as u64;
             // SAFETY: the copy is done.
             let bytes = unsafe { self.down.staging.bytes() };
-            copy_all(part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect());
+            copy_all(
+                &mut self.up.crew,
+                part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect(),
+            );
         }
         Ok(())
     }
@@ -341,10 +374,8 @@ impl Machine for CudaMachine {
         parts: &[Range<u64>],
         take: &(dyn Fn(usize, &[u8]) + Sync),
     ) -> Result<(), GpuError> {
-        while self.takers.len() < TAKERS.min(parts.len()) {
-            self.takers.push(Taker::new(&self.device)?);
-        }
         self.finish()?;
+        let takers = self.takers.get()?;
         let from = self.arrays.of(array).expect("an array is reserved before it is used");
         let (device, next) = (&*self.device, AtomicUsize::new(0));
         let take_parts = |taker: &mut Taker| {
@@ -370,15 +401,9 @@ impl Machine for CudaMachine {
                 take(n, &whole);
             }
         };
-        scope(|scope| {
-            let takers = self.takers.iter_mut().map(|taker| scope.spawn(|| take_parts(taker)));
-            // All are begun before one is waited for.
-            let takers: Vec<_> = takers.collect();
-            let ended =
-                takers.into_iter().map(|t| t.join().unwrap_or_else(|cause| resume_unwind(cause)));
-            // All end before this does.
-            ended.collect::<Vec<_>>().into_iter().collect()
-        })
+        let take_parts = &take_parts;
+        let takers = takers.iter_mut().map(|taker| move || take_parts(taker));
+        self.up.crew.all(takers.collect()).into_iter().collect()
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
@@ -435,10 +460,11 @@ mod tests {
 
     #[test]
     fn copies_are_whole_however_many_share_them() {
+        let mut crew = Crew::new("test");
         for (bytes, each) in [(0, 1), (5, 2), (1000, 7), (1000, 100), (4096, 1)] {
             let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
             let mut to = vec![0xa5; bytes];
-            copy_all(to.chunks_mut(each).zip(from.chunks(each)).collect());
+            copy_all(&mut crew, to.chunks_mut(each).zip(from.chunks(each)).collect());
             assert_eq!(to, from);
         }
     }

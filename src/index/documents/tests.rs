@@ -82,6 +82,37 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Documents that come together, in any parts, are the same files.
+    #[test]
+    fn oracle_columns_are_their_documents(documents in documents(), cut in 0..40usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let (run, expected) = write(folder.path(), 0, 0, &documents);
+        let mut writer = create(folder.path(), 1, run.first_input);
+        let (head, tail) = documents.split_at(cut.min(documents.len()));
+        for part in [head, &[], tail] {
+            let (mut names, mut ends) = (String::new(), Vec::new());
+            for (name, ..) in part {
+                names += name;
+                ends.push(names.len() as u64);
+            }
+            let lengths: Vec<u32> = part.iter().map(|document| document.1).collect();
+            let locations: Vec<Location> = part.iter().map(|document| document.2).collect();
+            let hashes: Vec<u64> = part.iter().map(|document| document.3).collect();
+            let (ends, lengths) = (&ends[..], &lengths[..]);
+            let (locations, hashes) = (&locations[..], &hashes[..]);
+            let names = &names[..];
+            writer.extend(&DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
+        }
+        prop_assert_eq!((writer.documents(), writer.tokens()), (run.documents, run.tokens));
+        let entry = writer.finish().unwrap();
+        prop_assert_eq!((entry.first_input, entry.inputs), (run.first_input, run.inputs));
+        for (found, expected) in entry.files.iter().zip(&expected) {
+            prop_assert_eq!((found.bytes, found.crc32), (expected.bytes, expected.crc32));
+        }
+    }
+}
+
 #[test]
 fn a_name_that_is_not_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -91,6 +122,11 @@ fn a_name_that_is_not_text_is_refused() {
         let error = writer.push(name, 1, place, 0).unwrap_err();
         assert!(matches!(error, IndexError::Refused { .. }), "{error}");
     }
+    let locations = &[Location { input: 6, ..place }][..];
+    let (names, ends, lengths, hashes) = ("n", &[1][..], &[1][..], &[0][..]);
+    let columns = DocumentColumns { names, ends, lengths, locations, hashes };
+    let error = writer.extend(&columns).unwrap_err();
+    assert!(matches!(error, IndexError::Refused { .. }), "{error}");
     assert_eq!((writer.documents(), writer.tokens()), (0, 0));
 }
 

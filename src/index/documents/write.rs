@@ -47,10 +47,25 @@ impl DocumentsEntry {
     }
 }
 
+/// Documents as columns, each with an entry for each of them.
+#[derive(Clone, Copy, Debug)]
+pub struct DocumentColumns<'a> {
+    /// Their names, end to end.
+    pub names: &'a str,
+    /// Where each name ends there.
+    pub ends: &'a [u64],
+    /// Their lengths in tokens.
+    pub lengths: &'a [u32],
+    /// Their places; inputs are some of the generation's.
+    pub locations: &'a [Location],
+    /// The hashes of their contents.
+    pub hashes: &'a [u64],
+}
+
 /// Writes the five files of a run's documents.
 ///
-/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535
-/// tokens or more.
+/// Memory: five write buffers, 1.3 MB, however many documents come, 24 bytes for each document that comes together with others, and
+/// 8 bytes for each of 65,535 tokens or more.
 #[derive(Debug)]
 pub struct DocumentsWriter {
     lengths: StorageFile,
@@ -130,6 +145,57 @@ impl DocumentsWriter {
         self.documents += 1;
         self.tokens += u64::from(length);
         self.inputs = self.inputs.max(input.saturating_add(1));
+        Ok(())
+    }
+
+    /// Adds the next documents, as [`push`](Self::push) does one by one. The columns are equally long.
+    ///
+    /// # Errors
+    /// `Refused` if there would be more than 2^32 - 1 documents or an input is one before the run's first;
+    /// `Storage`.
+    ///
+    /// # Panics
+    /// If the columns are not equally long.
+    pub fn extend(&mut self, columns: &DocumentColumns<'_>) -> Result<(), IndexError> {
+        let DocumentColumns { names, ends, lengths, locations, hashes } = *columns;
+        let count = ends.len();
+        assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
+        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
+        let documents = u32::try_from(count).ok().and_then(|more| self.documents.checked_add(more));
+        let Some(documents) = documents else {
+            return refused("an index has at most 2^32 - 1 documents");
+        };
+        let inputs = locations.iter().map(|location| location.input);
+        let Some((least, most)) = inputs.clone().min().zip(inputs.max()) else { return Ok(()) };
+        if least < self.first_input {
+            return refused("a document lies in none of the run's inputs");
+        }
+        let shorts: Vec<u16> =
+            lengths.iter().map(|&length| u16::try_from(length).unwrap_or(LONG).to_le()).collect();
+        self.lengths.write(bytemuck::cast_slice(&shorts))?;
+        for (docid, &length) in (self.documents..).zip(lengths) {
+            if length >= u32::from(LONG) {
+                self.long.push([docid, length]);
+            }
+        }
+        let begin = self.names.body_bytes();
+        self.names.write(names.as_bytes())?;
+        let ends: Vec<u64> = ends.iter().map(|end| (begin + end).to_le()).collect();
+        self.ends.write(bytemuck::cast_slice(&ends))?;
+        if self.first_input == 0 {
+            self.locations.write(bytemuck::cast_slice(locations))?;
+        } else {
+            let of_run = |location: &Location| {
+                let input = location.input - self.first_input;
+                Location { input, ..*location }
+            };
+            let locations: Vec<Location> = locations.iter().map(of_run).collect();
+            self.locations.write(bytemuck::cast_slice(&locations))?;
+        }
+        self.hashes.write(bytemuck::cast_slice(hashes))?;
+        self.documents = documents;
+        self.tokens += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
+        self.inputs = self.inputs.max((most - self.first_input).saturating_add(1));
         Ok(())
     }
 

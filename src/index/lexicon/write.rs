@@ -2,11 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use crate::codec::vbyte;
+use super::code::{CodedTerms, TermCoder};
 use crate::index::error::IndexError;
-use crate::index::format::{
-    DIRECTORY_ENTRIES, Header, Kind, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
-};
+use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind, list_start};
 use crate::index::list::BLOCK;
 use crate::index::storage::{Durability, FileEntry, Spill, StorageFile};
 use std::path::Path;
@@ -24,11 +22,9 @@ pub struct LexiconWriter {
     index: Spill,
     /// First block of each collection up to that of the last term.
     directory: Vec<u32>,
-    /// The last term; empty with `terms` = 0.
+    coder: TermCoder,
+    /// That of the last term; 0 if there is none.
     collection: u16,
-    suffix: Vec<u8>,
-    /// Terms of the last block.
-    in_block: usize,
     blocks: u32,
     terms: u64,
     postings: u64,
@@ -55,9 +51,8 @@ impl LexiconWriter {
             file,
             index,
             directory: Vec::with_capacity(DIRECTORY_ENTRIES),
+            coder: TermCoder::default(),
             collection: 0,
-            suffix: Vec::with_capacity(MAX_TERM_BYTES),
-            in_block: 0,
             blocks: 0,
             terms: 0,
             postings: 0,
@@ -88,39 +83,14 @@ impl LexiconWriter {
         df: u32,
         bytes: u64,
     ) -> Result<(), IndexError> {
-        let refused = |reason| Err(IndexError::refused(self.file.path(), reason));
-        if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {
-            return refused("there is no such trie collection");
-        }
-        if suffix.len() > MAX_TERM_BYTES {
-            return refused("a term has at most 255 bytes");
-        }
-        if df == 0 {
-            return refused("a list has at least one posting");
-        }
-        if self.terms > 0 && (collection, suffix) <= (self.collection, self.suffix.as_slice()) {
-            return refused("terms come in rising order");
-        }
-        let fresh = self.terms == 0 || collection != self.collection;
-        if fresh || self.in_block == LEXICON_BLOCK {
-            self.begin_block(collection)?;
-        }
-        let shared = match self.in_block {
-            0 => 0,
-            _ => self.suffix.iter().zip(suffix).take_while(|(a, b)| a == b).count(),
-        };
-        let rest = &suffix[shared..];
+        let begins_block = self.coder.begins_block(collection);
         self.coded.clear();
-        // Both are at most 255.
-        self.coded.extend_from_slice(&[shared as u8, rest.len() as u8]);
-        self.coded.extend_from_slice(rest);
-        vbyte::put(u64::from(df), &mut self.coded);
-        vbyte::put(bytes, &mut self.coded);
+        let coded = self.coder.code(collection, suffix, (df, bytes), &mut self.coded);
+        coded.map_err(|reason| IndexError::refused(self.file.path(), reason))?;
+        if begins_block {
+            self.begin_block(collection, self.file.body_bytes(), self.list_bytes)?;
+        }
         self.file.write(&self.coded)?;
-
-        self.suffix.truncate(shared);
-        self.suffix.extend_from_slice(rest);
-        self.in_block += 1;
         self.terms += 1;
         self.postings += u64::from(df);
         let start = list_start(self.list_bytes, df, self.block_len);
@@ -131,7 +101,33 @@ impl LexiconWriter {
         Ok(())
     }
 
-    fn begin_block(&mut self, collection: u16) -> Result<(), IndexError> {
+    /// Adds terms that were laid out already and begin a block, or follow the last ones in theirs. Their lists begin at byte `at`
+    /// of the lists, and the last of them ends, or goes on, at byte `end`.
+    ///
+    /// # Errors
+    /// `Refused` if the collection is an earlier one; `Storage`.
+    pub fn coded_terms(
+        &mut self,
+        coded: &CodedTerms<'_>,
+        (at, end): (u64, u64),
+    ) -> Result<(), IndexError> {
+        if coded.collection < self.collection {
+            return Err(IndexError::refused(self.file.path(), "terms come in rising order"));
+        }
+        let begin = self.file.body_bytes();
+        for block in coded.blocks {
+            let (terms, lists) = (begin + block.terms as u64, at + block.lists as u64);
+            self.begin_block(coded.collection, terms, lists)?;
+        }
+        self.file.write(coded.bytes)?;
+        self.terms += coded.terms;
+        self.postings += coded.postings;
+        self.list_bytes = end;
+        Ok(())
+    }
+
+    /// Begins a block at byte `at` of the terms, in front of whose first list the lists have `lists` bytes.
+    fn begin_block(&mut self, collection: u16, at: u64, lists: u64) -> Result<(), IndexError> {
         self.directory.resize(
             self.directory.len().max(usize::from(collection) + 1),
             // Collections without terms begin where the next one does.
@@ -143,10 +139,9 @@ impl LexiconWriter {
                 "a run has below 2^32 blocks of terms",
             ));
         };
-        self.index.push(&self.file.body_bytes().to_le_bytes())?;
-        self.index.push(&self.list_bytes.to_le_bytes())?;
+        self.index.push(&at.to_le_bytes())?;
+        self.index.push(&lists.to_le_bytes())?;
         self.blocks = blocks;
-        self.in_block = 0;
         self.collection = collection;
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::form::Form;
 use super::segment::{self, SEGMENT_POSTINGS};
 use super::{BEFORE_FIRST, MAX_BLOCK, bounds_of, packed};
 use crate::codec::{Encoder, folded};
+use crate::dictionary::short;
 use crate::score::bounds::Front;
 use packed::ANCHOR_BLOCKS;
 
@@ -42,6 +43,8 @@ pub struct ListEncoder {
     /// Docid of the last posting.
     previous: u32,
     df: u32,
+    /// Where the tail begins in the bytes of a folded list.
+    tail_at: usize,
     form: Form,
     /// Of a form other than bp128.
     apart: Option<Box<dyn Encoder>>,
@@ -84,6 +87,7 @@ impl ListEncoder {
             block_len: form.block_len(),
             previous: BEFORE_FIRST,
             df: 0,
+            tail_at: 0,
             written: 0,
             payload: Vec::new(),
             last_docids: Vec::new(),
@@ -138,6 +142,48 @@ impl ListEncoder {
         }
     }
 
+    /// Adds the postings that [`folded`] has from `bytes[*at]` on, as [`push`](Self::push) does one by one, until they end or
+    /// `enough` bytes are ready, and moves `at` behind them. `lengths` are the codes of the lengths of all documents. The
+    /// list is of such postings alone, and ends as [`finish_folded`](Self::finish_folded) does it.
+    ///
+    /// Lengths are looked up for a block at a time, for each may be out of the caches, and only where a bound is made of them:
+    /// not of a list without a full block. `None` if the bytes are no postings.
+    pub fn push_folded(
+        &mut self,
+        bytes: &[u8],
+        at: &mut usize,
+        lengths: &[u8],
+        enough: usize,
+    ) -> Option<()> {
+        while *at < bytes.len() && self.payload.len() < enough {
+            let (gaps, tfs) = (&mut self.gaps[..self.block_len], &mut self.tfs);
+            self.filled = folded::get_many(bytes, at, gaps, tfs)?;
+            self.df += self.filled as u32;
+            let is_whole = self.filled == self.block_len;
+            if is_whole || !self.last_docids.is_empty() {
+                let mut docids = [0; MAX_BLOCK];
+                for (docid, gap) in docids.iter_mut().zip(&self.gaps[..self.filled]) {
+                    self.previous = self.previous.wrapping_add(*gap).wrapping_add(1);
+                    *docid = self.previous;
+                }
+                for (length, docid) in self.lengths.iter_mut().zip(&docids[..self.filled]) {
+                    *length = lengths[*docid as usize];
+                }
+            }
+            if is_whole {
+                self.close_block();
+                self.tail_at = *at;
+            }
+        }
+        Some(())
+    }
+
+    /// Ends a list whose `bytes` [`push_folded`](Self::push_folded) has read, as [`finish`](Self::finish): its tail is what they end with.
+    pub fn finish_folded(&mut self, bytes: &[u8]) -> (u32, u64) {
+        let tail = std::mem::take(&mut self.tail_at);
+        self.end(|_, payload| short::push(&bytes[tail..], payload))
+    }
+
     /// Postings of the list so far.
     pub fn df(&self) -> u32 {
         self.df
@@ -154,11 +200,20 @@ impl ListEncoder {
     /// next list. Returns the document frequency and the bytes of the whole list, taken ones
     /// included.
     pub fn finish(&mut self) -> (u32, u64) {
+        self.end(|[gaps, tfs], payload| {
+            for (&gap, &tf) in gaps.iter().zip(tfs) {
+                folded::put(gap, tf + 1, payload);
+            }
+        })
+    }
+
+    /// Ends the list; its tail is put into the payload by `put_tail`.
+    #[inline(always)]
+    fn end(&mut self, put_tail: impl FnOnce([&[u32]; 2], &mut Vec<u8>)) -> (u32, u64) {
         self.close_segment();
         let before = self.payload.len();
-        for (&gap, &tf) in self.gaps[..self.filled].iter().zip(&self.tfs) {
-            folded::put(gap, tf + 1, &mut self.payload);
-        }
+        let tail = [&self.gaps[..self.filled], &self.tfs[..self.filled]];
+        put_tail(tail, &mut self.payload);
         if !self.last_docids.is_empty() {
             if self.filled > 0 {
                 self.bound();

@@ -340,6 +340,36 @@ fn every_damaged_byte_of_every_form_is_an_error_or_other_postings() {
 }
 
 proptest! {
+    /// Postings that lie as in an open run make the list that they make one by one, wherever its bytes are taken.
+    #[test]
+    fn oracle_a_folded_list_is_its_postings(
+        form in forms(),
+        mut postings in postings(),
+        enough in prop::sample::select(vec![1usize, 300, 1 << 20]),
+    ) {
+        postings.retain(|(docid, _)| *docid < KEPT);
+        prop_assume!(!postings.is_empty());
+        let codes: Vec<u8> = lengths().into_iter().map(code_below).collect();
+        let (mut folded, mut next) = (Vec::new(), 0);
+        for &(docid, tf) in &postings {
+            crate::codec::folded::put(docid - next, tf, &mut folded);
+            next = docid + 1;
+        }
+        let mut encoder = ListEncoder::of_form(form);
+        for _ in 0..2 {
+            let (mut at, mut bytes) = (0, Vec::new());
+            while at < folded.len() {
+                encoder.push_folded(&folded, &mut at, &codes, enough).unwrap();
+                bytes.append(encoder.payload());
+            }
+            let (df, size) = encoder.finish_folded(&folded);
+            bytes.append(encoder.payload());
+            prop_assert_eq!((df, size, bytes), encode_as(form, &postings, 1));
+        }
+    }
+}
+
+proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]

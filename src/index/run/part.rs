@@ -1,10 +1,10 @@
 //! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon, in
-//! chunks that the writer of the run puts together with those of the other owners
+//! chunks, laid out, that the writer of the run puts together with those of the other owners
 //! ([`RunAssembler`](super::RunAssembler)).
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners share.
 
-use crate::codec::folded;
+use super::lay::{LaidChunk, Layout};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct RunPart {
     pub owner: usize,
 }
 
-/// Encoded lists of one owner, in the order of the lexicon.
+/// Encoded lists, in the order of the lexicon, as a device gives them.
 #[derive(Clone, Default)]
 pub struct EncodedChunk {
     /// What they are of.
@@ -58,14 +58,6 @@ pub struct EncodedList {
     pub bytes: u64,
 }
 
-impl EncodedChunk {
-    /// How many lists end here, and how many postings they have.
-    pub fn ended(&self) -> (u64, u64) {
-        let ended = self.lists.iter().filter(|list| list.ends);
-        ended.fold((0, 0), |(lists, postings), list| (lists + 1, postings + u64::from(list.df)))
-    }
-}
-
 /// A chunk is whole when it has this many bytes.
 pub const CHUNK_BYTES: usize = 256 << 10;
 
@@ -76,12 +68,12 @@ pub struct PartEncoder {
     /// The list of the term that `terms` stands at is not encoded to its end.
     in_list: bool,
     encoder: ListEncoder,
+    layout: Layout,
     /// The codes of the documents' lengths.
     lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
-    /// Where the current list goes on in `bytes`, and its last docid plus one.
+    /// Where the current list goes on in `bytes`.
     at: usize,
-    expected: u32,
 }
 
 impl PartEncoder {
@@ -93,8 +85,8 @@ impl PartEncoder {
         lengths: Arc<Vec<u8>>,
         form: Form,
     ) -> Self {
-        let (encoder, bytes) = (ListEncoder::of_form(form), Vec::new());
-        Self { part, terms, in_list: false, encoder, lengths, bytes, at: 0, expected: 0 }
+        let (encoder, layout, bytes) = (ListEncoder::of_form(form), Layout::new(form), Vec::new());
+        Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
     }
 
     /// What it encodes.
@@ -107,14 +99,14 @@ impl PartEncoder {
     ///
     /// # Errors
     /// Of the device that has the dictionary, and when its postings do not decode, which is a bug.
-    pub fn chunk(&mut self) -> Result<Option<EncodedChunk>, ClosedError> {
-        let mut chunk = EncodedChunk { part: self.part, ..EncodedChunk::default() };
+    pub fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
+        let mut chunk = LaidChunk { part: self.part, ..LaidChunk::default() };
         std::mem::swap(self.encoder.payload(), &mut chunk.payload);
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
         while self.encoder.payload().len() < CHUNK_BYTES {
             if !self.in_list {
                 match self.terms.advance(&mut self.bytes)? {
-                    Advance::Term => (self.at, self.expected, self.in_list) = (0, 0, true),
+                    Advance::Term => (self.at, self.in_list) = (0, true),
                     Advance::Later => break,
                     Advance::End => {
                         chunk.ends_run = true;
@@ -132,26 +124,18 @@ impl PartEncoder {
                 here: 0,
                 bytes: 0,
             };
-            while self.at < self.bytes.len() {
-                let (gap, tf) = folded::get(&self.bytes, &mut self.at)
-                    .ok_or("postings of an open run do not decode: this is a bug")?;
-                let docid = self.expected + gap;
-                self.encoder.push(docid, tf, self.lengths[docid as usize]);
-                self.expected = docid + 1;
-                if self.encoder.payload().len() >= CHUNK_BYTES {
-                    list.ends = self.at == self.bytes.len();
-                    break;
-                }
-            }
+            self.encoder
+                .push_folded(&self.bytes, &mut self.at, &self.lengths, CHUNK_BYTES)
+                .ok_or("postings of an open run do not decode: this is a bug")?;
+            list.ends = self.at == self.bytes.len();
             if list.ends {
-                (list.df, list.bytes) = self.encoder.finish();
-                chunk.suffixes.extend_from_slice(suffix);
+                (list.df, list.bytes) = self.encoder.finish_folded(&self.bytes);
                 self.in_list = false;
             }
             list.here = self.encoder.payload().len() - before;
-            chunk.lists.push(list);
+            self.layout.add(&mut chunk, &list, suffix)?;
         }
         std::mem::swap(self.encoder.payload(), &mut chunk.payload);
-        Ok((chunk.ends_run || !chunk.lists.is_empty()).then_some(chunk))
+        Ok((chunk.ends_run || !chunk.stretches.is_empty()).then_some(chunk))
     }
 }

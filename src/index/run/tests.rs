@@ -5,8 +5,10 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
+use proptest::prelude::*;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
     fs::create_dir(folder.join("runs")).unwrap();
@@ -181,6 +183,12 @@ impl ClosedTerms for Terms {
 /// Two owners' parts, encoded in chunks and assembled as they come, are a run with the lists of both.
 #[test]
 fn owners_parts_become_one_run() {
+    let [one, other] = [0, 3].map(owners_parts);
+    assert!(one == other, "threads write the same bytes");
+}
+
+/// Writes them with so many threads; returns the files.
+fn owners_parts(threads: usize) -> Vec<FileEntry> {
     const DOCUMENTS: u32 = 200_000;
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
@@ -203,27 +211,30 @@ fn owners_parts_become_one_run() {
             PartEncoder::new(part(owner), Box::new(terms), lengths.clone(), Form::default())
         })
         .collect();
-    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0));
-    let (mut made, mut written, mut lists) = ([0; 2], [0; 2], [(0, 0); 2]);
+    let mut run = RunAssembler::new(folder.path(), Form::default(), 2, part(0), threads);
+    let written = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+    let (mut made, mut lists) = ([0; 2], [(0, 0); 2]);
     // The first owner is ahead.
     for owner in [0, 1] {
         assert_eq!(encoders[owner].part().owner, owner);
         loop {
-            let Some(chunk) = encoders[owner].chunk().unwrap() else { continue };
+            let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
+            chunk.unwritten = Some(Arc::new(Unwritten::new(written[owner].clone())));
             let (ends, ended) = (chunk.ends_run, chunk.ended());
             lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
             made[owner] += 1;
             run.take(chunk);
-            let over = run.write(|owner| written[owner] += 1).unwrap();
+            let over = run.write().unwrap();
             assert_eq!(over, ends && owner == 1);
             if ends {
                 break;
             }
         }
     }
-    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
     assert_eq!(lists, [(2, 3), (3, u64::from(DOCUMENTS) + 2)]);
     let (mut entry, mut files) = run.finish().unwrap();
+    let written = written.map(|chunks| chunks.load(Ordering::Relaxed));
+    assert!(made[1] > 2 && written == made, "{made:?} {written:?}");
     assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
     let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
     for number in 0..DOCUMENTS {
@@ -241,4 +252,101 @@ fn owners_parts_become_one_run() {
         .unwrap();
         assert!(found == *postings, "{collection}");
     }
+    files
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Lists that owners give in any chunks, in any order between owners, are the files of a run that is written list by list.
+    #[test]
+    fn oracle_an_assembled_run_is_a_written_one(
+        lists in prop::collection::btree_map(
+            (0u16..7, "[a-c]{0,3}"),
+            prop::sample::select(vec![1u32, 2, 127, 128, 129, 400, 9000]),
+            0..70,
+        ),
+        owners in 1usize..4,
+        threads in 0usize..3,
+        steps in prop::collection::vec(any::<u8>(), 1..50),
+    ) {
+        const DOCUMENTS: u32 = 18_000;
+        let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [written, assembled] = folders.each_ref().map(|folder| folder.path());
+        for folder in [written, assembled] {
+            fs::create_dir(folder.join("runs")).unwrap();
+        }
+        let part = |owner| RunPart { run: 2, first_docid: 5, documents: DOCUMENTS, owner };
+        let mut steps = steps.into_iter().cycle();
+        let mut step = |below: usize| usize::from(steps.next().unwrap()) % below;
+        let mut writer = RunWriter::create_with(written, 2, Durability::Scratch).unwrap();
+        let mut chunks = vec![vec![EncodedChunk::default()]; owners];
+        let mut encoder = ListEncoder::new();
+        for ((collection, suffix), count) in &lists {
+            let gap = 1 + u32::from(*collection) % 2;
+            (0..*count).for_each(|i| encoder.push(i * gap, 1 + i % 5, 9));
+            let (df, bytes) = encoder.finish();
+            let payload = std::mem::take(encoder.payload());
+            writer.end_list(*collection, suffix.as_bytes(), df, bytes, &payload).unwrap();
+            // A long list in several parts, each in a chunk of its own.
+            let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
+            let chunks = &mut chunks[usize::from(*collection) * 5 % owners];
+            for number in 0..parts {
+                let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];
+                let ends = number + 1 == parts;
+                if step(4) == 0 || number > 0 {
+                    chunks.push(EncodedChunk::default());
+                }
+                let chunk = chunks.last_mut().unwrap();
+                let (collection, here_bytes) = (*collection, here.len());
+                let suffix_bytes = suffix.len() as u8;
+                chunk.lists.push(EncodedList { collection, suffix_bytes, ends, df, here: here_bytes, bytes });
+                chunk.payload.extend_from_slice(here);
+                if ends {
+                    chunk.suffixes.extend_from_slice(suffix.as_bytes());
+                }
+            }
+        }
+        let (entry, expected) = writer.finish(5, DOCUMENTS).unwrap();
+        let mut run = RunAssembler::new(assembled, Form::default(), owners, part(0), threads);
+        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
+        let mut waiting: Vec<_> = chunks.into_iter().map(|chunks| chunks.into_iter().peekable()).collect();
+        let mut over = false;
+        loop {
+            let left: Vec<usize> =
+                (0..owners).filter(|&owner| waiting[owner].peek().is_some()).collect();
+            if left.is_empty() {
+                break;
+            }
+            let owner = left[step(left.len())];
+            let chunk = waiting[owner].next().unwrap();
+            let ends_run = waiting[owner].peek().is_none();
+            let chunk = EncodedChunk { part: part(owner), ends_run, ..chunk };
+            run.take(layouts[owner].lay(chunk).unwrap());
+            over = run.write().unwrap();
+        }
+        prop_assert!(over);
+        let (found_entry, found) = run.finish().unwrap();
+        prop_assert_eq!((found_entry, &found), (entry, &expected));
+        for file in &found {
+            let [written, assembled] = [written, assembled].map(|folder| fs::read(folder.join(&file.name)).unwrap());
+            prop_assert!(written == assembled, "{} differs", file.name);
+        }
+    }
+}
+
+#[test]
+fn lists_that_do_not_fit_are_not_laid_out() {
+    let list = EncodedList { collection: 3, suffix_bytes: 1, ends: true, df: 1, here: 2, bytes: 2 };
+    let lay = |lists: &[(EncodedList, &str)]| {
+        let (mut layout, mut chunk) = (Layout::new(Form::default()), LaidChunk::default());
+        lists.iter().try_for_each(|(list, suffix)| layout.add(&mut chunk, list, suffix.as_bytes()))
+    };
+    assert_eq!(lay(&[(list, "a"), (list, "b")]), Ok(()));
+    assert_eq!(lay(&[(list, "b"), (list, "a")]), Err("terms come in rising order"));
+    let wrong = EncodedList { bytes: 3, ..list };
+    assert_eq!(lay(&[(wrong, "a")]), Err("a list came with other bytes than it has"));
+    let begun = EncodedList { ends: false, ..list };
+    let short = EncodedList { bytes: 4, df: 127, ..list };
+    let reason = "a list without a full block came in parts";
+    assert_eq!(lay(&[(begun, ""), (short, "a")]), Err(reason));
 }

@@ -2,12 +2,13 @@
 
 #![forbid(unsafe_code)]
 
+use super::WrittenRun;
 use crate::index::error::IndexError;
 use crate::index::format::{Header, Kind, POSTINGS_SLACK, list_start, run_file, run_name};
 use crate::index::lexicon::LexiconWriter;
 use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
-use crate::index::storage::{Durability, FileEntry, StorageFile};
+use crate::index::storage::{Durability, StorageFile};
 use std::path::Path;
 
 /// Writes a run, list after list.
@@ -57,15 +58,6 @@ impl RunWriter {
         self.lexicon = self.lexicon.with_blocks_of(form.block_len());
         self.form = form;
         self
-    }
-
-    /// Has a thread of its own write the lists.
-    ///
-    /// # Errors
-    /// `Storage`, if the system gives no thread.
-    pub fn with_thread(mut self) -> Result<Self, IndexError> {
-        self.postings = self.postings.with_thread()?;
-        Ok(self)
     }
 
     /// Appends a part of a list that goes on behind it: only lists with a full block come in parts,
@@ -129,32 +121,43 @@ impl RunWriter {
     ///
     /// # Errors
     /// `Refused` if a list has not ended; `Storage`.
-    pub fn finish(
-        mut self,
-        first_docid: u32,
-        documents: u32,
-    ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-        let list_bytes = self.postings.body_bytes();
+    pub fn finish(mut self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         if self.in_list {
             return Err(IndexError::refused(self.postings.path(), "the last list has not ended"));
         }
-        let (terms, postings) = (self.lexicon.terms(), self.lexicon.postings());
         let sums = self.postings.end_sums()?;
-        self.postings.pad()?;
-        self.postings.write(&[0; POSTINGS_SLACK as usize])?;
-        sums.map_or(Ok(()), |sums| sums.pour(&mut self.postings))?;
-        self.postings.pad()?;
-        let [codec, block_len] = self.form.numbers();
-        let header = Header {
-            kind: Kind::Postings,
-            values: [terms, postings, list_bytes, codec, block_len],
-            last: 0,
-        };
-        let files = vec![self.lexicon.finish()?, self.postings.finish(header)?];
-        let name = run_name(self.number);
-        Ok((
-            RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() },
-            files,
-        ))
+        let pour = |file: &mut StorageFile| sums.map_or(Ok(()), |sums| sums.pour(file));
+        let run = (self.number, first_docid, documents);
+        end_run(run, self.form, (self.lexicon, self.postings), pour)
     }
+}
+
+/// Ends the files of a run whose terms and lists are written; `pour` appends the checksums of the pages of the lists. A run is
+/// its number, its first docid and its documents.
+pub(super) fn end_run(
+    (number, first_docid, documents): (u32, u32, u32),
+    form: Form,
+    (lexicon, mut postings): (LexiconWriter, StorageFile),
+    pour: impl FnOnce(&mut StorageFile) -> Result<(), IndexError>,
+) -> Result<WrittenRun, IndexError> {
+    let list_bytes = postings.body_bytes();
+    let (terms, all_postings) = (lexicon.terms(), lexicon.postings());
+    postings.pad()?;
+    postings.write(&[0; POSTINGS_SLACK as usize])?;
+    pour(&mut postings)?;
+    postings.pad()?;
+    let [codec, block_len] = form.numbers();
+    let values = [terms, all_postings, list_bytes, codec, block_len];
+    let header = Header { kind: Kind::Postings, values, last: 0 };
+    let files = vec![lexicon.finish()?, postings.finish(header)?];
+    let name = run_name(number);
+    let run = RunEntry {
+        name,
+        first_docid,
+        documents,
+        terms,
+        postings: all_postings,
+        ..RunEntry::default()
+    };
+    Ok((run, files))
 }

@@ -76,22 +76,43 @@ fn checksums_are_eight_digits() {
 }
 
 #[test]
-fn a_thread_writes_the_same_file() {
+fn what_is_gathered_is_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, threaded: bool| {
-        let file = StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
-        let mut file = file.with_sums();
-        if threaded {
-            file = file.with_thread().unwrap();
-        }
-        for i in 0..60_000u32 {
-            file.write(&i.to_le_bytes().repeat(1 + i as usize % 30)).unwrap();
-        }
-        let sums = file.end_sums().unwrap().unwrap();
-        sums.pour(&mut file).unwrap();
+    let create =
+        |name: &str| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+    let entry = |name: &str, mut file: StorageFile, pour: &dyn Fn(&mut StorageFile)| {
+        pour(&mut file);
         file.pad().unwrap();
         let entry = file.finish(header()).unwrap();
         (entry.bytes, entry.crc32, fs::read(folder.path().join(name)).unwrap())
     };
-    assert!(write("a", false) == write("b", true));
+    // Nothing, a page without the header, parts of a part, and several parts.
+    for (case, count) in [0, 1, 504, 505, 9_000, 60_000u32].into_iter().enumerate() {
+        let bytes = |i: u32| i.to_le_bytes().repeat(1 + i as usize % 30);
+        let name = format!("{case}");
+        let mut file = create(&name).with_sums();
+        for i in 0..count {
+            file.write(&bytes(i)).unwrap();
+            file.fill(file.body_bytes().next_multiple_of(16)).unwrap();
+        }
+        let sums = std::cell::RefCell::new(file.end_sums().unwrap());
+        let expected =
+            entry(&name, file, &|file| sums.take().into_iter().for_each(|s| s.pour(file).unwrap()));
+        for threads in [0, 1, 3] {
+            let name = format!("{case}-{threads}");
+            let mut file = GatheredFile::new(create(&name), threads).unwrap();
+            for i in 0..count {
+                let mut source = vec![7; 3];
+                source.extend(bytes(i));
+                let end = source.len();
+                let source: Source = Arc::new(source);
+                file.append(&source, 3..end).unwrap();
+                file.fill(file.body_bytes().next_multiple_of(16)).unwrap();
+            }
+            let (file, sums) = file.end().unwrap();
+            let found =
+                entry(&name, file, &|file| file.write(bytemuck::cast_slice(&sums)).unwrap());
+            assert!(found == expected, "case {case}, {threads} threads");
+        }
+    }
 }

@@ -25,13 +25,15 @@ fn rising(len: u32, gap: u32, mut seed: u64) -> Vec<u32> {
 
 impl Bench<'_> {
     pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
-        let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| (n, n));
-        let longer = (0..7).map(|i| (200_000, 200_000 << i));
+        let mut equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| (n, n));
+        let mut longer = (0..7).map(|i| (200_000, 200_000 << i));
         let splitters = self.args.splitters;
         let mergings = || (0..=MOST_MERGE_LEVELS).map(|levels| Merging { levels, splitters });
         equal
-            .chain(longer)
-            .try_for_each(|lengths| self.merge("ding09-figure6", lengths, mergings()))
+            .try_for_each(|lengths| self.merge(("ding09-figure6", "equal"), lengths, mergings()))?;
+        longer.try_for_each(|lengths| {
+            self.merge(("ding09-figure6", "200,000 in more"), lengths, mergings())
+        })
     }
 
     /// By splitters of a level, for each number of levels that has some.
@@ -39,7 +41,7 @@ impl Bench<'_> {
         let of = |levels| SPLITTERS.map(|splitters| Merging { levels, splitters });
         let mergings: Vec<Merging> = (1..=MOST_MERGE_LEVELS).flat_map(of).collect();
         for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
-            self.merge("ding09-splitters", lengths, mergings.iter().copied())?;
+            self.merge(("ding09-splitters", "several"), lengths, mergings.iter().copied())?;
         }
         Ok(())
     }
@@ -47,7 +49,7 @@ impl Bench<'_> {
     /// Looks for `m` numbers among `n`, and compares with the twin's places.
     fn merge(
         &mut self,
-        row: &str,
+        (row, lengths): (&str, &str),
         (m, n): (u32, u32),
         mergings: impl Iterator<Item = Merging>,
     ) -> anyhow::Result<()> {
@@ -68,7 +70,7 @@ impl Bench<'_> {
             let found = self.device.read_words(places, m as usize)?;
             ensure!(found == expected, "{m} against {n}, {how:?}: wrong places");
             print(json!({
-                "row": row, "a": m, "b": n, "merge_levels": how.levels, "splitters": how.splitters,
+                "row": row, "lengths": lengths, "a": m, "b": n, "merge_levels": how.levels, "splitters": how.splitters,
                 "ns_per_element": median(&mut ns),
             }))?;
         }

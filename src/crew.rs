@@ -1,0 +1,138 @@
+//! How do threads share work that comes again and again? They stay: starting one takes longer than many a piece of the work, and as long as it
+//! starts it keeps others from new memory.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread that does what it is sent, until nobody can send any more.
+struct Hand {
+    jobs: Sender<Job>,
+    thread: JoinHandle<()>,
+}
+
+/// Threads that wait for work.
+#[derive(Default)]
+pub(crate) struct Crew {
+    name: &'static str,
+    hands: Vec<Hand>,
+}
+
+impl fmt::Debug for Crew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crew").field("hands", &self.hands.len()).finish_non_exhaustive()
+    }
+}
+
+impl Crew {
+    /// Nobody yet: threads of this name are started when there is work for them.
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self { name, hands: Vec::new() }
+    }
+
+    /// Does all of the work, the first piece on this thread and each other one on a thread of its own; what came of each, in its order.
+    ///
+    /// # Panics
+    /// If a piece does, once all have ended.
+    pub(crate) fn all<T: Send>(&mut self, work: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
+        let count = work.len();
+        let (to, from) = channel();
+        let mut done: Vec<Option<Result<T, Box<dyn Any + Send>>>> = Vec::new();
+        done.resize_with(count, || None);
+        let mut pieces = work.into_iter().enumerate();
+        let first = pieces.next();
+        for (number, work) in pieces {
+            let to = to.clone();
+            let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
+                let came = catch_unwind(AssertUnwindSafe(work));
+                // Who waits is there until all have ended.
+                _ = to.send((number, came));
+            });
+            // SAFETY: this function ends after it has received what came of every job, which is sent when the work has been
+            // consumed: nothing that the work borrows is used later. Nothing between here and there panics or returns.
+            let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Job>(job) };
+            match self.hand(number - 1) {
+                Some(hand) => hand.jobs.send(job).unwrap_or_else(|unsent| (unsent.0)()),
+                // The system gives no more threads.
+                None => job(),
+            }
+        }
+        drop(to);
+        if let Some((number, work)) = first {
+            done[number] = Some(catch_unwind(AssertUnwindSafe(work)));
+        }
+        for (number, came) in from {
+            done[number] = Some(came);
+        }
+        let came = done.into_iter().map(|came| came.expect("every piece was done"));
+        came.map(|came| came.unwrap_or_else(|cause| resume_unwind(cause))).collect()
+    }
+
+    /// A thread by its number, which is started if there is none; none if the system gives none.
+    fn hand(&mut self, number: usize) -> Option<&Hand> {
+        if number >= self.hands.len() {
+            let (jobs, from) = channel::<Job>();
+            let thread = Builder::new().name(self.name.into());
+            let thread = thread.spawn(move || from.into_iter().for_each(|job| job())).ok()?;
+            self.hands.push(Hand { jobs, thread });
+        }
+        self.hands.get(number)
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        for Hand { jobs, thread } in self.hands.drain(..) {
+            drop(jobs);
+            // What its work has to tell was told.
+            _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_stands_in_the_order_of_the_work() {
+        let mut crew = Crew::new("test");
+        for pieces in [0, 1, 5, 3, 9] {
+            let text: Vec<String> = (0..pieces).map(|n| format!("piece {n}")).collect();
+            let mut longer = vec![String::new(); pieces];
+            let work = text.iter().zip(&mut longer).map(|(text, longer)| {
+                move || {
+                    *longer = text.repeat(2);
+                    text.as_str()
+                }
+            });
+            let came = crew.all(work.collect());
+            assert!(came.iter().eq(text.iter()));
+            assert!(longer.iter().zip(&text).all(|(longer, text)| *longer == text.repeat(2)));
+        }
+        assert_eq!(crew.hands.len(), 8);
+    }
+
+    #[test]
+    fn a_panic_waits_for_all_and_ends_no_thread() {
+        let mut crew = Crew::new("test");
+        for fails in [0, 2, 3] {
+            let mut done = [false; 4];
+            let work = done.iter_mut().enumerate().map(|(n, done)| {
+                move || {
+                    assert_ne!(n, fails, "piece {n}");
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    *done = true;
+                }
+            });
+            let work = work.collect();
+            assert!(catch_unwind(AssertUnwindSafe(|| crew.all(work))).is_err());
+            assert!(done.iter().enumerate().all(|(n, done)| *done == (n != fails)));
+        }
+        assert_eq!(crew.all(vec![|| 1, || 2]), [1, 2]);
+    }
+}

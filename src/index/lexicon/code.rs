@@ -1,0 +1,99 @@
+//! How do terms lie in their blocks, wherever these come to lie in a file?
+
+#![forbid(unsafe_code)]
+
+use crate::codec::vbyte;
+use crate::index::format::{DIRECTORY_ENTRIES, LEXICON_BLOCK, MAX_TERM_BYTES};
+
+/// Lays out terms, one behind another, in blocks that begin with each collection and every 16 terms.
+///
+/// Memory: one term.
+#[derive(Debug)]
+pub struct TermCoder {
+    /// The last term, if there is one.
+    collection: u16,
+    suffix: Vec<u8>,
+    /// Terms of the last block; 0 if no term has come.
+    in_block: usize,
+}
+
+impl Default for TermCoder {
+    fn default() -> Self {
+        Self { collection: 0, suffix: Vec::with_capacity(MAX_TERM_BYTES), in_block: 0 }
+    }
+}
+
+impl TermCoder {
+    /// Whether the next term, which is of this collection, begins a block.
+    #[inline]
+    pub fn begins_block(&self, collection: u16) -> bool {
+        self.in_block.is_multiple_of(LEXICON_BLOCK) || collection != self.collection
+    }
+
+    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes.
+    ///
+    /// # Errors
+    /// Why it cannot be a term: terms come in rising order of collection, then of the suffix's bytes.
+    #[inline]
+    pub fn code(
+        &mut self,
+        collection: u16,
+        suffix: &[u8],
+        (df, bytes): (u32, u64),
+        out: &mut Vec<u8>,
+    ) -> Result<(), &'static str> {
+        if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {
+            return Err("there is no such trie collection");
+        }
+        if suffix.len() > MAX_TERM_BYTES {
+            return Err("a term has at most 255 bytes");
+        }
+        if df == 0 {
+            return Err("a list has at least one posting");
+        }
+        if self.in_block > 0 && (collection, suffix) <= (self.collection, self.suffix.as_slice()) {
+            return Err("terms come in rising order");
+        }
+        let shared = if self.begins_block(collection) {
+            (self.collection, self.in_block) = (collection, 0);
+            0
+        } else {
+            self.suffix.iter().zip(suffix).take_while(|(a, b)| a == b).count()
+        };
+        let rest = &suffix[shared..];
+        // Both are at most 255.
+        out.extend_from_slice(&[shared as u8, rest.len() as u8]);
+        out.extend_from_slice(rest);
+        vbyte::put(u64::from(df), out);
+        vbyte::put(bytes, out);
+        self.suffix.truncate(shared);
+        self.suffix.extend_from_slice(rest);
+        self.in_block += 1;
+        Ok(())
+    }
+}
+
+/// Where a block of terms begins among terms that were laid out together, and where the list before its first one ends among
+/// their lists.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockStart {
+    /// Among the terms.
+    pub terms: usize,
+    /// Among the lists.
+    pub lists: usize,
+}
+
+/// Terms of a collection as a [`TermCoder`] lays them out.
+#[derive(Clone, Copy, Debug)]
+pub struct CodedTerms<'a> {
+    /// Their collection.
+    pub collection: u16,
+    /// How many there are.
+    pub terms: u64,
+    /// Postings of their lists.
+    pub postings: u64,
+    /// Their bytes.
+    pub bytes: &'a [u8],
+    /// The blocks that begin with one of them.
+    pub blocks: &'a [BlockStart],
+}
