@@ -19,7 +19,7 @@
 
 use thiserror::Error;
 
-/// A piece ends at the first record border at or after this many bytes, or [more](Budget::piece_bytes):
+/// A piece ends at the first record border at or behind a multiple of this many bytes, or of [more](Budget::piece_bytes):
 /// few enough that 64 MiB of memory do for four parsers, whatever the text, and enough that most terms
 /// of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
@@ -363,10 +363,10 @@ impl Budget {
         (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
     }
 
-    /// A piece ends at the first record border at or after this many bytes; depends on the memory alone.
+    /// A piece ends at the first record border at or behind a multiple of this many bytes, a power of two; depends on the memory alone.
     /// The larger it is, the fewer times its terms are looked up by owners: 2 MiB take two thirds of 512 KiB's time.
     pub fn piece_bytes(&self) -> usize {
-        (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES) as usize
+        1 << (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES).ilog2()
     }
 
     /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what

@@ -3,12 +3,15 @@
 
 use crate::sound::{OldAndNew, ends_soon, fails_soon, signal};
 use crate::util::{Scratch, args, millrace};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-const OF_BUILD: [&str; 7] =
-    ["Read", "Decompress", "Parse", "Index", "Documents", "Encode", "Flush"];
+const OF_BUILD: [&str; 6] = ["ReadLines", "Parse", "Index", "Documents", "Encode", "Flush"];
+/// With input that one worker has to read from first to last.
+const OF_STREAMS: [&str; 2] = ["Read", "Decompress"];
 /// With an indexer that takes tokens.
 const OF_WEI11: [&str; 3] = ["Parse", "IndexTokens", "Encode"];
 const OF_QUERY: [&str; 3] = ["Batch", "Answer", "Collect"];
@@ -19,13 +22,20 @@ fn an_operator_that_fails_ends_the_build_and_leaves_the_live_generation() {
     set.build(&set.old).ok();
     let old = set.answers();
     let live = std::fs::read(set.index().join("CURRENT")).unwrap();
+    let scratch = Scratch::new();
+    let streamed = scratch.path("streamed.jsonl.gz");
+    let mut gzip = GzEncoder::new(std::fs::File::create(&streamed).unwrap(), Compression::fast());
+    gzip.write_all(&std::fs::read(set.new.join("000.jsonl")).unwrap()).unwrap();
+    gzip.finish().unwrap();
     for workers in ["1", "2", "4"] {
         let fast = OF_BUILD.iter().map(|operator| ("fast", operator));
         let wei11 = OF_WEI11.iter().map(|operator| ("wei11", operator));
-        for (indexer, operator) in fast.chain(wei11) {
+        let streams = OF_STREAMS.iter().map(|operator| ("fast", operator));
+        for (indexer, operator) in fast.chain(wei11).chain(streams) {
             for kind in ["panic", "error"] {
                 let fault = format!("{kind}:{operator}");
-                let build = set.build_with(workers, &set.index(), &set.new);
+                let input = if OF_STREAMS.contains(operator) { &streamed } else { &set.new };
+                let build = set.build_with(workers, &set.index(), input);
                 let build = build.args(["--indexer", indexer]);
                 let build = build.env("MILLRACE_RUN_LIMIT", "1").env("MILLRACE_FAULT", &fault);
                 let outcome = fails_soon(build).says(format!("injected {kind} in {operator}"));

@@ -4,7 +4,6 @@
 mod tests;
 
 use super::build_context::Build;
-use super::decompress::Decompress;
 use super::documents::write_documents;
 use super::encode::Encode;
 use super::flush::Flush;
@@ -12,8 +11,7 @@ use super::index::Index;
 use super::index_tokens::IndexTokens;
 use super::invert::invert;
 use super::lay_lists::lay_lists;
-use super::parse::Parse;
-use super::read::read;
+use super::parse::parse_input;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
@@ -27,34 +25,32 @@ use timely::worker::Worker;
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens -> encode -> (exchange) -> flush
-///                         `----> (exchange) -> documents
+/// read_lines -----------^ `----> (exchange) -> documents
 /// ```
 ///
 /// or, where a device takes texts,
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange) -> invert -> (exchange by owner) -> encode -> (exchange) -> flush
-///                                                |----> (lists that the device has encoded) -----------^
+/// read_lines -----------^                        |----> (lists that the device has encoded) -----------^
 ///                                                `----> documents
 /// ```
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
-        let (blocks, feed) = read(scope, build);
-        let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
         let (runs, indexed, batches, encoded) = match build.wiring.indexing {
             Indexing::Postings => {
-                let (groups, batches) = pieces.parse::<Tally>(build, feed);
+                let (groups, batches) = parse_input::<Tally>(scope, build, &absorbed);
                 let (runs, indexed) = groups.index(build);
                 (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
-                let (groups, batches) = pieces.parse::<TokenTally>(build, feed);
+                let (groups, batches) = parse_input::<TokenTally>(scope, build, &absorbed);
                 let (runs, indexed) = groups.index_tokens(build);
                 (runs, indexed, batches, None)
             }
             Indexing::Texts => {
-                let (texts, batches) = pieces.parse::<Texts>(build, feed);
+                let (texts, batches) = parse_input::<Texts>(scope, build, &absorbed);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))
             }

@@ -73,6 +73,21 @@ impl Flow {
         loads.any(|load| load.load(Relaxed) == 0) && self.has_room(false)
     }
 
+    /// Whether a worker parses.
+    pub fn parses(&self, worker: usize) -> bool {
+        self.parsers.contains(&worker)
+    }
+
+    /// Whether a parser has nothing to do.
+    pub fn is_idle(&self, parser: usize) -> bool {
+        self.loads[parser].load(Relaxed) == 0
+    }
+
+    /// A parser takes a piece of `bytes`.
+    pub fn take(&self, parser: usize, bytes: usize) {
+        self.loads[parser].fetch_add(bytes, Relaxed);
+    }
+
     /// Picks the parser with the fewest bytes to do for a piece of `bytes`; also tells whether all
     /// have enough now. Of equals the next behind `own` comes first and `own` last: it parses
     /// between two looks at the loads and so seems to have little to do.
@@ -167,8 +182,11 @@ mod tests {
         assert!(flow.is_hungry());
         flow.assign(0, 10);
         assert!(!flow.is_hungry(), "both have something");
+        assert!(!flow.is_idle(first) && !flow.parses(0) && flow.parses(2));
         flow.parsed(first, 10, 20);
-        assert!(flow.is_hungry());
+        assert!(flow.is_hungry() && flow.is_idle(first));
+        flow.take(first, 10);
+        assert!(!flow.is_hungry());
         let full = Flow::new(PIECE_BYTES, 0..2, PIECE_BYTES);
         full.assign(0, PIECE_BYTES);
         assert!(!full.is_hungry(), "there is no room");

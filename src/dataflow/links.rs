@@ -10,11 +10,9 @@
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, JobError, lock};
-use super::decompress::Decompress;
 use super::documents::take_in_order;
 use super::local::Local;
-use super::parse::Parse;
-use super::read::read;
+use super::parse::parse_input;
 use super::workers;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
@@ -48,9 +46,7 @@ pub fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
 fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
-        let (blocks, feed) = read(scope, build);
-        let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
-        let (groups, batches) = pieces.parse::<Links>(build, feed);
+        let (groups, batches) = parse_input::<Links>(scope, build, &absorbed);
         groups.take_links(build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
         take_in_order("Pages", (batches, build), nobody, |_, _, _| Ok(()), |_, _| Ok(()))

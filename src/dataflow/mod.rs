@@ -40,6 +40,7 @@ pub mod pagerank_iterate;
 pub mod parse;
 mod query;
 pub mod read;
+pub mod read_lines;
 pub mod scan;
 pub mod service;
 mod sole_time;

@@ -9,9 +9,10 @@
 
 use super::build_context::{Build, Progress};
 use super::control::Guard;
-use super::decompress::Assigned;
+use super::decompress::{Assigned, Decompress};
 use super::local::Local;
-use super::read::ReadAhead;
+use super::read::{ReadAhead, read};
+use super::read_lines::read_lines;
 use super::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
@@ -19,14 +20,27 @@ use crate::input::parser::PieceParser;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
+use timely::dataflow::operators::Concat;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
 /// Groups by owner, and batches of documents.
 pub type Parsed<'scope, G> =
     (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<PieceDocuments>>);
+
+/// Reads the whole input of a build and parses it; groups are as `R` makes them. `absorbed` follows the far end of the dataflow.
+pub fn parse_input<'scope, R: Regroup + 'static>(
+    scope: Scope<'scope, u64>,
+    build: &Arc<Build>,
+    absorbed: &ProbeHandle<u64>,
+) -> Parsed<'scope, R::Group> {
+    let (blocks, feed) = read(scope, build);
+    let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
+    let lines = read_lines(scope, build, absorbed.clone());
+    streams.concat(lines).parse::<R>(build, feed)
+}
 
 /// See the [module](self).
 pub trait Parse<'scope> {

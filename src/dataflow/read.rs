@@ -1,4 +1,5 @@
-//! Reads whole blocks of the input's files.
+//! Reads whole blocks of the input's files, those that one worker has to read from first to last
+//! (for the others see [`read_lines`](super::read_lines)).
 //!
 //! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
 //!   split says so.
@@ -86,14 +87,16 @@ pub fn read<'scope>(
                 let step = guard.work(|| {
                     if current.is_none() {
                         let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
-                        match build.wiring.claims.claim(splits, most, build.wiring.flow.is_hungry())
-                        {
+                        let hungry = build.wiring.flow.is_hungry();
+                        let pieces = build.budget.piece_bytes();
+                        let open = |split| build.plan.open_lines(&build.plan.splits[split], pieces);
+                        match build.wiring.claims.claim(splits, most, hungry, open)? {
                             Claim::Over => return Ok(Step::Over),
-                            Claim::Wait(next) => {
-                                cap.downgrade(&Position::new(next as u64, 0, 0)?.0);
+                            Claim::Wait((split, stretch)) => {
+                                cap.downgrade(&Position::new(split as u64, stretch, 0)?.0);
                                 return Ok(Step::Wait);
                             }
-                            Claim::Split(split) => {
+                            Claim::Taken(split) => {
                                 cap.downgrade(&Position::new(split as u64, 0, 0)?.0);
                                 let Split { inputs, .. } = build.plan.splits[split].clone();
                                 let (block, file, bytes) = (0, None, Vec::new());

@@ -11,11 +11,9 @@
 
 use super::build_context::Build;
 use super::control::{JobError, lock};
-use super::decompress::Decompress;
 use super::documents::take_in_order;
 use super::local::Local;
-use super::parse::Parse;
-use super::read::read;
+use super::parse::parse_input;
 use super::workers;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
@@ -40,9 +38,7 @@ pub fn scan(build: &Arc<Build>) -> Result<(), JobError> {
 fn assemble(worker: &mut Worker, build: &Arc<Build>) {
     worker.dataflow_named::<u64, _, _>("scan", |scope| {
         let absorbed = ProbeHandle::new();
-        let (blocks, feed) = read(scope, build);
-        let pieces = blocks.decompress(build, feed.clone(), absorbed.clone());
-        let (_groups, batches) = pieces.parse::<Nothing>(build, feed);
+        let (_groups, batches) = parse_input::<Nothing>(scope, build, &absorbed);
         take_documents(batches, build).probe_with(&absorbed);
     });
 }

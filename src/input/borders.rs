@@ -16,7 +16,7 @@ use memchr::{memchr, memrchr};
 pub(super) enum Found {
     /// No piece ends in them, as far as one can tell.
     Nothing,
-    /// The first border at or behind the bytes of a piece.
+    /// The first border where the piece may end.
     End(usize),
     /// The record that begins here is longer than the longest document, and no piece ends before it.
     Long(usize),
@@ -45,31 +45,28 @@ pub(super) enum Borders {
 }
 
 impl Borders {
-    /// Makes the finder of a format: pieces end at or behind `piece_bytes`, and records over
-    /// `max_document` bytes are too long.
-    pub(super) fn new(format: Format, max_document: u64, piece_bytes: usize) -> Self {
+    /// Makes the finder of a format: records over `max_document` bytes are too long.
+    pub(super) fn new(format: Format, max_document: u64) -> Self {
         match format {
-            Format::Json => Self::Json(MachineBorders::new(max_document, piece_bytes)),
-            Format::Csv => Self::Csv(MachineBorders::new(max_document, piece_bytes)),
-            Format::Mediawiki => {
-                Self::Marks(Marks::new(mediawiki::PAGE_END, max_document, piece_bytes))
-            }
+            Format::Json => Self::Json(MachineBorders::new(max_document)),
+            Format::Csv => Self::Csv(MachineBorders::new(max_document)),
+            Format::Mediawiki => Self::Marks(Marks::new(mediawiki::PAGE_END, max_document)),
             Format::Jsonl | Format::Tsv | Format::Plaintext => {
-                Self::Marks(Marks::new(LINE_END, max_document, piece_bytes))
+                Self::Marks(Marks::new(LINE_END, max_document))
             }
-            Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document, piece_bytes)),
-            Format::Warc => Self::Warc(WarcBorders::new(max_document, piece_bytes)),
+            Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document)),
+            Format::Warc => Self::Warc(WarcBorders::new(max_document)),
             Format::Text | Format::Html => Self::Files,
         }
     }
 
-    /// Looks at `bytes`, the piece so far; `ended`: nothing follows them.
-    pub(super) fn find(&mut self, bytes: &[u8], ended: bool) -> Found {
+    /// Looks at `bytes`, the piece so far, which may end at or behind `least` of them; `ended`: nothing follows them.
+    pub(super) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
         match self {
-            Self::Marks(marks) => marks.find(bytes),
-            Self::Warc(warc) => warc.find(bytes, ended),
-            Self::Json(json) => json.find(bytes),
-            Self::Csv(csv) => csv.find(bytes),
+            Self::Marks(marks) => marks.find(bytes, least),
+            Self::Warc(warc) => warc.find(bytes, least, ended),
+            Self::Json(json) => json.find(bytes, least),
+            Self::Csv(csv) => csv.find(bytes, least),
             Self::Files => Found::Nothing,
         }
     }
@@ -122,16 +119,15 @@ const LINE_END: Mark = Mark {
 pub(super) struct Marks {
     mark: Mark,
     max_document: u64,
-    piece_bytes: usize,
     /// No mark that may end the piece begins before this place.
     searched: usize,
-    /// Where the last record begins that may begin before the bytes of a piece.
+    /// Where the last record of the piece begins.
     last_record: Option<usize>,
 }
 
 impl Marks {
-    fn new(mark: Mark, max_document: u64, piece_bytes: usize) -> Self {
-        Self { mark, max_document, piece_bytes, searched: 0, last_record: None }
+    fn new(mark: Mark, max_document: u64) -> Self {
+        Self { mark, max_document, searched: 0, last_record: None }
     }
 
     fn forget(&mut self) {
@@ -139,13 +135,13 @@ impl Marks {
         self.last_record = None;
     }
 
-    fn find(&mut self, bytes: &[u8]) -> Found {
+    fn find(&mut self, bytes: &[u8], least: usize) -> Found {
         let Mark { bytes: mark_bytes, end_bytes, first, last } = self.mark;
-        if bytes.len() < self.piece_bytes {
+        if bytes.len() < least {
             return Found::Nothing;
         }
-        let end = first(bytes, self.searched.max(self.piece_bytes - mark_bytes));
-        let before = &bytes[..self.piece_bytes - 1];
+        let end = first(bytes, self.searched.max(least.saturating_sub(mark_bytes)));
+        let before = &bytes[..least - 1];
         let record = *self.last_record.get_or_insert_with(|| last(before).unwrap_or(0));
         let length = end.map_or(bytes.len(), |end| end - end_bytes) - record;
         match end {

@@ -1,6 +1,6 @@
-//! Where does a piece end? At the first border of records at or after so many bytes from its start,
-//! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came.
-//! `borders` finds them.
+//! Where does a piece end? At the first border of records at or behind the next multiple of so many bytes of the stream,
+//! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came, and who
+//! begins in the middle of a file of lines finds the same ones ([`lines`](super::lines)). `borders` finds them.
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
@@ -11,13 +11,14 @@ use super::buffers::Buffers;
 use super::csv::first_record;
 use super::piece::{Piece, Skipped};
 use crate::order::PIECE_BYTES;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Cuts the uncompressed streams of one split.
 pub struct Cutter {
     format: Format,
     max_document: u64,
-    /// A piece ends at the first border at or after this many bytes.
+    /// A piece ends at the first border at or behind a multiple of this many bytes of the stream.
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<Buffers>,
@@ -25,6 +26,8 @@ pub struct Cutter {
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
     end: u64,
+    /// Records that begin here or later are not to be cut.
+    until: u64,
     piece: Piece,
     /// The first record of the input, of CSV.
     head: Option<Arc<[u8]>>,
@@ -49,10 +52,11 @@ impl Cutter {
             format,
             max_document,
             piece_bytes,
-            borders: Borders::new(format, max_document, piece_bytes),
+            borders: Borders::new(format, max_document),
             buffers: Arc::default(),
             input: 0,
             end: 0,
+            until: u64::MAX,
             piece: empty(format, 0, 0, Vec::new()),
             head: None,
             dropping: None,
@@ -74,9 +78,10 @@ impl Cutter {
     pub fn begin(&mut self, input: u32) {
         self.input = input;
         self.end = 0;
+        self.until = u64::MAX;
         self.ended = false;
         self.head = None;
-        self.borders = Borders::new(self.format, self.max_document, self.piece_bytes);
+        self.borders = Borders::new(self.format, self.max_document);
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
@@ -86,6 +91,29 @@ impl Cutter {
             };
             self.piece = Piece { skipped, ..empty(self.format, input, 0, bytes) };
         }
+    }
+
+    /// Begins in the middle of the stream of an input, at the begin of a record, and is to cut the records that begin in a range
+    /// of it; what was there is forgotten.
+    pub fn begin_part(&mut self, format: Format, input: u32, range: Range<u64>) {
+        self.format = format;
+        self.piece.bytes.clear();
+        self.piece.skipped.clear();
+        self.dropping = None;
+        self.begin(input);
+        (self.piece.offset, self.end, self.until) = (range.start, range.start, range.end);
+    }
+
+    /// Whether all records of the part are cut.
+    pub fn is_past_part(&self) -> bool {
+        self.dropping.is_none() && self.piece.offset >= self.until
+    }
+
+    /// Ends the part: a piece without bytes, if something was skipped behind the last one.
+    pub fn end_part(&mut self) -> Option<Piece> {
+        // What follows the part is another's.
+        self.piece.bytes.clear();
+        self.has_piece().then(|| self.split_off(0, 0))
     }
 
     /// The buffer that decoded bytes are appended to, with room for some. What is appended must be
@@ -122,7 +150,12 @@ impl Cutter {
                 self.dropping = None;
                 self.skip_long(start, self.piece.offset - start - gone.end_bytes as u64);
             }
-            match self.borders.find(&self.piece.bytes, self.ended) {
+            if self.is_past_part() {
+                return None;
+            }
+            // What comes before the next multiple.
+            let least = self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize;
+            match self.borders.find(&self.piece.bytes, least, self.ended) {
                 Found::Nothing => return None,
                 Found::End(end) => return Some(self.split_off(end, end)),
                 Found::Long(start) => {

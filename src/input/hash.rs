@@ -54,40 +54,80 @@ pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
 /// ```
 #[derive(Clone, Default)]
 pub struct InputHash {
-    /// Of the chunk so far, and its bytes so far.
-    chunk: Xxh3,
-    bytes: u64,
+    chunk: Chunk,
     /// Of the hashes of all chunks before it.
     chunks: Xxh3,
 }
 
 impl InputHash {
     /// Adds the bytes that follow.
-    pub fn update(&mut self, mut bytes: &[u8]) {
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.chunk.update(bytes, |hash| self.chunks.update(&hash.to_le_bytes()));
+    }
+
+    /// The hash of all that came.
+    pub fn digest(mut self) -> u64 {
+        self.chunk.end(|hash| self.chunks.update(&hash.to_le_bytes()));
+        self.chunks.digest()
+    }
+
+    /// The hash of an input whose chunks have these hashes.
+    pub fn of_chunks(hashes: &[u64]) -> u64 {
+        let mut chunks = Xxh3::new();
+        hashes.iter().for_each(|hash| chunks.update(&hash.to_le_bytes()));
+        chunks.digest()
+    }
+}
+
+/// Hashes the chunks of a part of an input that begins where a chunk does.
+#[derive(Default)]
+pub struct ChunkHashes {
+    chunk: Chunk,
+    hashes: Vec<u64>,
+}
+
+impl ChunkHashes {
+    /// Adds the bytes that follow.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.chunk.update(bytes, |hash| self.hashes.push(hash));
+    }
+
+    /// The hashes of all chunks; the last one may be shorter.
+    pub fn digest(mut self) -> Vec<u64> {
+        self.chunk.end(|hash| self.hashes.push(hash));
+        self.hashes
+    }
+}
+
+/// The chunk so far.
+#[derive(Clone, Default)]
+struct Chunk {
+    hash: Xxh3,
+    bytes: u64,
+}
+
+impl Chunk {
+    /// Adds the bytes that follow; `ended` is told the hash of each chunk that is whole.
+    fn update(&mut self, mut bytes: &[u8], mut ended: impl FnMut(u64)) {
         while !bytes.is_empty() {
             let room = usize::try_from(CHUNK_BYTES - self.bytes).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
-            self.chunk.update(now);
+            self.hash.update(now);
             self.bytes += now.len() as u64;
             if self.bytes == CHUNK_BYTES {
-                self.end_chunk();
+                self.end(&mut ended);
             }
             bytes = rest;
         }
     }
 
-    fn end_chunk(&mut self) {
-        self.chunks.update(&self.chunk.digest().to_le_bytes());
-        self.chunk.reset();
-        self.bytes = 0;
-    }
-
-    /// The hash of all that came.
-    pub fn digest(mut self) -> u64 {
+    /// Ends the chunk, if it has bytes.
+    fn end(&mut self, ended: impl FnOnce(u64)) {
         if self.bytes > 0 {
-            self.end_chunk();
+            ended(self.hash.digest());
+            self.hash.reset();
+            self.bytes = 0;
         }
-        self.chunks.digest()
     }
 }
 
@@ -107,6 +147,12 @@ mod tests {
                 let mut hash = InputHash::default();
                 bytes.chunks(step).for_each(|part| hash.update(part));
                 assert_eq!(hash.digest(), xxh3_64(&chunks), "{length} bytes by {step}");
+                let parts = bytes.chunks(2 * CHUNK_BYTES as usize).flat_map(|part| {
+                    let mut hashes = ChunkHashes::default();
+                    part.chunks(step).for_each(|bytes| hashes.update(bytes));
+                    hashes.digest()
+                });
+                assert_eq!(InputHash::of_chunks(&parts.collect::<Vec<_>>()), xxh3_64(&chunks));
             }
         }
     }

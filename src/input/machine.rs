@@ -20,7 +20,6 @@ pub(super) trait Machine: Default {
 #[derive(Default)]
 pub(super) struct MachineBorders<M> {
     max_document: u64,
-    piece_bytes: usize,
     machine: M,
     /// Bytes of the piece that the machine has read.
     read: usize,
@@ -31,19 +30,19 @@ pub(super) struct MachineBorders<M> {
 }
 
 impl<M: Machine> MachineBorders<M> {
-    pub(super) fn new(max_document: u64, piece_bytes: usize) -> Self {
-        Self { max_document, piece_bytes, ..Self::default() }
+    pub(super) fn new(max_document: u64) -> Self {
+        Self { max_document, ..Self::default() }
     }
 
-    pub(super) fn find(&mut self, bytes: &[u8]) -> Found {
+    pub(super) fn find(&mut self, bytes: &[u8], least: usize) -> Found {
         // Only the record that reaches beyond the piece can be too long to be kept.
-        if bytes.len() < self.piece_bytes {
+        if bytes.len() < least {
             return Found::Nothing;
         }
         let long = |length: usize| length as u64 > self.max_document;
         while let Some(end) = self.machine.next(bytes, self.read) {
             self.read = end;
-            if end >= self.piece_bytes {
+            if end >= least {
                 return if long(end - self.record) {
                     Found::Long(self.record)
                 } else {

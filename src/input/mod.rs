@@ -26,6 +26,7 @@ pub mod html;
 mod json;
 pub mod json_values;
 pub mod jsonl;
+pub mod lines;
 pub mod list;
 mod machine;
 pub mod mediawiki;

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::decoder::Decoder;
 use super::folder::{Passed, Walk};
+use super::lines::LineFile;
 use super::list::{Input, Inputs};
 use super::pipe::Pipe;
 use crate::order::PIECE_BYTES;
@@ -136,11 +137,14 @@ impl Opened {
         let Some((file, before)) = &self.file else { return Ok(()) };
         let now = file.metadata()?;
         if now.is_file() && (now.len() != self.read || now.modified()? != before.modified()?) {
-            return Err(io::Error::other("the file changed while it was read"));
+            return Err(io::Error::other(CHANGED));
         }
         Ok(())
     }
 }
+
+/// What is wrong with a file that grew, shrank or was written to.
+pub(super) const CHANGED: &str = "the file changed while it was read";
 
 /// Bytes that are read to find a format.
 pub(super) const HEAD_BYTES: u64 = 64 << 10;
@@ -442,6 +446,28 @@ impl Plan {
         let reader = Box::new(Cursor::new(start).chain(reader));
         debug!(path = %path.display(), %compression, "reading");
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+    }
+
+    /// Opens an input that several can read in stretches ([`LineFile`]), for pieces of `piece_bytes`; none, if it is none.
+    ///
+    /// # Errors
+    /// When it cannot be opened or read.
+    pub fn open_lines(
+        &self,
+        split: &Split,
+        piece_bytes: usize,
+    ) -> Result<Option<LineFile>, InputError> {
+        let (input, format) = (split.inputs.start, split.format);
+        let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
+        let open = || match LineFile::of_lines(format) && path.metadata()?.is_file() {
+            true => LineFile::new(input, format, File::open(&path)?, piece_bytes),
+            false => Ok(None),
+        };
+        let opened = open().map_err(|e| self.read_error(input, e))?;
+        if opened.is_some() {
+            debug!(path = %path.display(), compression = %Compression::None, "reading");
+        }
+        Ok(opened)
     }
 
     /// Reads up to `bytes` bytes of an input that is a plain file, from `offset` on.

@@ -1,7 +1,9 @@
-//! Which split of the input does a worker read next? They are handed out in order, and no sooner than
-//! parsers need them: what comes from a later split waits for all of the earlier ones.
+//! Who reads what of the input next? Splits are handed out in order, and no sooner than parsers need them: what comes
+//! from a later split waits for all of the earlier ones. A split that is a file of lines is handed out in stretches, which
+//! whoever parses takes in order; any other is read by one worker.
 
-use std::sync::{Mutex, MutexGuard};
+use crate::input::lines::LineFile;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Hands out splits in order.
 #[derive(Default)]
@@ -10,20 +12,65 @@ pub struct Claims(Mutex<ClaimState>);
 #[derive(Default)]
 struct ClaimState {
     next: usize,
+    /// The split before `next`, if it is a file of lines, and its next stretch.
+    lines: Option<(Arc<LineFile>, u64)>,
+    /// The split `next` is known to be no file of lines.
+    is_stream: bool,
+    /// Splits that are read by one worker each.
     open: usize,
     /// Open splits that have fed a parser.
     feeding: usize,
 }
 
-/// What a worker that reads nothing is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
-    /// Read this split.
-    Split(usize),
-    /// Enough are open; no split before this one will be claimed.
-    Wait(usize),
-    /// All are claimed.
+/// A place of the input: the number of a split, and of a stretch in it.
+pub type Place = (usize, u64);
+
+/// What is next, for who asks.
+#[derive(Debug)]
+pub enum Claim<T> {
+    /// It is his.
+    Taken(T),
+    /// Not now; nothing before this place will be claimed.
+    Wait(Place),
+    /// All is claimed.
     Over,
+}
+
+/// A stretch of a file of lines.
+pub struct Stretch {
+    /// The file.
+    pub file: Arc<LineFile>,
+    /// Where it stands in the input.
+    pub place: Place,
+    /// Nothing before this place will be claimed.
+    pub next: Place,
+}
+
+impl ClaimState {
+    /// The file of lines whose turn it is, if it is one's; `open` opens a split if it is one.
+    fn lines<E>(
+        &mut self,
+        splits: usize,
+        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
+    ) -> Result<(), E> {
+        if self.lines.is_none() && self.next < splits && !self.is_stream {
+            match open(self.next)? {
+                Some(file) => {
+                    self.lines = Some((Arc::new(file), 0));
+                    self.next += 1;
+                }
+                None => self.is_stream = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> Place {
+        match self.lines {
+            Some((_, stretch)) => (self.next - 1, stretch),
+            None => (self.next, 0),
+        }
+    }
 }
 
 impl Claims {
@@ -31,21 +78,62 @@ impl Claims {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// Claims the next split if parsers are `hungry` or nothing else is open. A few may be on their
-    /// way to the parsers at a time, for files may be small.
-    pub fn claim(&self, splits: usize, most_open: usize, hungry: bool) -> Claim {
+    /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else is open. A few may be on their
+    /// way to the parsers at a time, for files may be small. `open` opens a split if it is a file of lines.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn claim<E>(
+        &self,
+        splits: usize,
+        most_open: usize,
+        hungry: bool,
+        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
+    ) -> Result<Claim<usize>, E> {
         let mut state = self.state();
+        state.lines(splits, open)?;
         let coming = state.open - state.feeding;
         let wanted = state.open == 0 || hungry && coming < most_open.div_ceil(4);
-        if state.next == splits {
+        Ok(if state.lines.is_some() {
+            Claim::Wait(state.place())
+        } else if state.next == splits {
             Claim::Over
         } else if !wanted || state.open == most_open {
-            Claim::Wait(state.next)
+            Claim::Wait(state.place())
         } else {
             state.open += 1;
             state.next += 1;
-            Claim::Split(state.next - 1)
+            state.is_stream = false;
+            Claim::Taken(state.next - 1)
+        })
+    }
+
+    /// Claims the next stretch of a file of lines, if `may` says so of its place, told whether any split before is read by one worker.
+    /// `open` opens a split if it is such a file.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn claim_stretch<E>(
+        &self,
+        splits: usize,
+        may: impl FnOnce(Place, bool) -> bool,
+        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
+    ) -> Result<Claim<Stretch>, E> {
+        let mut state = self.state();
+        state.lines(splits, open)?;
+        let (place, streams) = (state.place(), state.open > 0);
+        let Some((file, stretch)) = &mut state.lines else {
+            return Ok(if state.next == splits { Claim::Over } else { Claim::Wait(place) });
+        };
+        if !may(place, streams) {
+            return Ok(Claim::Wait(place));
         }
+        let file = file.clone();
+        *stretch += 1;
+        if *stretch == file.stretches() {
+            state.lines = None;
+        }
+        Ok(Claim::Taken(Stretch { file, place, next: state.place() }))
     }
 
     /// Tells that a claimed split gives its first piece.
@@ -64,25 +152,72 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::Format;
+    use std::convert::Infallible;
+
+    fn split(claim: Result<Claim<usize>, Infallible>) -> Result<usize, Place> {
+        match claim {
+            Ok(Claim::Taken(split)) => Ok(split),
+            Ok(Claim::Wait(place)) => Err(place),
+            Ok(Claim::Over) => Err((usize::MAX, 0)),
+        }
+    }
+
+    const OVER: Result<usize, Place> = Err((usize::MAX, 0));
 
     #[test]
     fn splits_are_handed_out_in_order_as_parsers_get_hungry() {
         let claims = Claims::default();
-        let claim = |hungry| claims.claim(4, 3, hungry);
-        assert_eq!(claim(false), Claim::Split(0), "nothing else is open");
-        assert_eq!((claim(false), claim(true)), (Claim::Wait(1), Claim::Wait(1)), "one is coming");
+        let claim = |hungry| split(claims.claim(4, 3, hungry, |_| Ok(None)));
+        assert_eq!(claim(false), Ok(0), "nothing else is open");
+        assert_eq!((claim(false), claim(true)), (Err((1, 0)), Err((1, 0))), "one is coming");
         claims.feeds();
-        assert_eq!((claim(false), claim(true)), (Claim::Wait(1), Claim::Split(1)));
+        assert_eq!((claim(false), claim(true)), (Err((1, 0)), Ok(1)));
         claims.feeds();
-        assert_eq!(claim(true), Claim::Split(2));
+        assert_eq!(claim(true), Ok(2));
         claims.feeds();
-        assert_eq!(claim(true), Claim::Wait(3), "as many are open as may be");
+        assert_eq!(claim(true), Err((3, 0)), "as many are open as may be");
         claims.close(true);
-        assert_eq!((claim(true), claim(true)), (Claim::Split(3), Claim::Over));
+        assert_eq!((claim(true), claim(true)), (Ok(3), OVER));
         // The last gave no piece.
         claims.close(false);
         claims.close(true);
         claims.close(true);
-        assert_eq!(claim(false), Claim::Over);
+        assert_eq!(claim(false), OVER);
+    }
+
+    #[test]
+    fn files_of_lines_are_handed_out_in_stretches() {
+        let claims = Claims::default();
+        let open = |split: usize| {
+            // The first and the last are such files.
+            let lines = || {
+                let file = tempfile::tempfile().unwrap();
+                file.set_len(3 << 19).unwrap();
+                LineFile::new(split as u32, Format::Jsonl, file, 1 << 19).unwrap()
+            };
+            Ok((split != 1).then(lines).flatten())
+        };
+        let stream = || split(claims.claim(3, 2, true, open));
+        let stretch = |may: bool| {
+            let claim: Result<_, Infallible> = claims.claim_stretch(3, |_, _| may, open);
+            match claim {
+                Ok(Claim::Taken(Stretch { file, place, next })) => {
+                    assert_eq!(file.input() as usize, place.0);
+                    Some((place, next))
+                }
+                Ok(Claim::Wait(place)) => Some((place, place)),
+                Ok(Claim::Over) => None,
+            }
+        };
+        assert_eq!(stream(), Err((0, 0)), "it is for all");
+        assert_eq!(stretch(false), Some(((0, 0), (0, 0))));
+        assert_eq!(stretch(true), Some(((0, 0), (0, 1))));
+        assert_eq!((stream(), stretch(true)), (Err((0, 1)), Some(((0, 1), (1, 0)))));
+        assert_eq!(stretch(true), Some(((1, 0), (1, 0))), "it is for one");
+        assert_eq!((stream(), stream()), (Ok(1), Err((2, 0))));
+        assert_eq!(stretch(true), Some(((2, 0), (2, 1))));
+        assert_eq!(stretch(true), Some(((2, 1), (3, 0))));
+        assert_eq!((stream(), stretch(true)), (OVER, None));
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Who made a chunk may make more when this is dropped.
 type Guards = (Option<Arc<()>>, Option<Arc<Unwritten>>);
 
-/// The lists of a chunk, until all of them are written.
+/// The lists of a chunk, until all of them are gathered to be written.
 struct Payload {
     bytes: Vec<u8>,
     _guards: Guards,

@@ -52,7 +52,7 @@ pub struct LaidChunk {
     pub whole: bool,
     /// See [`EncodedChunk::held`].
     pub held: Option<Arc<()>>,
-    /// Is dropped when the lists are written.
+    /// Is dropped when all lists have been gathered to be written.
     pub unwritten: Option<Arc<Unwritten>>,
 }
 
@@ -64,7 +64,7 @@ impl LaidChunk {
     }
 }
 
-/// A chunk that is not written; counts it when it is.
+/// A chunk whose memory is needed; counts it when it is not any more.
 pub struct Unwritten(Arc<AtomicU64>);
 
 impl Unwritten {

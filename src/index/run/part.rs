@@ -58,14 +58,6 @@ pub struct EncodedList {
     pub bytes: u64,
 }
 
-impl EncodedChunk {
-    /// How many lists end here, and how many postings they have.
-    pub fn ended(&self) -> (u64, u64) {
-        let ended = self.lists.iter().filter(|list| list.ends);
-        ended.fold((0, 0), |(lists, postings), list| (lists + 1, postings + u64::from(list.df)))
-    }
-}
-
 /// A chunk is whole when it has this many bytes.
 pub const CHUNK_BYTES: usize = 256 << 10;
 

@@ -19,7 +19,7 @@ use std::thread::{Builder, JoinHandle};
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 const _: () = assert!(PART_BYTES.is_multiple_of(PAGE_BYTES));
 
-/// A buffer that lives until its bytes are written.
+/// A buffer that lives until its bytes are gathered.
 pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// Neighbouring bytes of a part.
@@ -101,7 +101,7 @@ impl Drop for Writers {
 
 /// A file that is put together from pieces of buffers. Each page has a checksum; the first one is without the header.
 ///
-/// Memory: a part for each thread, 4 bytes for each page, and the buffers that have bytes of parts which are not written.
+/// Memory: a part for each thread, 4 bytes for each page, and the buffers that have bytes of parts which are not gathered.
 pub(crate) struct GatheredFile {
     file: StorageFile,
     /// Bytes of the body so far.

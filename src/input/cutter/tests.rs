@@ -49,10 +49,10 @@ fn pieces_of_another_size_end_with_records_too() {
             let cut = cut_with(cutter, &[file.as_bytes()], 100_000);
             let (last, whole) = cut.split_last().unwrap();
             for piece in whole {
-                // The records' lengths are equal, and a piece has as many as its bytes need; of JSON
+                // The records' lengths are equal, and a piece ends with the first behind a multiple; of JSON
                 // the line end behind a record is before the next.
-                let more = piece.bytes.len() - pieces;
-                assert!(more <= record.len(), "{format:?}: {more} more than {pieces}");
+                let more = (piece.offset as usize + piece.bytes.len()) % pieces;
+                assert!(more <= record.len(), "{format:?}: {more} behind a multiple of {pieces}");
             }
             assert!(!whole.is_empty() && last.bytes.len() <= pieces + record.len(), "{format:?}");
             let together: usize = cut.iter().map(|piece| piece.bytes.len()).sum();
@@ -74,8 +74,9 @@ fn pieces_do_not_depend_on_blocks() {
         assert_eq!(pieces.iter().flat_map(|p| &p.bytes).count(), file.len());
         assert!(pieces.len() > 3);
         for p in &pieces[..pieces.len() - 1] {
-            assert!(p.bytes.len() >= PIECE_BYTES && p.bytes.ends_with(b"\n"));
-            assert!(!p.bytes[PIECE_BYTES - 1..p.bytes.len() - 1].contains(&b'\n'));
+            let least = PIECE_BYTES - p.offset as usize % PIECE_BYTES;
+            assert!(p.bytes.len() >= least && p.bytes.ends_with(b"\n"));
+            assert!(!p.bytes[least - 1..p.bytes.len() - 1].contains(&b'\n'));
         }
         let now: Vec<_> = pieces.iter().map(|p| (p.offset, p.bytes.len())).collect();
         assert_eq!(*borders.get_or_insert_with(|| now.clone()), now);
@@ -217,8 +218,9 @@ proptest! {
         }
         let whole: Vec<u8> = pieces.iter().flat_map(|(_, bytes, ..)| bytes).copied().collect();
         prop_assert!(whole == stream);
-        for (_, bytes, ends_input, _) in &pieces {
-            prop_assert!(*ends_input || bytes.len() >= PIECE_BYTES);
+        for (offset, bytes, ends_input, _) in &pieces {
+            let multiple = |at: u64| at / PIECE_BYTES as u64;
+            prop_assert!(*ends_input || multiple(offset + bytes.len() as u64) > multiple(*offset));
         }
         if format != Format::Tsv {
             let cut = parsed(format, pieces.iter().map(|p| (p.0, &*p.1, p.2)));

@@ -75,7 +75,6 @@ fn begins_line(before: &[u8]) -> bool {
 /// Finds the borders of a stream.
 pub(in crate::input) struct WarcBorders {
     max_document: u64,
-    piece_bytes: usize,
     /// Where the record under way begins in the piece.
     record: usize,
     state: State,
@@ -96,12 +95,12 @@ enum State {
 }
 
 impl WarcBorders {
-    pub(in crate::input) fn new(max_document: u64, piece_bytes: usize) -> Self {
-        Self { max_document, piece_bytes, record: 0, state: State::Head }
+    pub(in crate::input) fn new(max_document: u64) -> Self {
+        Self { max_document, record: 0, state: State::Head }
     }
 
     /// See [`Borders`](crate::input::borders::Borders).
-    pub(in crate::input) fn find(&mut self, bytes: &[u8], ended: bool) -> Found {
+    pub(in crate::input) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
         loop {
             let border = match self.state {
                 State::Head => {
@@ -145,7 +144,7 @@ impl WarcBorders {
             };
             self.record = border;
             self.state = State::Head;
-            if border >= self.piece_bytes {
+            if border >= least {
                 return Found::End(border);
             }
         }
