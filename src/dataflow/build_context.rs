@@ -15,13 +15,14 @@ use crate::index::storage::Ahead;
 use crate::input::Compression;
 use crate::input::buffers::Buffers;
 use crate::input::documents::DocumentsDone;
-use crate::input::splits::Plan;
+use crate::input::lines::LineFile;
+use crate::input::splits::{InputError, Plan};
 use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::rebuild::scanned::{Scan, Scanned};
-use crate::schedule::claims::Claims;
+use crate::schedule::claims::{Claims, Lines};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -89,7 +90,7 @@ pub(crate) struct BuildWiring {
     /// Bytes of text that an indexer of tokens takes together, if memory allows it.
     pub(crate) parse_block: u64,
     /// Which split is next.
-    pub(crate) claims: Claims,
+    pub(crate) claims: Claims<LineFile>,
     /// What is under way.
     pub(crate) flow: Flow,
     /// Buffers of pieces.
@@ -167,6 +168,12 @@ impl Progress {
 }
 
 impl Build {
+    /// Opens a split, if it is a file of lines that all workers read.
+    pub(super) fn open_lines(&self, split: usize) -> Result<Option<Lines<LineFile>>, InputError> {
+        let opened = self.plan.open_lines(&self.plan.splits[split], self.budget.piece_bytes())?;
+        Ok(opened.map(|file| Lines { stretches: file.stretches(), file: Arc::new(file) }))
+    }
+
     /// Blocks that a reader may read ahead of its decompressor. The `first` split that is not done
     /// feeds all parsers between two turns of its reader; the readers of the others share as much.
     pub(super) fn blocks_ahead(&self, first: bool) -> usize {

@@ -88,8 +88,7 @@ pub fn read<'scope>(
                     if current.is_none() {
                         let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
                         let hungry = build.wiring.flow.is_hungry();
-                        let pieces = build.budget.piece_bytes();
-                        let open = |split| build.plan.open_lines(&build.plan.splits[split], pieces);
+                        let open = |split| build.open_lines(split);
                         match build.wiring.claims.claim(splits, most, hungry, open)? {
                             Claim::Over => return Ok(Step::Over),
                             Claim::Wait((split, stretch)) => {

@@ -12,9 +12,11 @@ use super::control::{Cause, Guard, lock};
 use super::decompress::Assigned;
 use super::local::Local;
 use crate::input::cutter::Cutter;
+use crate::input::lines::LineFile;
 use crate::input::piece::Piece;
+use crate::input::splits::InputError;
 use crate::input::{Compression, Format};
-use crate::order::Position;
+use crate::order::{Position, PositionError};
 use crate::schedule::claims::{Claim, Place, Stretch};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,25 +47,26 @@ pub fn read_lines<'scope>(
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             let step = guard.work(|| {
-                let Some((claim, next)) = claim(&build, worker, &absorbed)? else {
-                    return Ok(None);
-                };
-                let next = Position::new(next.0 as u64, next.1, 0)?;
-                if let Some(stretch) = claim {
-                    read(&build, &stretch, &mut cutter, &mut pieces)?;
-                    let (split, stretch) = stretch.place;
-                    let mut position = Position::new(split as u64, stretch, 0)?;
-                    for piece in pieces.drain(..) {
-                        build.wiring.flow.take(worker, piece.bytes.len());
-                        let at = cap.delayed(&position.0);
-                        output.session(&at).give(Local((worker, piece)));
-                        position = Position::next_piece(position.0)?;
+                let next = match claim(&build, worker, &absorbed)? {
+                    Claim::Taken(stretch) => {
+                        read(&build, &stretch, &mut cutter, &mut pieces)?;
+                        let mut position = position_of(stretch.place)?;
+                        for piece in pieces.drain(..) {
+                            build.wiring.flow.take(worker, piece.bytes.len());
+                            let at = cap.delayed(&position.0);
+                            output.session(&at).give(Local((worker, piece)));
+                            position = Position::next_piece(position.0)?;
+                        }
+                        activator.activate();
+                        stretch.next
                     }
-                    activator.activate();
-                } else {
-                    activator.activate_after(PAUSE);
-                }
-                Ok(Some(next))
+                    Claim::Wait(next) => {
+                        activator.activate_after(PAUSE);
+                        next
+                    }
+                    Claim::Over => return Ok(None),
+                };
+                Ok(Some(position_of(next)?))
             });
             match step {
                 Some(Some(next)) => cap.downgrade(&next.0),
@@ -73,37 +76,32 @@ pub fn read_lines<'scope>(
     })
 }
 
-/// Claims a stretch, if the worker may, and tells what is unclaimed then; nothing, if all is claimed.
+/// The position of the first piece of a place.
+fn position_of((split, stretch): Place) -> Result<Position, PositionError> {
+    Position::new(split as u64, stretch, 0)
+}
+
+/// Claims a stretch, if the worker may.
 fn claim(
     build: &Build,
     worker: usize,
     absorbed: &ProbeHandle<u64>,
-) -> Result<Option<(Option<Stretch>, Place)>, Cause> {
-    let (flow, splits) = (&build.wiring.flow, &build.plan.splits);
-    let is_first = |(split, stretch): Place| {
-        // A number that does not fit a position has not come this far.
-        Position::new(split as u64, stretch, 0).is_ok_and(|start| !absorbed.less_than(&start.0))
-    };
-    let claimed = build.wiring.claims.claim_stretch(
-        splits.len(),
+) -> Result<Claim<Stretch<LineFile>>, InputError> {
+    let flow = &build.wiring.flow;
+    let is_first =
+        |place| position_of(place).is_ok_and(|start: Position| !absorbed.less_than(&start.0));
+    build.wiring.claims.claim_stretch(
+        build.plan.splits.len(),
         // Splits that one worker reads, if some are open, come before, and need room themselves.
         |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || is_first(place)),
-        |split| build.plan.open_lines(&splits[split], build.budget.piece_bytes()),
-    )?;
-    Ok(match claimed {
-        Claim::Taken(stretch) => {
-            let next = stretch.next;
-            Some((Some(stretch), next))
-        }
-        Claim::Wait(next) => Some((None, next)),
-        Claim::Over => None,
-    })
+        |split| build.open_lines(split),
+    )
 }
 
 /// Reads a stretch.
 fn read(
     build: &Build,
-    Stretch { file, place, .. }: &Stretch,
+    Stretch { file, place, .. }: &Stretch<LineFile>,
     cutter: &mut Cutter,
     pieces: &mut Vec<Piece>,
 ) -> Result<(), Cause> {
@@ -121,4 +119,83 @@ fn read(
         lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataflow::harness::{build, failure, plan_of};
+    use crate::dataflow::sole_time::SoleTime;
+    use crate::input::hash::InputHash;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use timely::container::CapacityContainerBuilder;
+    use timely::dataflow::channels::pact::Pipeline;
+    use timely::dataflow::operators::Probe;
+    use timely::dataflow::operators::generic::operator::Operator;
+
+    #[test]
+    fn read_lines_gives_the_pieces_of_stretches_and_says_where_the_input_ends() {
+        for gone in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            // Three stretches of 1 MiB, of two pieces each but for the last.
+            let text = "{\"id\": \"1\", \"text\": \"a mill\"}\n".repeat(80_000);
+            let plan = plan_of(folder.path(), "a.jsonl", text.as_bytes());
+            if gone {
+                std::fs::remove_file(folder.path().join("a.jsonl")).unwrap();
+            }
+            let shared = Arc::new(build(plan, folder.path()));
+            let given = shared.clone();
+            let (found, over) = timely::execute_directly(move |worker| {
+                let found = Rc::new(RefCell::new(Vec::new()));
+                let (kept, probe, flow) = (found.clone(), ProbeHandle::new(), given.clone());
+                worker.dataflow::<u64, _, _>(|scope| {
+                    let pieces = read_lines(scope, &given, probe.clone());
+                    pieces
+                        .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
+                            Pipeline,
+                            "Keep",
+                            move |_, _| {
+                                move |input, _| {
+                                    input.for_each(|cap, data| {
+                                        for Local((parser, piece)) in data.drain(..) {
+                                            flow.wiring.flow.parsed(parser, piece.bytes.len(), 0);
+                                            kept.borrow_mut().push((*cap.time(), piece));
+                                        }
+                                    });
+                                }
+                            },
+                        )
+                        .probe_with(&probe);
+                });
+                let mut steps = 0;
+                while !probe.done() && steps < 1000 {
+                    worker.step_or_park(Some(Duration::from_millis(1)));
+                    steps += 1;
+                }
+                let over = probe.done();
+                worker
+                    .installed_dataflows()
+                    .into_iter()
+                    .for_each(|flow| worker.drop_dataflow(flow));
+                (found.take(), over)
+            });
+            assert!(over);
+            if gone {
+                let (operator, why) = failure(&shared.control).unwrap();
+                assert!(operator == "ReadLines" && why.contains("a.jsonl"), "{operator}: {why}");
+                continue;
+            }
+            assert!(!shared.control.stopped());
+            let times: Vec<u64> = found.iter().map(|(time, _)| *time).collect();
+            let at = |(stretch, piece)| Position::new(0, stretch, piece).unwrap().0;
+            assert_eq!(times, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)].map(at));
+            assert!(found.iter().flat_map(|(_, piece)| &piece.bytes).eq(text.as_bytes()));
+            let read = shared.done.lock().unwrap().inputs[0];
+            assert_eq!(read.bytes, text.len() as u64);
+            let mut hash = InputHash::default();
+            hash.update(text.as_bytes());
+            assert_eq!(read.hash, hash.digest());
+        }
+    }
 }

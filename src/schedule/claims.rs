@@ -2,24 +2,37 @@
 //! from a later split waits for all of the earlier ones. A split that is a file of lines is handed out in stretches, which
 //! whoever parses takes in order; any other is read by one worker.
 
-use crate::input::lines::LineFile;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Hands out splits in order.
-#[derive(Default)]
-pub struct Claims(Mutex<ClaimState>);
+/// Hands out splits in order; files of lines are `F`s.
+pub struct Claims<F>(Mutex<ClaimState<F>>);
 
-#[derive(Default)]
-struct ClaimState {
+impl<F> Default for Claims<F> {
+    fn default() -> Self {
+        let (next, lines, is_stream, open, feeding) = Default::default();
+        Self(Mutex::new(ClaimState { next, lines, is_stream, open, feeding }))
+    }
+}
+
+struct ClaimState<F> {
     next: usize,
     /// The split before `next`, if it is a file of lines, and its next stretch.
-    lines: Option<(Arc<LineFile>, u64)>,
+    lines: Option<(Lines<F>, u64)>,
     /// The split `next` is known to be no file of lines.
     is_stream: bool,
     /// Splits that are read by one worker each.
     open: usize,
     /// Open splits that have fed a parser.
     feeding: usize,
+}
+
+/// A file of lines.
+#[derive(Debug)]
+pub struct Lines<F> {
+    /// The file.
+    pub file: Arc<F>,
+    /// Its stretches; there is one at least.
+    pub stretches: u64,
 }
 
 /// A place of the input: the number of a split, and of a stretch in it.
@@ -37,26 +50,26 @@ pub enum Claim<T> {
 }
 
 /// A stretch of a file of lines.
-pub struct Stretch {
+pub struct Stretch<F> {
     /// The file.
-    pub file: Arc<LineFile>,
+    pub file: Arc<F>,
     /// Where it stands in the input.
     pub place: Place,
     /// Nothing before this place will be claimed.
     pub next: Place,
 }
 
-impl ClaimState {
+impl<F> ClaimState<F> {
     /// The file of lines whose turn it is, if it is one's; `open` opens a split if it is one.
     fn lines<E>(
         &mut self,
         splits: usize,
-        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
+        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
     ) -> Result<(), E> {
         if self.lines.is_none() && self.next < splits && !self.is_stream {
             match open(self.next)? {
                 Some(file) => {
-                    self.lines = Some((Arc::new(file), 0));
+                    self.lines = Some((file, 0));
                     self.next += 1;
                 }
                 None => self.is_stream = true,
@@ -73,8 +86,8 @@ impl ClaimState {
     }
 }
 
-impl Claims {
-    fn state(&self) -> MutexGuard<'_, ClaimState> {
+impl<F> Claims<F> {
+    fn state(&self) -> MutexGuard<'_, ClaimState<F>> {
         self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
@@ -88,7 +101,7 @@ impl Claims {
         splits: usize,
         most_open: usize,
         hungry: bool,
-        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
+        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
     ) -> Result<Claim<usize>, E> {
         let mut state = self.state();
         state.lines(splits, open)?;
@@ -117,12 +130,12 @@ impl Claims {
         &self,
         splits: usize,
         may: impl FnOnce(Place, bool) -> bool,
-        open: impl FnOnce(usize) -> Result<Option<LineFile>, E>,
-    ) -> Result<Claim<Stretch>, E> {
+        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
+    ) -> Result<Claim<Stretch<F>>, E> {
         let mut state = self.state();
         state.lines(splits, open)?;
         let (place, streams) = (state.place(), state.open > 0);
-        let Some((file, stretch)) = &mut state.lines else {
+        let Some((Lines { file, stretches }, stretch)) = &mut state.lines else {
             return Ok(if state.next == splits { Claim::Over } else { Claim::Wait(place) });
         };
         if !may(place, streams) {
@@ -130,7 +143,7 @@ impl Claims {
         }
         let file = file.clone();
         *stretch += 1;
-        if *stretch == file.stretches() {
+        if stretch == stretches {
             state.lines = None;
         }
         Ok(Claim::Taken(Stretch { file, place, next: state.place() }))
@@ -152,7 +165,6 @@ impl Claims {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::Format;
     use std::convert::Infallible;
 
     fn split(claim: Result<Claim<usize>, Infallible>) -> Result<usize, Place> {
@@ -167,7 +179,7 @@ mod tests {
 
     #[test]
     fn splits_are_handed_out_in_order_as_parsers_get_hungry() {
-        let claims = Claims::default();
+        let claims = Claims::<()>::default();
         let claim = |hungry| split(claims.claim(4, 3, hungry, |_| Ok(None)));
         assert_eq!(claim(false), Ok(0), "nothing else is open");
         assert_eq!((claim(false), claim(true)), (Err((1, 0)), Err((1, 0))), "one is coming");
@@ -189,21 +201,15 @@ mod tests {
     #[test]
     fn files_of_lines_are_handed_out_in_stretches() {
         let claims = Claims::default();
-        let open = |split: usize| {
-            // The first and the last are such files.
-            let lines = || {
-                let file = tempfile::tempfile().unwrap();
-                file.set_len(3 << 19).unwrap();
-                LineFile::new(split as u32, Format::Jsonl, file, 1 << 19).unwrap()
-            };
-            Ok((split != 1).then(lines).flatten())
-        };
+        // The first and the last are such files.
+        let open =
+            |split: usize| Ok((split != 1).then(|| Lines { file: Arc::new(split), stretches: 2 }));
         let stream = || split(claims.claim(3, 2, true, open));
         let stretch = |may: bool| {
             let claim: Result<_, Infallible> = claims.claim_stretch(3, |_, _| may, open);
             match claim {
                 Ok(Claim::Taken(Stretch { file, place, next })) => {
-                    assert_eq!(file.input() as usize, place.0);
+                    assert_eq!(*file, place.0);
                     Some((place, next))
                 }
                 Ok(Claim::Wait(place)) => Some((place, place)),

@@ -13,8 +13,6 @@ use crate::dataflow::index_tokens::IndexTokens;
 use crate::dataflow::local::Local;
 use crate::dataflow::parse::Parse;
 use crate::dataflow::read::{ReadAhead, read};
-use crate::dataflow::read_lines::read_lines;
-use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::group::Group;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
@@ -25,7 +23,6 @@ use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart, Unwritten};
 use crate::input::documents::PieceDocuments;
-use crate::input::hash::InputHash;
 use crate::input::piece::{Piece, Skipped};
 use crate::input::split_stream::FileBlock;
 use crate::input::splits::{InputError, Plan};
@@ -36,13 +33,9 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-use timely::container::CapacityContainerBuilder;
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::operators::vec::Map;
 
 /// A build of nothing.
@@ -123,67 +116,6 @@ fn read_gives_blocks_in_order_and_holds_what_it_has_not_read() {
         let ends: Vec<(bool, bool)> = found.iter().map(|(_, _, ends)| *ends).collect();
         assert_eq!(ends, [(false, false), (false, false), (true, true)]);
         assert_eq!(shared.done.lock().unwrap().inputs[0].bytes, BYTES as u64);
-    }
-}
-
-#[test]
-fn read_lines_gives_the_pieces_of_stretches_and_says_where_the_input_ends() {
-    for gone in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        // Three stretches of 1 MiB, of two pieces each but for the last.
-        let text = "{\"id\": \"1\", \"text\": \"a mill\"}\n".repeat(80_000);
-        let plan = plan_of(folder.path(), "a.jsonl", text.as_bytes());
-        if gone {
-            std::fs::remove_file(folder.path().join("a.jsonl")).unwrap();
-        }
-        let shared = Arc::new(build(plan, folder.path()));
-        let given = shared.clone();
-        let (found, over) = timely::execute_directly(move |worker| {
-            let found = Rc::new(std::cell::RefCell::new(Vec::new()));
-            let (kept, probe, flow) = (found.clone(), ProbeHandle::new(), given.clone());
-            worker.dataflow::<u64, _, _>(|scope| {
-                let pieces = read_lines(scope, &given, probe.clone());
-                pieces
-                    .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
-                        Pipeline,
-                        "Keep",
-                        move |_, _| {
-                            move |input, _| {
-                                input.for_each(|cap, data| {
-                                    for Local((parser, piece)) in data.drain(..) {
-                                        flow.wiring.flow.parsed(parser, piece.bytes.len(), 0);
-                                        kept.borrow_mut().push((*cap.time(), piece));
-                                    }
-                                });
-                            }
-                        },
-                    )
-                    .probe_with(&probe);
-            });
-            let mut steps = 0;
-            while !probe.done() && steps < 1000 {
-                worker.step_or_park(Some(Duration::from_millis(1)));
-                steps += 1;
-            }
-            let over = probe.done();
-            worker.installed_dataflows().into_iter().for_each(|flow| worker.drop_dataflow(flow));
-            (found.take(), over)
-        });
-        assert!(over);
-        if gone {
-            let (operator, why) = failure(&shared.control).unwrap();
-            assert!(operator == "ReadLines" && why.contains("a.jsonl"), "{operator}: {why}");
-            continue;
-        }
-        assert!(!shared.control.stopped());
-        let times: Vec<u64> = found.iter().map(|(time, _)| *time).collect();
-        assert_eq!(times, [at(0, 0), at(0, 1), at(1, 0), at(1, 1), at(2, 0)]);
-        assert!(found.iter().flat_map(|(_, piece)| &piece.bytes).eq(text.as_bytes()));
-        let read = shared.done.lock().unwrap().inputs[0];
-        assert_eq!(read.bytes, text.len() as u64);
-        let mut hash = InputHash::default();
-        hash.update(text.as_bytes());
-        assert_eq!(read.hash, hash.digest());
     }
 }
 
