@@ -284,15 +284,18 @@ fn ding09() -> Vec<Figure> {
 
 fn huang() -> Vec<Figure> {
     let of = |row| [("row", row)];
-    vec![
-        Figure::curves(
-            "Time of a query by threads of a block (huang, table 1)",
-            &of("huang-table1"),
-            ("threads", "threads of a block"),
-            (&["us"], "microseconds"),
-        )
-        .by(&["way", "k"])
-        .log(true, true),
+    // Eighteen curves in one chart could not be told apart.
+    let mut figures: Vec<Figure> = ["1", "10", "20"]
+        .map(|k| {
+            let title = format!("Time of a query by threads of a block, best {k} (huang, table 1)");
+            let of = [("row", "huang-table1"), ("k", k)];
+            let threads = ("threads", "threads of a block");
+            Figure::curves(&title, &of, threads, (&["us"], "microseconds"))
+                .by(&["way"])
+                .log(true, true)
+        })
+        .into();
+    figures.extend([
         Figure::bars(
             "Time of a query on the CPU (huang, table 1)",
             &[("row", "huang-table1"), ("engine", "cpu")],
@@ -330,7 +333,8 @@ fn huang() -> Vec<Figure> {
         )
         .by(&["way", "threads"])
         .log(false, true),
-    ]
+    ]);
+    figures
 }
 
 fn wang() -> Vec<Figure> {

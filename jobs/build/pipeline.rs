@@ -25,8 +25,9 @@ pub(super) struct Tuning {
     /// With --indexer wei11: bytes of text that an indexer takes at a time.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
-    /// Greatest number of files that are read at the same time (default: as many as keep the parsers busy and fit the
-    /// memory). 1 reads one file after the other.
+    /// Greatest number of files that are read at the same time, each by one worker; 1 reads one file after the other.
+    /// By default all workers read files of lines together, and of others as many are read as keep the parsers busy
+    /// and fit the memory.
     #[arg(long, value_name = "N")]
     readers: Option<usize>,
     /// Bytes of each gigabyte of input to sample (default: 1M). The sample decides which worker owns which terms;

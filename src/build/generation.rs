@@ -126,6 +126,7 @@ pub(super) fn dataflow_of(
         batch_bytes: (under_way / 5).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
         indexing: options.indexer.indexing(),
         parse_block: options.pipeline.parse_block,
+        all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
         flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),

@@ -89,6 +89,8 @@ pub(crate) struct BuildWiring {
     pub(crate) indexing: Indexing,
     /// Bytes of text that an indexer of tokens takes together, if memory allows it.
     pub(crate) parse_block: u64,
+    /// Files of lines are read by all workers; not where somebody said how many read.
+    pub(crate) all_read: bool,
     /// Which split is next.
     pub(crate) claims: Claims<LineFile>,
     /// What is under way.
@@ -168,8 +170,11 @@ impl Progress {
 }
 
 impl Build {
-    /// Opens a split, if it is a file of lines that all workers read.
+    /// Opens a split, if it is a file of lines and all workers read it.
     pub(super) fn open_lines(&self, split: usize) -> Result<Option<Lines<LineFile>>, InputError> {
+        if !self.wiring.all_read {
+            return Ok(None);
+        }
         let opened = self.plan.open_lines(&self.plan.splits[split], self.budget.piece_bytes())?;
         Ok(opened.map(|file| Lines { stretches: file.stretches(), file: Arc::new(file) }))
     }

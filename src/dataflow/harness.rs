@@ -115,6 +115,7 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         batch_bytes: 1 << 20,
         indexing: Indexing::Postings,
         parse_block: 1 << 20,
+        all_read: true,
         claims: Default::default(),
         flow: Flow::new(1 << 30, 0..1, PIECE_BYTES),
         buffers: Arc::default(),
