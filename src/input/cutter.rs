@@ -121,8 +121,9 @@ impl Cutter {
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < STEP_BYTES {
-            // Exactly: most of what is behind a piece's end has to be copied to the next.
-            bytes.reserve_exact(STEP_BYTES);
+            // Growing copies all of the piece, so it grows by a part of it; not by more, since most of what is behind its end has to be
+            // copied to the next. A buffer that has grown once is used again.
+            bytes.reserve_exact(STEP_BYTES.max(self.piece_bytes / 8));
         }
         bytes
     }
