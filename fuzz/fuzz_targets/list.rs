@@ -173,7 +173,7 @@ fuzz_target!(|data: &[u8]| {
         .iter()
         .map(|(df, bytes, data)| {
             let list = Some(ListView::of_form(form, *df, *bytes, data)?);
-            Ok(RunTerm { weight: 1.5, list })
+            Ok(RunTerm { weight: 1.5.into(), list })
         })
         .collect();
     let Ok(terms) = terms else { return };
