@@ -103,7 +103,7 @@ impl FromStr for Indexer {
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
 pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
-/// Sixteen workers were a third faster with a device for 2 GB of English, and twice as fast for text with rarer words, though finding and opening it takes
+/// Sixteen workers take a seventh less time with a device for 2 GB of English, and a third of the time for text with rarer words, though finding and opening it takes
 /// 0.4 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 

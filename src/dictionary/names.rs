@@ -238,6 +238,7 @@ mod tests {
             prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
     }
+
     #[test]
     fn threads_count_alike() {
         let dir = tempfile::tempdir().unwrap();

@@ -172,16 +172,8 @@ fn find_avx2(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 fn find_avx512(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
+    use super::scan::IOTA;
     use std::arch::x86_64::*;
-    const IOTA: [u8; 64] = {
-        let mut iota = [0; 64];
-        let mut i = 0;
-        while i < 64 {
-            iota[i] = i as u8;
-            i += 1;
-        }
-        iota
-    };
     // SAFETY: the arrays have 16 and 64 bytes.
     let (table, iota) = unsafe {
         (

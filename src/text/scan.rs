@@ -40,6 +40,18 @@ pub trait Stretches {
     fn mixed(&mut self, bytes: &[u8]);
 }
 
+/// The numbers of the bytes of a vector.
+#[cfg(target_arch = "x86_64")]
+pub(super) const IOTA: [u8; 64] = {
+    let mut iota = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        iota[i] = i as u8;
+        i += 1;
+    }
+    iota
+};
+
 /// Finds tokens; keeps its buffers from text to text.
 pub struct Scanner {
     level: Level,
@@ -201,15 +213,6 @@ impl Scanner {
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
     fn find_edges_avx512(&mut self, text: &[u8]) -> bool {
         use std::arch::x86_64::*;
-        const IOTA: [u8; 64] = {
-            let mut iota = [0; 64];
-            let mut i = 0;
-            while i < 64 {
-                iota[i] = i as u8;
-                i += 1;
-            }
-            iota
-        };
         // SAFETY: the array has 64 bytes.
         let iota = unsafe { _mm512_loadu_si512(IOTA.as_ptr().cast()) };
         let mut carry = 0;
