@@ -256,7 +256,7 @@ impl Forms {
         (most * SHARDS) as u32
     }
 
-    /// Puts what `count` forms stand for behind `meanings`, in their order, and expansions behind `expansions`.
+    /// What `count` forms stand for, in their order, and their expansions, which will stand from `place` on.
     ///
     /// # Panics
     /// If expansions would take 2^31 words: a run has ended long before.
@@ -264,8 +264,8 @@ impl Forms {
         &mut self,
         count: usize,
         form: impl Fn(usize) -> &'a [u8] + Sync,
-        (meanings, expansions): (&mut Vec<Meaning>, &mut Vec<u32>),
-    ) {
+        place: usize,
+    ) -> (Vec<Meaning>, Vec<u32>) {
         let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
         let each = count.div_ceil(threads).max(1);
         let (analysis, form, crew) = (&self.analysis, &form, &mut self.crew);
@@ -291,19 +291,22 @@ impl Forms {
             crew.all(work.collect())
         };
         let numbers: Vec<Vec<u32>> = numbers.into_iter().flatten().collect();
-        let (mut begins, mut place) = ([0; SHARDS], expansions.len());
+        let (mut begins, mut place) = ([0; SHARDS], place);
+        let numbers = &numbers;
         let work = parts.iter_mut().map(|part| {
             let (mine, here) = (begins, place);
             begins.iter_mut().zip(&part.by_shard).for_each(|(begin, words)| *begin += words.len());
             place += part.expansion_words;
-            let numbers = &numbers;
             move || part.meanings(numbers, mine, here)
         });
-        for (mut of_part, mut more) in crew.all(work.collect()) {
-            meanings.append(&mut of_part);
-            expansions.append(&mut more);
+        let work = work.collect();
+        assert!(place < EXPANDED as usize, "expansions take too much");
+        let (mut meanings, mut expansions) = (Vec::with_capacity(count), Vec::new());
+        for (of_part, more) in crew.all(work) {
+            meanings.extend(of_part);
+            expansions.extend(more);
         }
-        assert!(expansions.len() < EXPANDED as usize, "expansions take too much");
+        (meanings, expansions)
     }
 
     /// Ends the run: its terms. None is known any more.
@@ -350,7 +353,9 @@ mod tests {
         let mut learned = Forms::new(analysis.clone(), threads);
         let (mut meanings, mut expansions) = (Vec::new(), Vec::new());
         for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
-            learned.learn(forms.len(), |i| &forms[i], (&mut meanings, &mut expansions));
+            let (more, words) = learned.learn(forms.len(), |i| &forms[i], expansions.len());
+            meanings.extend(more);
+            expansions.extend(words);
         }
         assert_eq!(meanings.len(), forms.len());
         let numbers = learned.numbers();

@@ -125,7 +125,7 @@ mod tests {
             };
             let forms: Vec<Vec<u8>> = (0..words).map(form).collect();
             let mut learned = Forms::new(Analysis::default(), threads);
-            learned.learn(forms.len(), |i| &forms[i], (&mut Vec::new(), &mut Vec::new()));
+            learned.learn(forms.len(), |i| &forms[i], 0);
             let ordered = learned.in_order();
             let terms = learned.take();
             let mut expected: Vec<_> =

@@ -218,10 +218,11 @@ impl<M: Machine> Inverter<M> {
         mut out: impl FnMut(EncodedChunk) + Send,
     ) -> Result<(), GpuError> {
         let began = Instant::now();
-        let order = self.forms.in_order();
+        self.let_go()?;
+        let (order, terms) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
         self.work.seconds.order += spent(began);
         let began = Instant::now();
-        let (ranks, terms) = (order.numbers.len(), self.forms.numbers());
+        let ranks = order.numbers.len();
         let mut dfs = Vec::new();
         if ranks > 0 {
             self.grow_lasts(terms)?;
@@ -328,8 +329,10 @@ impl<M: Machine> Inverter<M> {
     /// Frees what is not of the run; the device knows no forms then.
     pub(super) fn free_but_run(&mut self) {
         self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
-        (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
-        self.expansions.clear();
+        self.learner.forget_answers();
+        self.learner.forget_expansions();
+        self.found.clear();
+        (self.known, self.arena_bytes, self.expansions, self.slots) = (0, 0, 0, 0);
         self.brought = None;
     }
 }
