@@ -3,6 +3,7 @@
 
 use super::{Forms, LEAST_FORMS, SHARDS, Shard};
 use crate::dictionary::closed::order_key;
+use crate::dictionary::place::TermPlace;
 use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
 use std::ops::Range;
@@ -26,8 +27,8 @@ struct Sorted {
     /// See [`order_key`].
     key: u64,
     number: u32,
-    start: u32,
-    len: u8,
+    /// Of its suffix.
+    place: TermPlace,
 }
 
 impl OrderedTerms {
@@ -36,27 +37,27 @@ impl OrderedTerms {
         let (mut sorted, mut strings) = (pages::with_capacity(count), Vec::new());
         for (n, shard) in (0u32..).zip(shards) {
             for (local, entry) in (0u32..).zip(&shard.terms.entries) {
-                if !collections.contains(&usize::from(entry.collection)) {
+                let collection = entry.collection();
+                if !collections.contains(&usize::from(collection)) {
                     continue;
                 }
-                let suffix = &shard.terms.string(entry)[implied_prefix_len(entry.collection)..];
-                let start =
-                    u32::try_from(strings.len()).expect("strings of a run stay below 4 GiB");
+                let term = entry.of(&shard.terms.strings);
+                let suffix = &term[implied_prefix_len(collection)..];
+                let place = TermPlace::new(strings.len(), collection, suffix.len());
                 pages::reserve(&mut strings, suffix.len());
                 strings.extend_from_slice(suffix);
-                let key = order_key(entry.collection, suffix);
-                let (number, len) = (local * SHARDS as u32 + n, suffix.len() as u8);
-                sorted.push(Sorted { key, number, start, len });
+                let key = order_key(collection, suffix);
+                sorted.push(Sorted { key, number: local * SHARDS as u32 + n, place });
             }
         }
-        let suffix = |term: &Sorted| &strings[term.start as usize..][..usize::from(term.len)];
+        let suffix = |term: &Sorted| term.place.of(&strings);
         sorted.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| suffix(a).cmp(suffix(b))));
         let mut suffixes = pages::with_capacity(strings.len());
         sorted.iter().for_each(|term| suffixes.extend_from_slice(suffix(term)));
         Self {
             numbers: sorted.iter().map(|term| term.number).collect(),
-            collections: sorted.iter().map(|term| (term.key >> 48) as u16).collect(),
-            suffix_bytes: sorted.iter().map(|term| term.len).collect(),
+            collections: sorted.iter().map(|term| term.place.collection()).collect(),
+            suffix_bytes: sorted.iter().map(|term| suffix(term).len() as u8).collect(),
             suffixes,
         }
     }
@@ -71,7 +72,7 @@ impl Forms {
             move || {
                 let mut counts = vec![0usize; TRIE_COLLECTIONS];
                 let entries = shards.iter().flat_map(|shard| &shard.terms.entries);
-                entries.for_each(|entry| counts[usize::from(entry.collection)] += 1);
+                entries.for_each(|entry| counts[usize::from(entry.collection())] += 1);
                 counts
             }
         })));
