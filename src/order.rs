@@ -205,9 +205,8 @@ const LIST_BYTE_COST: u64 = 2;
 /// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
 const UNIT_COST: u64 = 112;
 
-/// A run never costs more, whatever the memory, but for the last of its pieces: one indexer may own all of it, and it numbers
-/// slices of postings, of which a byte costs at least one, with 32 bits by 8 bytes (`dictionary/slices.rs`). What is left up to
-/// 32 GiB is for that piece, and for sketches, which may find a twentieth too few forms.
+/// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of it, which ends slices of postings
+/// at 32 GiB (`dictionary/slices.rs`). What is left is for that piece, and for sketches, which may find a twentieth too few forms.
 pub const MOST_RUN_BYTES: u64 = 28 << 30;
 /// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs `UNIT_COST`.
 pub const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
