@@ -205,11 +205,11 @@ const LIST_BYTE_COST: u64 = 2;
 /// they double, 16 when terms are sorted for the flush, string 24, first slice 8.
 const UNIT_COST: u64 = 112;
 
-/// A run never costs more, whatever the memory: one indexer may own all of it, and it numbers bytes of
-/// strings with 32 bits, of which a unit of the dictionary that costs `UNIT_COST` has 24. Slices of
-/// postings, of which a byte costs at least one, it numbers by 8 bytes.
-pub const MOST_RUN_BYTES: u64 = 16 << 30;
-const _: () = assert!(MOST_RUN_BYTES / UNIT_COST * 24 < (4 << 30) && MOST_RUN_BYTES < (32 << 30));
+/// A run never costs more, whatever the memory, but for its last piece: one indexer may own all of it, which ends slices of postings
+/// at 32 GiB (`dictionary/slices.rs`). What is left is for that piece, and for sketches, which may find a twentieth too few forms.
+pub const MOST_RUN_BYTES: u64 = 28 << 30;
+/// Bytes of the strings of such a run: a unit of the dictionary has at most so many, and costs `UNIT_COST`.
+pub const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
 
 /// Where a piece belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -109,28 +109,34 @@ fn compare(counted: &Counted, expected: &Counted) {
     assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
 }
 
-/// Two runs of several batches, one of them counted twice since the run is to end within it.
+/// Two runs of several batches, one of them counted twice since the run is to end within it; forms of later ones are found before,
+/// or not.
 fn invert<M: Machine>(inverter: &mut Inverter<M>, seed: u64, shape: (u32, u32, u32, u32)) {
     let (mut random, analysis) = (Random(seed), Analysis::default());
-    for batches in [3, 1] {
-        let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
-        for batch in 0..batches {
-            let mut pieces = pieces(&mut random, shape);
+    for batches in [5, 1] {
+        let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
+        let all = Vec::from_iter((0..batches).map(|_| pieces(&mut random, shape)));
+        for (batch, pieces) in all.iter().enumerate() {
+            while inverter.has_room() && random.below(4) > 0 {
+                let Some(next) = all.get(batch + inverter.found()) else { break };
+                inverter.find(next).unwrap();
+            }
+            let mut pieces = &pieces[..];
             if batch == 1 {
                 // What is behind the run's end belongs to the next one.
-                inverter.count(&pieces, first).unwrap();
-                pieces.truncate(pieces.len().div_ceil(2));
+                inverter.count(pieces, first).unwrap();
+                pieces = &pieces[..pieces.len().div_ceil(2)];
             }
-            let expected = twin::invert(&analysis, &pieces, first, &mut run);
-            let counted = inverter.count(&pieces, first).unwrap();
+            let expected = twin::invert(&analysis, pieces, first, &mut run);
+            let counted = inverter.count(pieces, first).unwrap();
             assert_eq!(counted.len(), expected.len());
             for (counted, expected) in counted.iter().zip(&expected) {
                 compare(counted, expected);
             }
             first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
-            found.extend(inverter.lists().unwrap());
+            lists.extend(inverter.lists().unwrap());
         }
-        assert_eq!(read(&inverter.end_run().unwrap(), &found), keyed(&run));
+        assert_eq!(read(&inverter.end_run().unwrap(), &lists), keyed(&run));
     }
 }
 

@@ -12,6 +12,7 @@ pub use order::OrderedTerms;
 
 use super::hash::{Found, HashTable, hash};
 use super::memo::for_each_member;
+use super::place::TermPlace;
 use super::short;
 use crate::crew::Crew;
 use crate::order::Sketch;
@@ -47,14 +48,6 @@ const SHARDS: usize = 32;
 /// With fewer forms for each thread it is not worth starting one.
 const LEAST_FORMS: usize = 2048;
 
-/// A term of a shard.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u32,
-    collection: u16,
-    len: u8,
-}
-
 /// Terms whose hashes have the same remainder.
 #[derive(Default)]
 struct Shard {
@@ -65,14 +58,9 @@ struct Shard {
 /// The terms of a shard, and their bytes.
 #[derive(Default, Debug)]
 struct ShardTerms {
-    entries: Vec<Entry>,
+    /// In the order in which they came.
+    entries: Vec<TermPlace>,
     strings: Vec<u8>,
-}
-
-impl ShardTerms {
-    fn string(&self, entry: &Entry) -> &[u8] {
-        &self.strings[entry.start as usize..][..usize::from(entry.len)]
-    }
 }
 
 impl Shard {
@@ -81,18 +69,16 @@ impl Shard {
         let next = self.terms.entries.len() as u32;
         let terms = &self.terms;
         let found = self.table.find_or_insert(hash, next, |n| {
-            short::equal(terms.string(&terms.entries[n as usize]), term)
+            short::equal(terms.entries[n as usize].of(&terms.strings), term)
         });
         match found {
             Found::Old(number) => number,
             Found::New => {
-                let start = u32::try_from(self.terms.strings.len())
-                    .expect("MOST_RUN_BYTES keeps the strings of a run below 4 GiB");
                 let text = std::str::from_utf8(term).expect("analysis makes terms of strings");
-                let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
+                let start = self.terms.strings.len();
+                let entry = TermPlace::new(start, trie_collection(text), term.len());
                 pages::reserve(&mut self.terms.strings, term.len());
                 self.terms.strings.extend_from_slice(term);
-                let entry = Entry { start, collection: trie_collection(text), len };
                 pages::push(&mut self.terms.entries, entry);
                 next
             }
@@ -111,8 +97,9 @@ impl Terms {
     pub fn iter(&self) -> impl Iterator<Item = (u32, u16, &[u8])> {
         (0u32..).zip(&self.shards).flat_map(|(shard, terms)| {
             (0u32..).zip(&terms.entries).map(move |(local, entry)| {
-                let suffix = &terms.string(entry)[implied_prefix_len(entry.collection)..];
-                (local * SHARDS as u32 + shard, entry.collection, suffix)
+                let collection = entry.collection();
+                let suffix = &entry.of(&terms.strings)[implied_prefix_len(collection)..];
+                (local * SHARDS as u32 + shard, collection, suffix)
             })
         })
     }
@@ -256,7 +243,7 @@ impl Forms {
         (most * SHARDS) as u32
     }
 
-    /// Puts what `count` forms stand for behind `meanings`, in their order, and expansions behind `expansions`.
+    /// What `count` forms stand for, in their order, and their expansions, which will stand from `place` on.
     ///
     /// # Panics
     /// If expansions would take 2^31 words: a run has ended long before.
@@ -264,8 +251,8 @@ impl Forms {
         &mut self,
         count: usize,
         form: impl Fn(usize) -> &'a [u8] + Sync,
-        (meanings, expansions): (&mut Vec<Meaning>, &mut Vec<u32>),
-    ) {
+        place: usize,
+    ) -> (Vec<Meaning>, Vec<u32>) {
         let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
         let each = count.div_ceil(threads).max(1);
         let (analysis, form, crew) = (&self.analysis, &form, &mut self.crew);
@@ -291,19 +278,22 @@ impl Forms {
             crew.all(work.collect())
         };
         let numbers: Vec<Vec<u32>> = numbers.into_iter().flatten().collect();
-        let (mut begins, mut place) = ([0; SHARDS], expansions.len());
+        let (mut begins, mut place) = ([0; SHARDS], place);
+        let numbers = &numbers;
         let work = parts.iter_mut().map(|part| {
             let (mine, here) = (begins, place);
             begins.iter_mut().zip(&part.by_shard).for_each(|(begin, words)| *begin += words.len());
             place += part.expansion_words;
-            let numbers = &numbers;
             move || part.meanings(numbers, mine, here)
         });
-        for (mut of_part, mut more) in crew.all(work.collect()) {
-            meanings.append(&mut of_part);
-            expansions.append(&mut more);
+        let work = work.collect();
+        assert!(place < EXPANDED as usize, "expansions take too much");
+        let (mut meanings, mut expansions) = (Vec::with_capacity(count), Vec::new());
+        for (of_part, more) in crew.all(work) {
+            meanings.extend(of_part);
+            expansions.extend(more);
         }
-        assert!(expansions.len() < EXPANDED as usize, "expansions take too much");
+        (meanings, expansions)
     }
 
     /// Ends the run: its terms. None is known any more.
@@ -350,7 +340,9 @@ mod tests {
         let mut learned = Forms::new(analysis.clone(), threads);
         let (mut meanings, mut expansions) = (Vec::new(), Vec::new());
         for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
-            learned.learn(forms.len(), |i| &forms[i], (&mut meanings, &mut expansions));
+            let (more, words) = learned.learn(forms.len(), |i| &forms[i], expansions.len());
+            meanings.extend(more);
+            expansions.extend(words);
         }
         assert_eq!(meanings.len(), forms.len());
         let numbers = learned.numbers();

@@ -5,6 +5,7 @@
 use super::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use super::forms::Terms;
 use super::owners::Owners;
+use super::place::TermPlace;
 use crate::codec::prefetch::prefetch;
 use std::sync::Arc;
 
@@ -42,8 +43,7 @@ pub struct InvertedTerms {
     run: Arc<InvertedRun>,
     owners: Arc<Owners>,
     owner: u32,
-    /// In the order of the lexicon: number, collection, and where the suffix is among `suffixes`. Made when the first is
-    /// asked for.
+    /// In the order of the lexicon. Made when the first is asked for.
     order: Option<Vec<Term>>,
     suffixes: Vec<u8>,
     given: usize,
@@ -54,8 +54,8 @@ struct Term {
     /// See [`order_key`].
     key: u64,
     number: u32,
-    suffix: u32,
-    suffix_bytes: u8,
+    /// Of its suffix, among the suffixes of the owner.
+    place: TermPlace,
 }
 
 /// Terms whose lists are fetched ahead.
@@ -73,13 +73,11 @@ impl InvertedTerms {
             if self.owners.of(collection) != self.owner {
                 continue;
             }
-            let at = u32::try_from(suffixes.len()).expect("strings of a run stay below 4 GiB");
+            let place = TermPlace::new(suffixes.len(), collection, suffix.len());
             suffixes.extend_from_slice(suffix);
-            let (key, suffix_bytes) = (order_key(collection, suffix), suffix.len() as u8);
-            order.push(Term { key, number, suffix: at, suffix_bytes });
+            order.push(Term { key: order_key(collection, suffix), number, place });
         }
-        let string =
-            |term: &Term| &suffixes[term.suffix as usize..][..usize::from(term.suffix_bytes)];
+        let string = |term: &Term| term.place.of(suffixes);
         order.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| string(a).cmp(string(b))));
         order
     }
@@ -121,8 +119,7 @@ impl ClosedTerms for InvertedTerms {
 
     fn term(&self) -> (u16, &[u8]) {
         let order = self.order.as_ref().expect("a term was asked for");
-        let term = &order[self.given - 1];
-        let suffix = &self.suffixes[term.suffix as usize..][..usize::from(term.suffix_bytes)];
-        ((term.key >> 48) as u16, suffix)
+        let place = order[self.given - 1].place;
+        (place.collection(), place.of(&self.suffixes))
     }
 }

@@ -21,6 +21,7 @@ pub mod memo;
 pub mod names;
 pub mod owners;
 pub mod parsed;
+mod place;
 pub mod regroup;
 pub mod run;
 pub mod short;

@@ -4,6 +4,7 @@
 use super::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use super::group::{Group, GroupTerm};
 use super::hash::{Found, HashTable};
+use super::place::TermPlace;
 use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
@@ -14,14 +15,14 @@ use crate::pages;
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
-    suffix: u32,
+    /// Of its suffix.
+    place: TermPlace,
     df: u32,
     /// Docid of the last posting, counted from the run's first document.
     last: u32,
     chain: Chain,
-    collection: u16,
-    suffix_bytes: u8,
 }
+const _: () = assert!(size_of::<Entry>() == 32);
 
 /// The part of an open run that one worker owns.
 #[derive(Default)]
@@ -65,12 +66,8 @@ impl RunDictionary {
             let (entries, strings) = (&self.entries, &self.suffixes);
             let next = entries.len() as u32;
             let found = self.table.find_or_insert(term.hash, next, |n| {
-                let e = &entries[n as usize];
-                e.collection == term.collection
-                    && short::equal(
-                        &strings[e.suffix as usize..][..usize::from(e.suffix_bytes)],
-                        suffix,
-                    )
+                let place = entries[n as usize].place;
+                place.collection() == term.collection && short::equal(place.of(strings), suffix)
             });
             let docid = first + term.first;
             head.clear();
@@ -82,15 +79,8 @@ impl RunDictionary {
                 }
                 Found::New => {
                     folded::put(docid, term.first_tf, &mut head);
-                    let entry = Entry {
-                        suffix: u32::try_from(self.suffixes.len())
-                            .expect("MOST_RUN_BYTES keeps the strings of a run below 4 GiB"),
-                        df: 0,
-                        last: 0,
-                        chain: self.slices.begin(),
-                        collection: term.collection,
-                        suffix_bytes: term.suffix_bytes,
-                    };
+                    let place = TermPlace::new(self.suffixes.len(), term.collection, suffix.len());
+                    let entry = Entry { place, df: 0, last: 0, chain: self.slices.begin() };
                     pages::push(&mut self.entries, entry);
                     pages::reserve(&mut self.suffixes, short::PUSHED + suffix.len());
                     short::push(suffix, &mut self.suffixes);
@@ -122,7 +112,7 @@ impl RunDictionary {
             prefetch(entry);
         }
         if let Some(entry) = entry(AHEAD / 3) {
-            if let Some(byte) = self.suffixes.get(entry.suffix as usize) {
+            if let Some(byte) = self.suffixes.get(entry.place.start()) {
                 prefetch(byte);
             }
             self.slices.prefetch(&entry.chain);
@@ -133,7 +123,7 @@ impl RunDictionary {
     #[inline(always)]
     fn prefetch_list(&self, number: u32) {
         let entry = &self.entries[number as usize];
-        if let Some(byte) = self.suffixes.get(entry.suffix as usize) {
+        if let Some(byte) = self.suffixes.get(entry.place.start()) {
             prefetch(byte);
         }
         self.slices.prefetch_head(&entry.chain);
@@ -146,7 +136,7 @@ impl RunDictionary {
     }
 
     fn suffix(&self, entry: &Entry) -> &[u8] {
-        &self.suffixes[entry.suffix as usize..][..usize::from(entry.suffix_bytes)]
+        entry.place.of(&self.suffixes)
     }
 
     /// The terms' numbers by (trie collection, suffix). The hash table is of no use any more and is
@@ -155,7 +145,7 @@ impl RunDictionary {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
         for (number, entry) in (0u32..).zip(&self.entries) {
-            order.push((order_key(entry.collection, self.suffix(entry)), number));
+            order.push((order_key(entry.place.collection(), self.suffix(entry)), number));
         }
         order.sort_unstable_by(|a, b| {
             let suffix = |number: u32| self.suffix(&self.entries[number as usize]);
@@ -206,7 +196,7 @@ impl ClosedTerms for SortedRun {
     fn term(&self) -> (u16, &[u8]) {
         let order = self.order.as_ref().expect("a term was asked for");
         let entry = &self.dictionary.entries[order[self.given - 1].1 as usize];
-        (entry.collection, self.dictionary.suffix(entry))
+        (entry.place.collection(), self.dictionary.suffix(entry))
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::short;
 use crate::codec::prefetch::prefetch;
+use crate::order::MOST_RUN_BYTES;
 use crate::pages::Area;
 
 /// Bytes of a slice by its level, the place of the next slice included.
@@ -19,8 +20,12 @@ const BLOCK: usize = 1 << 25;
 /// So many bytes at the beginning of the first block are not on huge pages: a short list takes little.
 const SMALL: usize = 1 << 22;
 
-/// The blocks. Slices are numbered by `u32`, so they end at 32 GiB; run limits stay below
-/// ([`MOST_RUN_BYTES`](crate::order::MOST_RUN_BYTES)). Every block has room for `BLOCK` bytes, of which the
+/// Slices are numbered by `u32`, so they end here.
+const MOST_BYTES: u64 = (u32::MAX as u64 + 1) * UNIT as u64;
+/// So much is left for the last piece of a run: more than any document, of less than 4 GiB, has terms.
+const _: () = assert!(MOST_RUN_BYTES + (4 << 30) <= MOST_BYTES);
+
+/// The blocks. Run limits keep what is in them below [`MOST_BYTES`]. Every block has room for `BLOCK` bytes, of which the
 /// system gives what is written.
 #[derive(Default)]
 pub struct Slices {

@@ -5,7 +5,6 @@
 use super::{Forms, LEAST_FORMS, SHARDS, Shard};
 use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
-use bytemuck::Zeroable;
 use std::ops::Range;
 
 /// Terms in the order of the lexicon.
@@ -22,13 +21,14 @@ pub struct OrderedTerms {
 }
 
 /// A term that is sorted within its collection.
-#[derive(Clone, Copy, Zeroable)]
+#[derive(Clone, Copy, Default)]
 struct Sorted {
     /// See [`key`].
     key: u64,
+    /// Where its suffix lies among those of the thread, and its length.
+    start: usize,
+    len: u8,
     number: u32,
-    /// Where its suffix lies among those of the thread, behind a byte with its length.
-    start: u32,
 }
 
 /// Bytes of a suffix that its key has.
@@ -58,16 +58,13 @@ impl Size {
     }
 }
 
-fn suffix_len(collection: u16, term_len: u8) -> usize {
-    usize::from(term_len) - implied_prefix_len(collection)
-}
-
 /// The terms of each collection.
 fn sizes(shards: &[Shard]) -> Vec<Size> {
     let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
     for entry in shards.iter().flat_map(|shard| &shard.terms.entries) {
-        let bytes = suffix_len(entry.collection, entry.len);
-        sizes[usize::from(entry.collection)].add(Size { terms: 1, bytes });
+        let collection = entry.collection();
+        let bytes = entry.len() - implied_prefix_len(collection);
+        sizes[usize::from(collection)].add(Size { terms: 1, bytes });
     }
     sizes
 }
@@ -85,8 +82,9 @@ impl Part<'_> {
     /// Brings them into order; `sizes` are those of all collections.
     fn fill(self, shards: &[Shard], sizes: &[Size]) {
         let count = self.numbers.len();
-        let mut sorted = pages::zeroed::<Sorted>(count);
-        let mut strings = pages::with_capacity(count + self.suffixes.len());
+        let mut sorted = pages::with_capacity(count);
+        sorted.resize(count, Sorted::default());
+        let mut strings = pages::with_capacity(self.suffixes.len());
         let mut next = 0;
         let mut places = Vec::with_capacity(self.collections.len());
         for size in &sizes[self.collections.clone()] {
@@ -95,25 +93,24 @@ impl Part<'_> {
         }
         for (n, shard) in (0u32..).zip(shards) {
             for (local, entry) in (0u32..).zip(&shard.terms.entries) {
-                let collection = usize::from(entry.collection);
+                let collection = usize::from(entry.collection());
                 if !self.collections.contains(&collection) {
                     continue;
                 }
-                let suffix = &shard.terms.string(entry)[implied_prefix_len(entry.collection)..];
-                let start =
-                    u32::try_from(strings.len()).expect("strings of a run stay below 4 GiB");
-                strings.push(suffix.len() as u8);
-                strings.extend_from_slice(suffix);
+                let term = entry.of(&shard.terms.strings);
+                let suffix = &term[implied_prefix_len(entry.collection())..];
                 let place = &mut places[collection - self.collections.start];
-                sorted[*place] =
-                    Sorted { key: key(suffix), number: local * SHARDS as u32 + n, start };
+                sorted[*place] = Sorted {
+                    key: key(suffix),
+                    start: strings.len(),
+                    len: suffix.len() as u8,
+                    number: local * SHARDS as u32 + n,
+                };
+                strings.extend_from_slice(suffix);
                 *place += 1;
             }
         }
-        let suffix = |term: &Sorted| {
-            let (&len, behind) = strings[term.start as usize..].split_first().expect("a length");
-            &behind[..usize::from(len)]
-        };
+        let suffix = |term: &Sorted| &strings[term.start..][..usize::from(term.len)];
         let (mut begin, mut written) = (0, 0);
         for (collection, end) in self.collections.zip(places) {
             let terms = &mut sorted[begin..end];
@@ -122,7 +119,7 @@ impl Part<'_> {
             for (at, term) in (begin..).zip(terms) {
                 let suffix = suffix(term);
                 self.numbers[at] = term.number;
-                self.suffix_bytes[at] = suffix.len() as u8;
+                self.suffix_bytes[at] = term.len;
                 self.suffixes[written..written + suffix.len()].copy_from_slice(suffix);
                 written += suffix.len();
             }
@@ -196,7 +193,7 @@ mod tests {
             };
             let forms: Vec<Vec<u8>> = (0..words).map(form).collect();
             let mut learned = Forms::new(Analysis::default(), threads);
-            learned.learn(forms.len(), |i| &forms[i], (&mut Vec::new(), &mut Vec::new()));
+            learned.learn(forms.len(), |i| &forms[i], 0);
             let ordered = learned.in_order();
             let terms = learned.take();
             let mut expected: Vec<_> =

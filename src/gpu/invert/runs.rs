@@ -13,6 +13,7 @@ use crate::index::run::{LaidChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use crate::score::bounds::code_below;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::sleep;
@@ -54,6 +55,8 @@ pub struct RunEnd {
 pub struct Runs<M> {
     inverter: Inverter<M>,
     sequencer: Sequencer,
+    /// What is taken next: the forms of the first of these batches are found.
+    coming: VecDeque<Vec<PieceText>>,
     batches: Vec<Lists>,
     lengths: Vec<Arc<[u8]>>,
     /// The run before, while it is not encoded, or not written: there is memory for one.
@@ -70,6 +73,7 @@ impl<M: Machine> Runs<M> {
         Self {
             inverter,
             sequencer: Sequencer::new(run_limit),
+            coming: VecDeque::new(),
             batches: Vec::new(),
             lengths: Vec::new(),
             before: Weak::<()>::new(),
@@ -90,23 +94,58 @@ impl<M: Machine> Runs<M> {
         self.inverter.machine().uploader()
     }
 
-    /// Takes the texts of pieces that were brought and come next; gives back those of earlier ones.
+    /// Has the forms of the next pieces found, so that the host makes terms of them while the pieces before are [taken](Self::take_next). If their
+    /// texts were brought they are used; those of earlier ones come back.
     ///
     /// # Errors
     /// Of the device.
-    pub fn adopt(
+    pub fn find(
         &mut self,
-        pieces: &[PieceText],
-        text: DeviceText,
+        pieces: Vec<PieceText>,
+        text: Option<DeviceText>,
     ) -> Result<Option<DeviceText>, GpuError> {
-        self.inverter.adopt(pieces, text)
+        let old = match text {
+            Some(text) => self.inverter.adopt(&pieces, text)?,
+            None => None,
+        };
+        if self.inverter.found() == self.coming.len() && fitting(&pieces) == pieces.len() {
+            match self.inverter.find(&pieces) {
+                // Who counts makes room.
+                Err(error) if error.is_out_of_memory() => {}
+                found => found?,
+            }
+        }
+        self.coming.push_back(pieces);
+        Ok(old)
     }
 
-    /// Takes the next pieces.
+    /// Whether pieces can be given to [`find`](Self::find).
+    pub fn has_room(&self) -> bool {
+        self.inverter.has_room() && self.coming.len() < 2
+    }
+
+    /// Whether pieces are still to be taken.
+    pub fn has_coming(&self) -> bool {
+        !self.coming.is_empty()
+    }
+
+    /// Whether pieces can be taken without waiting for the host's terms.
+    pub fn is_ready(&mut self) -> bool {
+        self.has_coming() && self.inverter.is_ready()
+    }
+
+    /// Takes the next pieces, if there are some.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
-    pub fn take(
+    pub fn take_next(&mut self, out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
+        match self.coming.pop_front() {
+            Some(pieces) => self.take(&pieces, out),
+            None => Ok(()),
+        }
+    }
+
+    fn take(
         &mut self,
         pieces: &[PieceText],
         mut out: impl FnMut(Event) + Send,
@@ -168,7 +207,7 @@ impl<M: Machine> Runs<M> {
         Ok(())
     }
 
-    /// No piece will come any more: the open run ends, if it has documents.
+    /// No piece will come any more, and all are taken: the open run ends, if it has documents.
     ///
     /// # Errors
     /// Of the device.

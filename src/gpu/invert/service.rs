@@ -1,5 +1,5 @@
 //! Who drives a device that inverts? One thread: it takes batches of texts, waits for the device, and tells what became of
-//! them. Another one brings the texts of the next batch there meanwhile. No worker waits.
+//! them. Another one brings the texts of the next batch there meanwhile, and a third makes terms of the forms that were found. No worker waits.
 
 use super::inverter::Inverter;
 use super::machine::{DeviceText, Machine, Uploader};
@@ -9,11 +9,12 @@ use crate::dictionary::closed::{ClosedError, Wake};
 use crate::gpu::error::GpuError;
 use crate::shown::panicked;
 use crate::text::analysis::Analysis;
+use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
@@ -111,39 +112,49 @@ impl Drop for InvertService {
     }
 }
 
-/// What who brings texts hands on.
-enum Brought {
+/// What the thread that drives a device waits for.
+enum Message {
     /// Pieces, their texts on the device if there is room for them ahead, and the seconds that this took.
-    Pieces(Vec<PieceText>, Option<DeviceText>, f64),
+    Brought(Vec<PieceText>, Option<DeviceText>, f64),
+    /// Nobody could bring them.
+    Failed(GpuError),
     /// There will be no more.
     End,
+    /// The host has made terms of forms.
+    Learned,
 }
 
-/// Brings texts to a device, batch after batch; texts that nobody needs any more come back.
+/// Texts that are on the device at a time: of the batch whose forms are found, and of the next.
+const MOST_TEXTS: usize = 2;
+
+/// Brings texts to a device, batch after batch, whenever there may be one more; texts that nobody needs any more come back.
 fn bring(
     mut uploader: Box<dyn Uploader>,
     batches: &Receiver<Vec<PieceText>>,
-    old: &Receiver<DeviceText>,
-    to: &SyncSender<Result<Brought, GpuError>>,
+    room: &Receiver<Option<DeviceText>>,
+    to: &Sender<Message>,
 ) {
     for pieces in batches {
+        // Whoever has gone wants no texts.
+        let Ok(old) = room.recv() else { return };
         let began = Instant::now();
         let brought = match fitting(&pieces) == pieces.len() {
-            true => uploader.upload(&parts(&pieces), old.try_recv().ok()).map(Some),
+            true => uploader.upload(&parts(&pieces), old).map(Some),
             false => Ok(None),
         };
-        let brought = match brought {
-            // Whoever needs them makes room.
-            Err(error) if error.is_out_of_memory() => Ok(None),
-            brought => brought,
-        };
         let seconds = began.elapsed().as_secs_f64();
-        if to.send(brought.map(|text| Brought::Pieces(pieces, text, seconds))).is_err() {
+        let message = match brought {
+            Ok(text) => Message::Brought(pieces, text, seconds),
+            // Whoever needs them makes room.
+            Err(error) if error.is_out_of_memory() => Message::Brought(pieces, None, seconds),
+            Err(error) => Message::Failed(error),
+        };
+        if to.send(message).is_err() {
             return;
         }
     }
     // Whoever has gone wants to know nothing.
-    _ = to.send(Ok(Brought::End));
+    _ = to.send(Message::End);
 }
 
 fn drive(
@@ -155,39 +166,68 @@ fn drive(
     mut tell: impl FnMut(Event) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
-    let mut inverter = Inverter::new(open()?, how.analysis, how.threads);
+    let (to, messages) = channel();
+    let learned = to.clone();
+    let mut inverter =
+        Inverter::new(open()?, how.analysis, how.threads).telling(Box::new(move || {
+            // Whoever has gone wants to know nothing.
+            _ = learned.send(Message::Learned);
+        }));
     if how.encodes {
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
     let uploader = runs.uploader()?;
-    // One batch is inverted while the next is brought.
-    let (to, brought) = sync_channel(0);
-    let (give_back, old) = channel();
+    let (room, rooms) = channel();
+    (0..MOST_TEXTS).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
-    *uploading = Some(thread.spawn(move || bring(uploader, &batches, &old, &to))?);
+    *uploading = Some(thread.spawn(move || bring(uploader, &batches, &rooms, &to))?);
     runs.seconds().open = began.elapsed().as_secs_f64();
-    loop {
-        let began = Instant::now();
-        let next = brought
-            .recv()
-            .map_err(|_| "who brings texts to a device has ended: this is a bug")??;
-        runs.seconds().texts += began.elapsed().as_secs_f64();
-        let Brought::Pieces(pieces, text, seconds) = next else { break };
-        runs.seconds().upload += seconds;
-        if let Some(text) = text
-            && let Some(old) = runs.adopt(&pieces, text)?
+    let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceText>)> = VecDeque::new();
+    let (mut has_text, mut over) = (false, false);
+    while !stop.load(Ordering::Relaxed) {
+        // Forms are found first: the host makes terms of them while the batch before is counted.
+        if runs.has_room()
+            && let Some((pieces, text)) = brought.pop_front()
         {
-            // If nobody brings more, it is of no use.
-            _ = give_back.send(old);
+            let is_there = text.is_some();
+            let old = runs.find(pieces, text)?;
+            // The first texts take room, each later one that of those before.
+            if !is_there || std::mem::replace(&mut has_text, true) {
+                // If nobody brings more, it is of no use.
+                _ = room.send(old);
+            }
+            continue;
         }
-        runs.take(&pieces, &mut tell)?;
-        if stop.load(Ordering::Relaxed) {
-            return Ok(());
+        let next = match messages.try_recv() {
+            Ok(message) => message,
+            Err(_) if runs.is_ready() => {
+                runs.take_next(&mut tell)?;
+                continue;
+            }
+            Err(_) if over && !runs.has_coming() && brought.is_empty() => {
+                return runs.end(tell);
+            }
+            Err(_) => {
+                let began = Instant::now();
+                let message = messages.recv().map_err(|_| "the inverter keeps a sender")?;
+                let seconds = began.elapsed().as_secs_f64();
+                match runs.has_coming() {
+                    true => runs.seconds().terms += seconds,
+                    false => runs.seconds().texts += seconds,
+                }
+                message
+            }
+        };
+        match next {
+            Message::Brought(pieces, text, seconds) => {
+                runs.seconds().upload += seconds;
+                brought.push_back((pieces, text));
+            }
+            Message::Failed(error) => return Err(error.into()),
+            Message::End => over = true,
+            Message::Learned => {}
         }
-    }
-    if !stop.load(Ordering::Relaxed) {
-        runs.end(tell)?;
     }
     Ok(())
 }

@@ -51,6 +51,10 @@ pub enum Array {
     NewPlaces,
     /// u32: the form of each token.
     TokenForms,
+    /// As [`Tokens`](Self::Tokens), of the batch that is counted next: forms of a later one may be found before.
+    CountedTokens,
+    /// As [`TokenForms`](Self::TokenForms), of the same.
+    CountedForms,
     /// u32: where odd tokens begin.
     Odd,
     /// Meanings of these.
@@ -294,7 +298,7 @@ pub fn check_forms(tokens: u32) -> Step {
 
 fn meanings(tokens: u32) -> Vec<Argument<Array>> {
     vec![
-        of(Array::TokenForms),
+        of(Array::CountedForms),
         Number(tokens),
         of(Array::Meanings),
         of(Array::OddMeanings),
@@ -314,7 +318,7 @@ pub fn count_terms(tokens: u32) -> Vec<Step> {
 pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
     let mut arguments = meanings(tokens);
     arguments.extend([
-        of(Array::Tokens),
+        of(Array::CountedTokens),
         of(Array::DocumentStarts),
         Number(documents),
         of(Array::PieceStarts),
@@ -325,7 +329,7 @@ pub fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
         of(Array::Sketches),
     ]);
     let lengths = vec![
-        of(Array::Tokens),
+        of(Array::CountedTokens),
         Number(tokens),
         of(Array::DocumentStarts),
         Number(documents),

@@ -63,6 +63,8 @@ impl Keeping {
 /// made a term, which has none.
 struct Terms {
     order: OrderedTerms,
+    /// Their numbers are below this.
+    numbers: u32,
     dfs: Vec<u32>,
 }
 
@@ -276,13 +278,14 @@ impl<M: Machine> Inverter<M> {
         mut out: impl FnMut(LaidChunk) + Send,
     ) -> Result<(), GpuError> {
         let began = Instant::now();
-        let order = self.forms.in_order();
+        self.let_go()?;
+        let (order, numbers) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
         self.work.seconds.order += spent(began);
         let began = Instant::now();
         let ranks = order.numbers.len();
-        let mut terms = Terms { order, dfs: Vec::new() };
+        let mut terms = Terms { order, numbers, dfs: Vec::new() };
         if ranks > 0 {
-            self.grow_lasts(self.forms.numbers())?;
+            self.grow_lasts(numbers)?;
             self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
             self.put(Array::Numbers, 0, &terms.order.numbers)?;
             self.reserve::<u32>(Array::Dfs, ranks as u64)?;
@@ -305,7 +308,7 @@ impl<M: Machine> Inverter<M> {
         terms: &Terms,
         emit: &mut (impl FnMut(LaidChunk) + Send),
     ) -> Result<(), GpuError> {
-        let Terms { order, dfs } = terms;
+        let Terms { order, dfs, .. } = terms;
         let given = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), emit });
         let (mut next, mut cut, mut number) = (0, Cut::default(), 0);
         let postings: u64 = dfs.iter().map(|&df| u64::from(df)).sum();
@@ -314,7 +317,7 @@ impl<M: Machine> Inverter<M> {
         scope(|scope| {
             let mut taking: Option<Taking<'_>> = None;
             while let Some(here) = plan.chunks.front() {
-                let places = match self.encode_chunk(here, &plan.largest, dfs) {
+                let places = match self.encode_chunk(here, &plan.largest, terms) {
                     Err(error) if error.is_out_of_memory() && taking.is_some() => {
                         // The lists that are taken have room, too.
                         self.keeping.downloader =
@@ -376,13 +379,13 @@ impl<M: Machine> Inverter<M> {
         &mut self,
         here: &Planned,
         largest: &Planned,
-        dfs: &[u32],
+        terms: &Terms,
     ) -> Result<Vec<u32>, GpuError> {
-        let (count, dfs) = (here.ranks.len(), &dfs[here.ranks.clone()]);
+        let (count, dfs) = (here.ranks.len(), &terms.dfs[here.ranks.clone()]);
         if here.postings == 0 {
             return Ok(vec![0; count + 1]);
         }
-        let terms = self.forms.numbers();
+        let terms = terms.numbers;
         let chunk =
             Chunk { first: here.ranks.start as u32, ranks: count as u32, parts: here.parts as u32 };
         let most_ranks = largest.ranks.len() as u64;
@@ -424,8 +427,10 @@ impl<M: Machine> Inverter<M> {
     /// Frees what is not of the run; the device knows no forms then.
     pub(super) fn free_but_run(&mut self) {
         self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
-        (self.known, self.arena_bytes, self.expansions_there, self.slots) = (0, 0, 0, 0);
-        self.expansions.clear();
+        self.learner.forget_answers();
+        self.learner.forget_expansions();
+        self.found.clear();
+        (self.known, self.arena_bytes, self.expansions, self.slots) = (0, 0, 0, 0);
         self.brought = None;
     }
 }

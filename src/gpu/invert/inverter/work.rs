@@ -15,8 +15,10 @@ pub struct InverterSeconds {
     pub upload: f64,
     /// Where forms begin and which are new, waited for.
     pub find: f64,
-    /// Making terms of new forms.
+    /// Making terms of new forms, beside it.
     pub learn: f64,
+    /// Waiting for them.
+    pub terms: f64,
     /// Counting and sorting, waited for.
     pub count: f64,
     /// What pieces count, on its way back and read.
