@@ -311,7 +311,7 @@ impl Inverting {
                 Event::Piece { counts, lengths } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     build.wiring.flow.absorbed(sent.bytes);
-                    sent.documents.count(counts, &lengths);
+                    sent.documents.count(counts, lengths);
                     documents(&sent.caps.documents, sent.documents);
                     self.batches -= usize::from(sent.ends_batch);
                     // They are kept until all is over, so that the last outcome finds somebody.
