@@ -8,7 +8,7 @@ use crate::dataflow::together::Cluster;
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::Documents;
 use crate::index::shards::ShardEntry;
-use crate::input::documents::NAMES_SHARE;
+use crate::input::documents::table::NAMES_SHARE;
 use std::path::Path;
 
 /// Hashes that are sent at a time.
@@ -40,7 +40,7 @@ pub(super) fn count(
     threads: usize,
 ) -> Result<Duplicates, BuildError> {
     let failed = |error: std::io::Error| BuildError::Names(error.into());
-    let mut names = Names::new(directory, memory / NAMES_SHARE);
+    let names = Names::new(directory, memory / NAMES_SHARE);
     for (process, shard) in shards.iter().enumerate() {
         let documents = shard.statistics.documents as u32;
         let mut from = 0;

@@ -10,7 +10,6 @@ use super::flush::Flush;
 use super::index::Index;
 use super::index_tokens::IndexTokens;
 use super::invert::invert;
-use super::lay_lists::lay_lists;
 use super::parse::parse_input;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::regroup::TokenTally;
@@ -59,7 +58,7 @@ pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
         indexed.concat(written).probe_with(&absorbed);
         let lists = runs.encode(build);
         match encoded {
-            Some(encoded) => lists.concat(lay_lists(encoded, build)).flush(build),
+            Some(encoded) => lists.concat(encoded).flush(build),
             None => lists.flush(build),
         };
     });

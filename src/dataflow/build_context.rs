@@ -14,7 +14,7 @@ use crate::index::run::{CHUNK_BYTES, WrittenRun};
 use crate::index::storage::Ahead;
 use crate::input::Compression;
 use crate::input::buffers::Buffers;
-use crate::input::documents::DocumentsDone;
+use crate::input::documents::table::DocumentsDone;
 use crate::input::lines::LineFile;
 use crate::input::splits::{InputError, Plan};
 use crate::input::turns::Turns;

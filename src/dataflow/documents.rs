@@ -1,67 +1,117 @@
-//! Writes the documents of all runs: the one writer, on worker 0. Where documents are passed over because they are known, all
-//! are noted beside that.
+//! Writes the documents of all runs: worker 0 says where those of each piece stand, and all workers write them there. Where documents are
+//! passed over because they are known, all are noted beside that.
 //!
-//! - In: the documents of every piece, exchanged to worker 0. Out: a stream without records whose
-//!   frontier tells which pieces are written.
-//! - Batches wait until every earlier piece is written, for docids are places in this order. Where a
+//! - In: the documents of every piece, exchanged to worker 0, and from there to one worker after the other. Out: a stream without
+//!   records whose frontier tells which pieces are written.
+//! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
 //!   run ends is known from the counts of the pieces, as every owner knows it.
 //! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
-//! - Work per activation: all batches whose turn it is.
+//! - Work per activation: all batches whose turn it is, and all that are to be written here.
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
 use super::local::Local;
 use super::sole_time::SoleTime;
-use crate::input::documents::{DocumentsTable, NAMES_SHARE, PieceDocuments};
+use crate::input::documents::PieceDocuments;
+use crate::input::documents::table::{DocumentsDone, DocumentsTable, NAMES_SHARE, PieceRows};
 use crate::rebuild::scanned::Scan;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
+use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
+use timely::dataflow::operators::generic::operator::Operator;
 
-/// Makes the writing operator.
+/// The documents of a piece, and the worker that writes them.
+type ToWrite = Local<(u64, PieceRows)>;
+
+/// Makes the operators.
 pub fn write_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
-    // Worker 0 writes, the others have nothing to do.
+    // Worker 0 places, and the others have nothing to do.
     let tables = (batches.scope().index() == 0).then(|| {
         let (directory, budget) = (&build.directory, &build.budget);
-        let table = DocumentsTable::new(directory, budget.run_limit, budget.memory / NAMES_SHARE);
+        let (limit, names) = (budget.run_limit, budget.memory / NAMES_SHARE);
+        let table = DocumentsTable::new(directory, limit, names, build.workers);
         Ok((table, lock(&build.scan).take()))
     });
-    let write = |(table, scan): &mut (DocumentsTable, Option<Scan>), build: &Build, batch: &_| {
+    let mut writer = 0;
+    let place = move |(table, scan): &mut (DocumentsTable, Option<Scan>),
+                      build: &Build,
+                      batch: PieceDocuments| {
         if let Some(scan) = scan {
-            scan.take(&build.plan, batch)?;
+            scan.take(&build.plan, &batch)?;
         }
         build.wiring.ahead.expect(batch.counts.list_bytes);
-        table.write(&build.plan, build.strict, batch)
+        let bytes = batch.bytes();
+        let Some(rows) = table.place(&build.plan, build.strict, batch)? else {
+            build.wiring.flow.absorbed(bytes);
+            return Ok(None);
+        };
+        writer += 1;
+        Ok(Some(Local((writer, rows))))
     };
-    take_in_order("Documents", (batches, build), tables, write, |(table, scan), build| {
-        let scanned = scan.map(Scan::finish).transpose()?;
-        let mut done = lock(&build.done);
-        (done.documents, done.scanned) = (Some(table.finish(build.workers)?), scanned);
+    let finish = |(table, scan): (DocumentsTable, Option<Scan>), build: &Build| {
+        lock(&build.done).scanned = scan.map(Scan::finish).transpose()?;
+        note(build, table.finish()?);
         Ok(())
+    };
+    write(take_in_order("Documents", (batches, build), tables, place, finish), build)
+}
+
+/// Keeps what came of the table, if it is complete.
+fn note(build: &Build, done: Option<DocumentsDone>) {
+    if done.is_some() {
+        lock(&build.done).documents = done;
+    }
+}
+
+/// Writes documents that have their places.
+fn write<'scope>(
+    rows: StreamVec<'scope, u64, ToWrite>,
+    build: &Arc<Build>,
+) -> StreamVec<'scope, u64, ()> {
+    let (build, worker) = (build.clone(), rows.scope().index());
+    let to_writer = Exchange::new(|Local((writer, _)): &ToWrite| *writer);
+    let name = "WriteDocuments";
+    rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, _| {
+        let guard = Guard::new(&build.control, name, worker);
+        move |input, _output| {
+            input.for_each(|_, data| {
+                for Local((_, rows)) in data.drain(..) {
+                    let bytes = rows.bytes();
+                    guard.work(|| {
+                        note(&build, rows.write(&build.plan)?);
+                        Ok(())
+                    });
+                    build.wiring.flow.absorbed(bytes);
+                }
+            });
+        }
     })
 }
 
 /// Makes an operator that lets worker 0, which alone has a `taker`, take the documents of all pieces in
-/// the order of the input, and finish when there are no more.
-pub(super) fn take_in_order<'scope, T: 'static>(
+/// the order of the input, and finish when there are no more. What comes of a piece goes out at its position. Who takes a piece says when it is
+/// absorbed.
+pub(super) fn take_in_order<'scope, T: 'static, R: 'static>(
     name: &'static str,
     (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),
     taker: Option<Result<T, Cause>>,
-    mut take: impl FnMut(&mut T, &Build, &PieceDocuments) -> Result<(), Cause> + 'static,
+    mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
     mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
-) -> StreamVec<'scope, u64, ()> {
+) -> StreamVec<'scope, u64, R> {
     let (build, scope) = (build.clone(), batches.scope());
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
     let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
-    let (output, taken) = builder.new_output::<Vec<()>>();
-    drop(output);
+    let (output, taken) = builder.new_output::<Vec<R>>();
+    let mut output = OutputBuilder::from(output);
     builder.build(move |_| {
         let guard = Guard::new(&build.control, name, worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
@@ -76,12 +126,14 @@ pub(super) fn take_in_order<'scope, T: 'static>(
             while let Some(entry) = waiting.first_entry()
                 && !frontier.less_equal(entry.key())
             {
-                let (_cap, batch) = entry.remove();
-                build.wiring.flow.absorbed(batch.bytes());
-                guard.work(|| {
+                let (cap, batch) = entry.remove();
+                let came = guard.work(|| {
                     let taker = taker.as_mut().ok_or("documents go to worker 0")?;
-                    take(taker, &build, &batch)
+                    take(taker, &build, batch)
                 });
+                if let Some(Some(came)) = came {
+                    output.activate().session(&cap).give(came);
+                }
             }
             if waiting.is_empty()
                 && frontier.is_empty()

@@ -21,8 +21,10 @@ use timely::dataflow::operators::generic::operator::Operator;
 use tracing::debug;
 
 /// Threads that write the lists, unless one worker does everything: while one is in the system, which lets one at a time write to a
-/// file, the other takes checksums.
-const WRITERS: usize = 2;
+/// file, the others gather and take checksums. To pages that were asked for ahead one writes 10 GB/s, and gathers and sums 3.
+fn writers(workers: usize) -> usize {
+    if workers == 1 { 0 } else { (workers / 4).clamp(2, 6) }
+}
 
 /// See the [module](self).
 pub trait Flush<'scope> {
@@ -45,7 +47,8 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
                     for Local(chunk) in data.drain(..) {
                         let part = chunk.part;
                         let owners = if chunk.whole { 1 } else { build.owners.len() };
-                        let threads = if chunk.whole || build.workers > 1 { WRITERS } else { 0 };
+                        // A device's lists do not come from the worker, which has time.
+                        let threads = writers(build.workers.max(1 + usize::from(chunk.whole)));
                         let run = runs.entry(part.run).or_insert_with(|| {
                             let (directory, form) = (&build.directory, build.form);
                             let run = RunAssembler::new(directory, form, owners, part, threads);

@@ -12,6 +12,7 @@
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
+use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
@@ -21,7 +22,7 @@ use crate::dictionary::texts::{PieceText, TextGroup};
 use crate::gpu::invert::runs::{Event, RunEnd};
 use crate::gpu::invert::service::InvertService;
 use crate::gpu::invert::text::MOST_PIECES;
-use crate::index::run::{EncodedChunk, RunPart};
+use crate::index::run::{LaidChunk, RunPart};
 use crate::input::documents::PieceDocuments;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -54,7 +55,7 @@ pub(super) type Inverted<'scope> = (
     StreamVec<'scope, u64, ClosedRun>,
     StreamVec<'scope, u64, Local<PieceDocuments>>,
     StreamVec<'scope, u64, ()>,
-    StreamVec<'scope, u64, Local<EncodedChunk>>,
+    StreamVec<'scope, u64, Local<LaidChunk>>,
 );
 
 /// The capabilities of a piece: for the run that it may end, for its documents, and for who waits until it is absorbed.
@@ -207,7 +208,7 @@ enum RunLists {
     /// For its owners.
     Parts(RunEnd),
     /// For the writer.
-    Encoded(EncodedChunk),
+    Encoded(LaidChunk),
 }
 
 /// The device's side on its worker.
@@ -310,14 +311,17 @@ impl Inverting {
                 Event::Piece { counts, lengths } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     build.wiring.flow.absorbed(sent.bytes);
-                    sent.documents.count(counts, &lengths);
+                    sent.documents.count(counts, lengths);
                     documents(&sent.caps.documents, sent.documents);
                     self.batches -= usize::from(sent.ends_batch);
                     // They are kept until all is over, so that the last outcome finds somebody.
                     self.last = Some(sent.caps.run);
                 }
                 Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => runs(self.last()?, RunLists::Encoded(chunk)),
+                Event::Encoded(chunk) => {
+                    count(&chunk, &build.wiring.encoded[chunk.part.owner]);
+                    runs(self.last()?, RunLists::Encoded(chunk));
+                }
                 Event::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);

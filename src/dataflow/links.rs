@@ -16,6 +16,7 @@ use super::parse::parse_input;
 use super::workers;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::links::PageLinks;
 use crate::text::analysis::Analysis;
@@ -49,7 +50,11 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
         let (groups, batches) = parse_input::<Links>(scope, build, &absorbed);
         groups.take_links(build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
-        take_in_order("Pages", (batches, build), nobody, |_, _, _| Ok(()), |_, _| Ok(()))
+        let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
+            build.wiring.flow.absorbed(batch.bytes());
+            Ok(None::<()>)
+        };
+        take_in_order("Pages", (batches, build), nobody, forget, |(), _| Ok(()))
             .probe_with(&absorbed);
     });
 }

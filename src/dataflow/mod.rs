@@ -29,7 +29,6 @@ mod harness;
 pub mod index;
 pub mod index_tokens;
 mod invert;
-mod lay_lists;
 mod lay_out;
 pub mod links;
 pub mod local;

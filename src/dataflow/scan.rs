@@ -50,8 +50,11 @@ fn take_documents<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     let scan = (batches.scope().index() == 0)
         .then(|| lock(&build.scan).take().ok_or("nothing notes the documents".into()));
-    let take =
-        |scan: &mut Scan, build: &Build, batch: &PieceDocuments| Ok(scan.take(&build.plan, batch)?);
+    let take = |scan: &mut Scan, build: &Build, batch: PieceDocuments| {
+        build.wiring.flow.absorbed(batch.bytes());
+        scan.take(&build.plan, &batch)?;
+        Ok(None)
+    };
     take_in_order("Scan", (batches, build), scan, take, |scan, build| {
         lock(&build.done).scanned = Some(scan.finish()?);
         Ok(())

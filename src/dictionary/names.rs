@@ -1,24 +1,29 @@
-//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes
-//! of 128 bits are sorted in parts, which lie in a file without a name, and merged at the end.
+//! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes of 128 bits are parted by
+//! their first bits, as soon as they are many into a file without a name, and those of a part are looked up in a table.
 //!
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::pages;
+use bytemuck::{AnyBitPattern, NoUninit};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Bytes of a hash and a docid in the file.
-const ENTRY_BYTES: usize = 20;
-/// Entries that are read from a part at a time.
-const READ_ENTRIES: usize = 200;
-/// With fewer entries it is not worth starting a thread.
-const LEAST_ENTRIES: usize = 1 << 15;
+/// With fewer names for each it is not worth starting a thread.
+const LEAST_NAMES: usize = 1 << 15;
+/// Names that come one by one are kept in pieces of so many.
+const PIECE_NAMES: usize = 1 << 12;
+/// Parts that are looked at together.
+const PARTS_AT_ONCE: usize = 8;
+/// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
+const MOST_BITS: u32 = 12;
+const LEAST_IN_PART: usize = 64;
 
 /// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,39 +34,85 @@ pub struct Duplicates {
     pub first: Option<(u32, u32)>,
 }
 
+impl Duplicates {
+    fn add(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = [self.first, other.first].into_iter().flatten().min();
+    }
+}
+
 /// The hash that stands for a name.
 pub fn name_hash(name: &[u8]) -> u128 {
     xxh3_128(name)
 }
 
-/// Collects the names of all documents.
+/// A name and whose it is.
+#[derive(Clone, Copy, AnyBitPattern, NoUninit)]
+#[repr(C, packed(4))]
+struct Entry {
+    hash: u128,
+    docid: u32,
+}
+
+/// The hashes of the names of neighbouring documents.
+struct Piece {
+    /// Docid of the first.
+    first: u32,
+    hashes: Vec<u128>,
+}
+
+/// Entries by the first bits of their hashes.
+struct Parted {
+    place: Place,
+    /// Where each part ends.
+    ends: Vec<u32>,
+}
+
+/// Where entries are: in memory, or in the file from some entry on.
+enum Place {
+    Memory(Vec<Entry>),
+    File(u64),
+}
+
+/// Collects the names of all documents; any threads may add some.
 pub struct Names {
     folder: PathBuf,
+    /// Hashes that are kept in memory.
     most: usize,
-    entries: Vec<(u128, u32)>,
-    file: Option<File>,
-    /// Where each sorted part ends in the file, in entries.
-    parts: Vec<u64>,
+    bits: u32,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    pieces: Vec<Piece>,
+    /// Hashes of these.
+    hashes: usize,
+    file: Option<Arc<File>>,
+    /// Entries for which there is a place in the file.
+    spilled: u64,
+    parted: Vec<Parted>,
 }
 
 impl Names {
-    /// Keeps at most `most_bytes` in memory; parts go to a file without a name in `folder`.
+    /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in `folder`.
     pub fn new(folder: &Path, most_bytes: u64) -> Self {
-        let most = (most_bytes as usize / size_of::<(u128, u32)>()).max(1);
-        Self {
-            folder: folder.to_path_buf(),
-            most,
-            entries: Vec::new(),
-            file: None,
-            parts: Vec::new(),
-        }
+        // When they are parted each is there twice.
+        let bytes = size_of::<u128>() + size_of::<Entry>();
+        let most = (most_bytes as usize / bytes).max(1);
+        let bits = (most / LEAST_IN_PART).max(1).ilog2().min(MOST_BITS);
+        Self { folder: folder.to_path_buf(), most, bits, kept: Mutex::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Adds the name of a document.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn push(&mut self, name: &[u8], docid: u32) -> io::Result<()> {
+    pub fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
         self.push_hash(name_hash(name), docid)
     }
 
@@ -69,146 +120,184 @@ impl Names {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn push_hash(&mut self, hash: u128, docid: u32) -> io::Result<()> {
-        if self.entries.len() == self.most {
-            self.spill()?;
+    pub fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
+        let mut kept = self.kept();
+        match kept.pieces.last_mut() {
+            Some(Piece { first, hashes })
+                if hashes.len() < PIECE_NAMES && *first + hashes.len() as u32 == docid =>
+            {
+                hashes.push(hash);
+            }
+            _ => kept.pieces.push(Piece { first: docid, hashes: vec![hash] }),
         }
-        self.entries.push((hash, docid));
-        Ok(())
+        kept.hashes += 1;
+        self.spill_if_many(kept)
     }
 
-    /// Adds the names of neighbouring documents, of which `docid` is the first, by their [`name_hash`]es.
+    /// Adds the names of neighbouring documents, of which `first` is the first, by their [`name_hash`]es.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn extend(&mut self, hashes: &[u128], docid: u32) -> io::Result<()> {
-        for (docid, hash) in (docid..).zip(hashes) {
-            self.push_hash(*hash, docid)?;
-        }
-        Ok(())
+    pub fn extend(&self, first: u32, mut hashes: Vec<u128>) -> io::Result<()> {
+        hashes.shrink_to_fit();
+        let mut kept = self.kept();
+        kept.hashes += hashes.len();
+        kept.pieces.push(Piece { first, hashes });
+        self.spill_if_many(kept)
     }
 
-    fn spill(&mut self) -> io::Result<()> {
+    fn spill_if_many(&self, mut kept: MutexGuard<'_, Kept>) -> io::Result<()> {
+        if kept.hashes < self.most {
+            return Ok(());
+        }
+        let pieces = std::mem::take(&mut kept.pieces);
+        let count = std::mem::take(&mut kept.hashes) as u64;
+        if kept.file.is_none() {
+            crate::fault::storage()?;
+            kept.file = Some(Arc::new(tempfile::tempfile_in(&self.folder)?));
+        }
+        let (file, at) = (kept.file.clone().expect("a file was made"), kept.spilled);
+        kept.spilled += count;
+        // Others may go on.
+        drop(kept);
+        let (entries, ends) = part(&pieces, self.bits);
         crate::fault::storage()?;
-        self.entries.sort_unstable();
-        if self.file.is_none() {
-            self.file = Some(tempfile::tempfile_in(&self.folder)?);
-        }
-        let file = self.file.as_mut().expect("a file was made");
-        let mut out = io::BufWriter::with_capacity(64 << 10, file);
-        for (hash, docid) in &self.entries {
-            out.write_all(&hash.to_le_bytes())?;
-            out.write_all(&docid.to_le_bytes())?;
-        }
-        out.flush()?;
-        self.parts.push(self.parts.last().unwrap_or(&0) + self.entries.len() as u64);
-        self.entries.clear();
+        file.write_all_at(bytemuck::cast_slice(&entries), at * size_of::<Entry>() as u64)?;
+        self.kept().parted.push(Parted { place: Place::File(at), ends });
         Ok(())
     }
 
-    /// Counts the duplicates among all names; so many `threads` sort them.
+    /// Counts the duplicates among all names; so many `threads` look for them.
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub fn finish(mut self, threads: usize) -> io::Result<Duplicates> {
-        let counted = sort_and_count(&mut self.entries, u128::BITS - 1, threads);
-        let Some(file) = self.file.take() else { return Ok(counted) };
-        let mut count = Count::default();
-        let mut parts = vec![Part { file: &file, next: 0, end: 0, buffer: Vec::new() }];
-        parts[0].buffer = std::mem::take(&mut self.entries);
-        parts[0].buffer.reverse();
-        let mut start = 0;
-        for &end in &self.parts {
-            parts.push(Part { file: &file, next: start, end, buffer: Vec::new() });
-            start = end;
+    pub fn finish(self, threads: usize) -> io::Result<Duplicates> {
+        let Self { bits, kept, .. } = self;
+        let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Kept { mut pieces, hashes, file, spilled, mut parted } = kept;
+        let threads = threads.min((hashes + spilled as usize) / LEAST_NAMES).max(1);
+        let each = pieces.len().div_ceil(threads).max(1);
+        parted.extend(in_threads(pieces.chunks(each).map(|pieces| {
+            move || {
+                let (entries, ends) = part(pieces, bits);
+                Parted { place: Place::Memory(entries), ends }
+            }
+        })));
+        pieces.clear();
+        let next = AtomicUsize::new(0);
+        let look = || {
+            let (mut duplicates, mut entries, mut slots) = Default::default();
+            loop {
+                let first = next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
+                if first >= 1 << bits {
+                    return io::Result::Ok(duplicates);
+                }
+                for number in first..(first + PARTS_AT_ONCE).min(1 << bits) {
+                    gather(&parted, number, file.as_deref(), &mut entries)?;
+                    Duplicates::add(&mut duplicates, count(&mut entries, &mut slots));
+                }
+            }
+        };
+        let mut duplicates = Duplicates::default();
+        for counted in in_threads((0..threads).map(|_| &look)) {
+            duplicates.add(counted?);
         }
-        let mut heads = BinaryHeap::new();
-        for (number, part) in parts.iter_mut().enumerate() {
-            heads.extend(part.pop()?.map(|entry| Reverse((entry, number))));
-        }
-        while let Some(Reverse((entry, number))) = heads.pop() {
-            count.add(entry);
-            heads.extend(parts[number].pop()?.map(|entry| Reverse((entry, number))));
-        }
-        Ok(count.duplicates)
+        Ok(duplicates)
     }
 }
 
-/// Sorts entries whose hashes are alike in the bits above `bit`, and counts the duplicates among them. Hashes have each bit as often
-/// as not, so that threads get as much by it without being told where to divide.
-fn sort_and_count(entries: &mut [(u128, u32)], bit: u32, threads: usize) -> Duplicates {
-    if threads < 2 || entries.len() < LEAST_ENTRIES || bit == 0 {
-        entries.sort_unstable();
-        let mut count = Count::default();
-        entries.iter().for_each(|&entry| count.add(entry));
-        return count.duplicates;
-    }
-    let (mut zeros, mut end) = (0, entries.len());
-    while zeros < end {
-        if entries[zeros].0 >> bit & 1 == 0 {
-            zeros += 1;
-        } else {
-            end -= 1;
-            entries.swap(zeros, end);
-        }
-    }
-    let (low, high) = entries.split_at_mut(zeros);
+/// Does work in a thread for each but the last, which is done here; what came of each, in order.
+fn in_threads<T: Send>(work: impl DoubleEndedIterator<Item = impl FnOnce() -> T + Send>) -> Vec<T> {
+    let mut work = work.rev();
+    let Some(last) = work.next() else { return Vec::new() };
     thread::scope(|scope| {
-        let low = scope.spawn(move || sort_and_count(low, bit - 1, threads / 2));
-        let high = sort_and_count(high, bit - 1, threads - threads / 2);
-        let low = low.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-        Duplicates {
-            count: low.count + high.count,
-            first: [low.first, high.first].into_iter().flatten().min(),
-        }
+        let others: Vec<_> = work.rev().map(|work| scope.spawn(work)).collect();
+        let last = last();
+        let joined = others.into_iter().map(|other| other.join());
+        let mut all: Vec<T> = joined
+            .map(|came| came.unwrap_or_else(|cause| std::panic::resume_unwind(cause)))
+            .collect();
+        all.push(last);
+        all
     })
 }
 
-/// A sorted part of the file, and its next entries, the nearest last.
-struct Part<'a> {
-    file: &'a File,
-    next: u64,
-    end: u64,
-    buffer: Vec<(u128, u32)>,
-}
-
-impl Part<'_> {
-    fn pop(&mut self) -> io::Result<Option<(u128, u32)>> {
-        if self.buffer.is_empty() && self.next < self.end {
-            let n = (self.end - self.next).min(READ_ENTRIES as u64) as usize;
-            let mut bytes = vec![0; n * ENTRY_BYTES];
-            self.file.read_exact_at(&mut bytes, self.next * ENTRY_BYTES as u64)?;
-            self.next += n as u64;
-            self.buffer.extend(bytes.as_chunks::<ENTRY_BYTES>().0.iter().rev().map(|entry| {
-                let (hash, docid) = entry.split_at(16);
-                let hash = u128::from_le_bytes(hash.try_into().expect("16 bytes"));
-                (hash, u32::from_le_bytes(docid.try_into().expect("4 bytes")))
-            }));
-        }
-        Ok(self.buffer.pop())
+/// The names of some pieces by the first `bits` of their hashes, and where each part ends.
+fn part(pieces: &[Piece], bits: u32) -> (Vec<Entry>, Vec<u32>) {
+    let number = |hash: u128| (((hash >> 96) as u64) >> (32 - bits)) as usize;
+    let mut ends = vec![0; 1 << bits];
+    for hash in pieces.iter().flat_map(|piece| &piece.hashes) {
+        ends[number(*hash)] += 1;
     }
+    let mut before = 0;
+    for end in &mut ends {
+        // Where the part begins, until its entries stand there.
+        before += std::mem::replace(end, before);
+    }
+    let mut entries = pages::zeroed::<Entry>(before as usize);
+    for Piece { first, hashes } in pieces {
+        for (docid, &hash) in (*first..).zip(hashes) {
+            let place = &mut ends[number(hash)];
+            entries[*place as usize] = Entry { hash, docid };
+            *place += 1;
+        }
+    }
+    (entries, ends)
 }
 
-/// Counts in a sorted stream.
-#[derive(Default)]
-struct Count {
-    last: Option<(u128, u32)>,
-    duplicates: Duplicates,
-}
-
-impl Count {
-    fn add(&mut self, (hash, docid): (u128, u32)) {
-        match self.last {
-            Some((last, earliest)) if last == hash => {
-                self.duplicates.count += 1;
-                let first = &mut self.duplicates.first;
-                if first.is_none_or(|(d, _)| docid < d) {
-                    *first = Some((docid, earliest));
-                }
+/// Puts together the entries of one part.
+fn gather(
+    parted: &[Parted],
+    number: usize,
+    file: Option<&File>,
+    entries: &mut Vec<Entry>,
+) -> io::Result<()> {
+    entries.clear();
+    for Parted { place, ends } in parted {
+        let start = number.checked_sub(1).map_or(0, |before| ends[before]) as usize;
+        let end = ends[number] as usize;
+        match place {
+            Place::Memory(all) => entries.extend_from_slice(&all[start..end]),
+            Place::File(at) => {
+                let file = file.expect("entries went to a file");
+                let have = entries.len();
+                entries.resize(have + end - start, Entry { hash: 0, docid: 0 });
+                let at = (at + start as u64) * size_of::<Entry>() as u64;
+                file.read_exact_at(bytemuck::cast_slice_mut(&mut entries[have..]), at)?;
             }
-            _ => self.last = Some((hash, docid)),
         }
     }
+    Ok(())
+}
+
+/// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries are changed.
+///
+/// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes later meets the other one, so that
+/// the first duplicate is found; what it is compared with besides is greater.
+fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
+    let mask = (2 * entries.len()).next_power_of_two() - 1;
+    slots.clear();
+    slots.resize(mask + 1, 0);
+    let mut duplicates = Duplicates::default();
+    for number in 0..entries.len() {
+        let Entry { hash, docid } = entries[number];
+        let mut slot = hash as usize & mask;
+        loop {
+            let Some(other) = (slots[slot] as usize).checked_sub(1) else {
+                slots[slot] = number as u32 + 1;
+                break;
+            };
+            if entries[other].hash == hash {
+                let known = entries[other].docid;
+                entries[other].docid = known.min(docid);
+                let pair = (known.max(docid), known.min(docid));
+                duplicates.add(Duplicates { count: 1, first: Some(pair) });
+                break;
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+    duplicates
 }
 
 #[cfg(test)]
@@ -221,7 +310,7 @@ mod tests {
         #[test]
         fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, threads in 1usize..4) {
             let dir = tempfile::tempdir().unwrap();
-            let mut counted = Names::new(dir.path(), most);
+            let counted = Names::new(dir.path(), most);
             let mut seen: HashMap<u32, u32> = HashMap::new();
             let mut expected = Duplicates::default();
             for (docid, name) in (0u32..).zip(&names) {
@@ -243,7 +332,7 @@ mod tests {
     fn threads_count_alike() {
         let dir = tempfile::tempdir().unwrap();
         let counted = |threads| {
-            let mut names = Names::new(dir.path(), u64::MAX);
+            let names = Names::new(dir.path(), u64::MAX);
             for docid in 0..300_000u32 {
                 // Two of five have a name that an earlier one has.
                 let name = if docid % 5 < 3 { docid } else { docid / 7 };

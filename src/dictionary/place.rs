@@ -40,10 +40,16 @@ impl TermPlace {
         (self.0 >> LENGTH_BITS) as u16
     }
 
+    /// Bytes of the string.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        usize::from(self.0 as u8)
+    }
+
     /// The string.
     #[inline(always)]
     pub(super) fn of(self, strings: &[u8]) -> &[u8] {
-        &strings[self.start()..][..usize::from(self.0 as u8)]
+        &strings[self.start()..][..self.len()]
     }
 }
 

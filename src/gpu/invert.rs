@@ -74,7 +74,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { fingerprint_bits: 64, probes: 256, encoded_at_once: 128 << 20 }
+        Self { fingerprint_bits: 64, probes: 256, encoded_at_once: 512 << 20 }
     }
 }
 

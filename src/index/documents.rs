@@ -4,15 +4,17 @@
 
 #![forbid(unsafe_code)]
 
+mod placed;
 mod read;
 mod table;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
 pub use read::RunDocuments;
 pub use table::Documents;
-pub use write::{DocumentColumns, DocumentsEntry, DocumentsWriter};
+pub use write::{DocumentsEntry, DocumentsWriter};
 
 use bytemuck::{AnyBitPattern, NoUninit};
 

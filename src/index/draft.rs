@@ -266,7 +266,7 @@ impl<'a> Draft<'a> {
         memory_bytes: u64,
     ) -> Result<Manifest, IndexError> {
         let mut statistics = Statistics { skipped: description.skipped, ..Statistics::default() };
-        let mut names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
+        let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
         let kept = |folder: &Path| {
             let folder = folder.to_path_buf();
             move |source| IndexError::Storage {

@@ -17,7 +17,7 @@ mod write;
 pub use assemble::RunAssembler;
 pub(crate) use files::{OpenChunk, RunFiles};
 pub use lay::{LaidChunk, Layout, Stretch, Unwritten};
-pub use part::{CHUNK_BYTES, EncodedChunk, EncodedList, PartEncoder, RunPart};
+pub use part::{CHUNK_BYTES, EncodedList, PartEncoder, RunPart};
 pub use read::Run;
 pub use write::RunWriter;
 

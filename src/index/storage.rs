@@ -6,6 +6,7 @@
 
 mod ahead;
 mod gathered;
+mod placed;
 mod spill;
 mod sums;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 pub(crate) use ahead::Ahead;
 pub(crate) use gathered::{GatheredFile, Source};
+pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;
 use sums::Sums;
 

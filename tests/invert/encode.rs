@@ -3,13 +3,14 @@
 use super::machine::{Emulated, compiled};
 use super::{keyed, read};
 use crate::emulation::Random;
+use millrace::codec::vbyte;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::machine::Machine;
 use millrace::gpu::invert::text::PieceText;
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::index::list::ListEncoder;
-use millrace::index::run::{EncodedChunk, RunPart};
+use millrace::index::run::{LaidChunk, RunPart};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use std::collections::BTreeMap;
@@ -44,24 +45,41 @@ fn piece(random: &mut Random, documents: u32) -> PieceText {
 /// The lists by collection and suffix: postings and bytes.
 type Encoded = BTreeMap<(u16, Vec<u8>), (u32, Vec<u8>)>;
 
-/// Puts chunks together, which come in the order of the lexicon.
-fn join(chunks: &[EncodedChunk], part: RunPart) -> Encoded {
+/// Puts chunks together, which come in the order of the lexicon, laid out as it will have them.
+fn join(chunks: &[LaidChunk], part: RunPart) -> Encoded {
     let mut lists = Encoded::new();
     assert!(chunks.iter().rev().map(|chunk| chunk.ends_run).eq((0..chunks.len()).map(|i| i == 0)));
+    let (mut suffix, mut before, mut of_collection) = (Vec::new(), None, 0);
     for chunk in chunks {
         assert!(chunk.whole && chunk.held.is_some() && chunk.part == part);
-        let (mut suffix, mut at) = (0, 0);
-        for list in &chunk.lists {
-            let key = chunk.suffixes[suffix..][..usize::from(list.suffix_bytes)].to_vec();
-            suffix += key.len();
-            let bytes = chunk.payload[at..at + list.here].to_vec();
-            at += list.here;
-            assert!(list.ends && list.bytes == list.here as u64);
-            let key = (list.collection, key);
-            assert!(lists.last_key_value().is_none_or(|(last, _)| *last < key), "they rise");
-            lists.insert(key, (list.df, bytes));
+        let (mut at, mut payload, mut blocks) = (0, 0, &chunk.blocks[..]);
+        let (mut begun, mut begin) = (Vec::new(), Vec::new());
+        for stretch in &chunk.stretches {
+            let (here, rest) = blocks.split_at(stretch.blocks);
+            begun.extend(here.iter().map(|block| (at + block.terms, payload + block.lists)));
+            blocks = rest;
+            let collection = stretch.collection;
+            for _ in 0..stretch.terms {
+                of_collection = if before == Some(collection) { of_collection + 1 } else { 0 };
+                before = Some(collection);
+                if of_collection % 16 == 0 {
+                    begin.push((at, payload));
+                }
+                let [shared, more] = [chunk.terms[at], chunk.terms[at + 1]].map(usize::from);
+                assert!(of_collection % 16 != 0 || shared == 0);
+                suffix.truncate(shared);
+                suffix.extend_from_slice(&chunk.terms[at + 2..][..more]);
+                at += 2 + more;
+                let mut number = || vbyte::get(&chunk.terms, &mut at).unwrap();
+                let (df, bytes) = (number() as u32, number() as usize);
+                let key = (collection, suffix.clone());
+                assert!(lists.last_key_value().is_none_or(|(last, _)| *last < key), "they rise");
+                lists.insert(key, (df, chunk.payload[payload..payload + bytes].to_vec()));
+                payload += bytes;
+            }
         }
-        assert_eq!((suffix, at), (chunk.suffixes.len(), chunk.payload.len()));
+        assert_eq!((at, payload), (chunk.terms.len(), chunk.payload.len()));
+        assert!(begun == begin && blocks.is_empty(), "every sixteenth term begins a block");
     }
     lists
 }

@@ -4,7 +4,9 @@ use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::error::{Cuda, GpuError};
-use millrace::gpu::invert::machine::{Arrays, DeviceText, Machine, Places, Uploader};
+use millrace::gpu::invert::machine::{
+    Arrays, DeviceText, Downloader, Lent, Machine, Places, Uploader,
+};
 use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
@@ -54,6 +56,25 @@ impl Uploader for Brought {
     }
 }
 
+/// Takes lists, which are the host's bytes as soon as they are lent.
+struct Taken;
+
+impl Downloader for Taken {
+    /// From the last to the first: those who take parts may not rely on an order.
+    fn download(
+        &mut self,
+        of: &Lent,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        let bytes = of.downcast_ref::<Vec<u8>>().unwrap();
+        for (n, part) in parts.iter().enumerate().rev() {
+            take(n, &bytes[part.start as usize..part.end as usize]);
+        }
+        Ok(())
+    }
+}
+
 impl Machine for Emulated {
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
         let old = self.arrays.of(array);
@@ -91,22 +112,16 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    /// From the last to the first: those who take parts may not rely on an order.
-    fn read_parts(
-        &mut self,
-        array: Array,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        let bytes = self.array(array).download().unwrap();
-        for (n, part) in parts.iter().enumerate().rev() {
-            take(n, &bytes[part.start as usize..part.end as usize]);
-        }
-        Ok(())
-    }
-
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
         Ok(Box::new(Brought))
+    }
+
+    fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
+        Ok(Box::new(Taken))
+    }
+
+    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+        Ok(Box::new(self.arrays.place(array).take().unwrap().download().unwrap()))
     }
 
     fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {

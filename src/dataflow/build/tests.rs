@@ -465,7 +465,7 @@ fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends_run: bool) -
         unwritten: Some(Arc::new(Unwritten::new(written))),
         ..LaidChunk::default()
     };
-    let list = EncodedList { collection: 0, suffix_bytes: 1, ends: true, df: 1, here: 1, bytes: 1 };
+    let list = EncodedList { collection: 0, ends: true, df: 1, here: 1, bytes: 1 };
     for suffix in suffixes.chunks(1) {
         layout.add(&mut chunk, &list, suffix).unwrap();
     }

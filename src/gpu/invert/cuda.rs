@@ -1,7 +1,7 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: texts go through two pinned
 //! buffers by turns, results through another one.
 
-use super::machine::{Arrays, DeviceText, Machine, Places, Uploader};
+use super::machine::{Arrays, DeviceText, Downloader, Lent, Machine, Places, Uploader};
 use super::steps::{Array, Step};
 use super::{KERNELS, source};
 use crate::crew::Crew;
@@ -188,38 +188,81 @@ impl Taker {
     }
 }
 
-type Made = Result<Vec<Taker>, GpuError>;
-
-/// Those who take parts of arrays. They are made beside the first batches: pinning their buffers takes longer than what they do then.
-#[derive(Debug)]
-struct Takers {
-    making: Option<JoinHandle<Made>>,
-    made: Vec<Taker>,
+/// Takes parts of arrays to the host by several threads.
+struct CudaDownloader {
+    takers: Vec<Taker>,
+    crew: Crew,
+    device: Arc<Device>,
 }
 
-impl Takers {
+impl CudaDownloader {
+    fn new(device: &Arc<Device>) -> Result<Self, GpuError> {
+        let takers: Result<_, _> = (0..TAKERS).map(|_| Taker::new(device)).collect();
+        Ok(Self { takers: takers?, crew: Crew::new("taker"), device: device.clone() })
+    }
+}
+
+impl Downloader for CudaDownloader {
+    fn download(
+        &mut self,
+        of: &Lent,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError> {
+        let from = of.downcast_ref::<Slab>().expect("a CUDA device has lent it");
+        let (device, next) = (&*self.device, AtomicUsize::new(0));
+        let take_parts = |taker: &mut Taker| {
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(n) else { return Ok(()) };
+                let bytes = (part.end - part.start) as usize;
+                if bytes <= TAKEN_BYTES {
+                    // SAFETY: the memory has these bytes, and it is borrowed until all is taken.
+                    take(n, unsafe {
+                        taker.bring(device, from.part(part.start, bytes as u64), bytes)
+                    }?);
+                    continue;
+                }
+                let mut whole = pages::with_capacity(bytes);
+                for at in part.clone().step_by(TAKEN_BYTES) {
+                    let bytes = (part.end - at).min(TAKEN_BYTES as u64);
+                    // SAFETY: as above.
+                    let brought =
+                        unsafe { taker.bring(device, from.part(at, bytes), bytes as usize) };
+                    whole.extend_from_slice(brought?);
+                }
+                take(n, &whole);
+            }
+        };
+        let take_parts = &take_parts;
+        let takers = self.takers.iter_mut().map(|taker| move || take_parts(taker));
+        self.crew.all(takers.collect()).into_iter().collect()
+    }
+}
+
+/// Who takes parts of arrays. It is made beside the first batches: pinning its buffers takes longer than what they do then.
+#[derive(Debug)]
+struct Making(Option<JoinHandle<Result<CudaDownloader, GpuError>>>);
+
+impl Making {
     fn start(device: &Arc<Device>) -> Result<Self, GpuError> {
         let of = device.clone();
-        let make = move || (0..TAKERS).map(|_| Taker::new(&of)).collect();
-        let thread = Builder::new().name("pinning".into()).spawn(make);
+        let thread = Builder::new().name("pinning".into()).spawn(move || CudaDownloader::new(&of));
         let thread = thread
             .map_err(|source| GpuError::Thread { device: device.info().to_string(), source })?;
-        Ok(Self { making: Some(thread), made: Vec::new() })
+        Ok(Self(Some(thread)))
     }
 
-    fn get(&mut self) -> Result<&mut [Taker], GpuError> {
-        if let Some(making) = self.making.take() {
-            self.made = making.join().unwrap_or_else(|cause| resume_unwind(cause))?;
-        }
-        Ok(&mut self.made)
+    fn made(&mut self) -> Option<Result<CudaDownloader, GpuError>> {
+        self.0.take().map(|making| making.join().unwrap_or_else(|cause| resume_unwind(cause)))
     }
 }
 
-impl Drop for Takers {
+impl Drop for Making {
     /// A device is not to be used when the job has ended.
     fn drop(&mut self) {
-        // Nobody asks for them any more.
-        _ = self.making.take().map(JoinHandle::join);
+        // Nobody asks for it any more.
+        _ = self.0.take().map(JoinHandle::join);
     }
 }
 
@@ -232,7 +275,7 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
-    takers: Takers,
+    downloader: Making,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// What kernels took, if that is measured.
@@ -269,8 +312,8 @@ impl CudaMachine {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
-        let (arrays, takers) = (Arrays::new(), Takers::start(&device)?);
-        Ok(Self { arrays, up, down, takers, functions, stream, times: None, device })
+        let (arrays, downloader) = (Arrays::new(), Making::start(&device)?);
+        Ok(Self { arrays, up, down, downloader, functions, stream, times: None, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -368,44 +411,6 @@ impl Machine for CudaMachine {
         Ok(())
     }
 
-    fn read_parts(
-        &mut self,
-        array: Array,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        self.finish()?;
-        let takers = self.takers.get()?;
-        let from = self.arrays.of(array).expect("an array is reserved before it is used");
-        let (device, next) = (&*self.device, AtomicUsize::new(0));
-        let take_parts = |taker: &mut Taker| {
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = parts.get(n) else { return Ok(()) };
-                let bytes = (part.end - part.start) as usize;
-                if bytes <= TAKEN_BYTES {
-                    // SAFETY: the array has these bytes, and it is borrowed until all is taken.
-                    take(n, unsafe {
-                        taker.bring(device, from.part(part.start, bytes as u64), bytes)
-                    }?);
-                    continue;
-                }
-                let mut whole = pages::with_capacity(bytes);
-                for at in part.clone().step_by(TAKEN_BYTES) {
-                    let bytes = (part.end - at).min(TAKEN_BYTES as u64);
-                    // SAFETY: as above.
-                    let brought =
-                        unsafe { taker.bring(device, from.part(at, bytes), bytes as usize) };
-                    whole.extend_from_slice(brought?);
-                }
-                take(n, &whole);
-            }
-        };
-        let take_parts = &take_parts;
-        let takers = takers.iter_mut().map(|taker| move || take_parts(taker));
-        self.up.crew.all(takers.collect()).into_iter().collect()
-    }
-
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
         let device = self.device.clone();
         let stream = device.context().new_stream();
@@ -413,8 +418,19 @@ impl Machine for CudaMachine {
         Ok(Box::new(CudaUploader { buffers: Buffers::new(&device)?, stream, device }))
     }
 
+    fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
+        let made = self.downloader.made().unwrap_or_else(|| CudaDownloader::new(&self.device));
+        Ok(Box::new(made?))
+    }
+
+    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+        self.finish()?;
+        let lent = self.arrays.place(array).take();
+        Ok(Box::new(lent.expect("an array is reserved before it is lent")))
+    }
+
     fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
-        let text = text.downcast::<Slab>().expect("an uploader of a CUDA device made it");
+        let text = text.downcast::<Slab>().expect("a CUDA device made it");
         // Kernels may read the old one.
         self.finish()?;
         let old = self.arrays.place(array).replace(*text);

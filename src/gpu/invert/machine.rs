@@ -23,6 +23,23 @@ pub trait Uploader: Send {
     fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError>;
 }
 
+/// The memory of an array that somebody else uses meanwhile.
+pub type Lent = Box<dyn Any + Send>;
+
+/// Takes what lies on a device to the host, while another thread drives it.
+pub trait Downloader: Send {
+    /// Takes parts of memory that was [lent](Machine::lend). Each goes to `take` with its number; several threads may call that at once, in any order.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn download(
+        &mut self,
+        of: &Lent,
+        parts: &[Range<u64>],
+        take: &(dyn Fn(usize, &[u8]) + Sync),
+    ) -> Result<(), GpuError>;
+}
+
 /// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
 #[derive(Debug)]
 pub struct Arrays<M> {
@@ -63,6 +80,9 @@ pub trait Places {
     /// Frees all arrays but some.
     fn free_but(&mut self, kept: &[Array]);
 
+    /// Frees some arrays.
+    fn free(&mut self, arrays: &[Array]);
+
     /// Puts an array behind those that are set aside; it is not there any more.
     fn set_aside(&mut self, array: Array);
 
@@ -83,6 +103,10 @@ impl<M> Places for Arrays<M> {
                 *memory = None;
             }
         }
+    }
+
+    fn free(&mut self, arrays: &[Array]) {
+        arrays.iter().for_each(|&array| self.there[array as usize] = None);
     }
 
     fn set_aside(&mut self, array: Array) {
@@ -125,17 +149,6 @@ pub trait Machine: Send {
     /// The device refuses, or what was before failed.
     fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError>;
 
-    /// Reads parts of an array, when all before is done. Each goes to `take` with its number; several threads may call that at once, in any order.
-    ///
-    /// # Errors
-    /// The device refuses, or what was before failed.
-    fn read_parts(
-        &mut self,
-        array: Array,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError>;
-
     /// Launches kernels one after the other.
     ///
     /// # Errors
@@ -148,7 +161,22 @@ pub trait Machine: Send {
     /// There is no memory for it, or the device refuses.
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError>;
 
-    /// Puts texts that were brought in the place of an array; gives back what was there, which nothing uses that was launched before.
+    /// Somebody who takes arrays to the host while this device works.
+    ///
+    /// # Errors
+    /// There is no memory for it, or the device refuses.
+    fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError>;
+
+    /// Gives away the memory of an array, when all before is done; the array is not there any more.
+    ///
+    /// # Errors
+    /// What was before failed.
+    ///
+    /// # Panics
+    /// There is no such array.
+    fn lend(&mut self, array: Array) -> Result<Lent, GpuError>;
+
+    /// Puts texts that were brought, or memory that was lent, in the place of an array; gives back what was there, which nothing uses that was launched before.
     ///
     /// # Errors
     /// What was launched before failed.
@@ -172,21 +200,20 @@ impl Machine for Box<dyn Machine> {
         (**self).read(array, at, to)
     }
 
-    fn read_parts(
-        &mut self,
-        array: Array,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        (**self).read_parts(array, parts, take)
-    }
-
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
         (**self).run(steps)
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
         (**self).uploader()
+    }
+
+    fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
+        (**self).downloader()
+    }
+
+    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+        (**self).lend(array)
     }
 
     fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {

@@ -9,7 +9,7 @@ use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::Terms;
 use crate::dictionary::inverted::{InvertedRun, Lists};
 use crate::gpu::error::GpuError;
-use crate::index::run::{EncodedChunk, RunPart};
+use crate::index::run::{LaidChunk, RunPart};
 use crate::order::{PieceCounts, Placement, Sequencer};
 use crate::score::bounds::code_below;
 use std::any::Any;
@@ -31,7 +31,7 @@ pub enum Event {
     /// The open run ends with the last piece: its lists.
     Run(RunEnd),
     /// Encoded lists of the open run, which ends with the last piece.
-    Encoded(EncodedChunk),
+    Encoded(LaidChunk),
     /// Nothing will come any more.
     End(InverterWork),
 }

@@ -83,32 +83,44 @@ proptest! {
 }
 
 proptest! {
-    /// Documents that come together, in any parts, are the same files.
+    /// Documents that are written in parts, in any order, are the same files.
     #[test]
-    fn oracle_columns_are_their_documents(documents in documents(), cut in 0..40usize) {
+    fn oracle_parts_in_any_order_are_their_documents(documents in documents(), cuts in (0..40usize, 0..40usize), order in 0..6usize) {
         let folder = tempfile::tempdir().unwrap();
         let (run, expected) = write(folder.path(), 0, 0, &documents);
-        let mut writer = create(folder.path(), 1, run.first_input);
-        let (head, tail) = documents.split_at(cut.min(documents.len()));
-        for part in [head, &[], tail] {
+        let mut ends = [cuts.0, cuts.1, documents.len()].map(|end| end.min(documents.len()));
+        ends.sort_unstable();
+        let (mut parts, mut start, mut place) = (Vec::new(), 0, DocumentsPlace::default());
+        for end in ends {
+            let part = &documents[start..end];
+            parts.push((place, part));
+            place.documents += part.len() as u32;
+            place.name_bytes += part.iter().map(|document| document.0.len() as u64).sum::<u64>();
+            start = end;
+        }
+        let scratch = Durability::Scratch;
+        let placed = PlacedDocuments::create(folder.path(), 1, scratch, run.first_input).unwrap();
+        for n in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order] {
+            let (place, part) = parts[n];
             let (mut names, mut ends) = (String::new(), Vec::new());
             for (name, ..) in part {
                 names += name;
                 ends.push(names.len() as u64);
             }
             let lengths: Vec<u32> = part.iter().map(|document| document.1).collect();
-            let locations: Vec<Location> = part.iter().map(|document| document.2).collect();
+            let mut locations: Vec<Location> = part.iter().map(|document| document.2).collect();
             let hashes: Vec<u64> = part.iter().map(|document| document.3).collect();
-            let (ends, lengths) = (&ends[..], &lengths[..]);
-            let (locations, hashes) = (&locations[..], &hashes[..]);
-            let names = &names[..];
-            writer.extend(&DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
+            let (ends, locations) = (&mut ends[..], &mut locations[..]);
+            let (names, lengths, hashes) = (&names[..], &lengths[..], &hashes[..]);
+            placed.write(place, DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
         }
-        prop_assert_eq!((writer.documents(), writer.tokens()), (run.documents, run.tokens));
-        let entry = writer.finish().unwrap();
+        let entry = placed.finish().unwrap();
+        prop_assert_eq!((entry.documents, entry.tokens), (run.documents, run.tokens));
         prop_assert_eq!((entry.first_input, entry.inputs), (run.first_input, run.inputs));
         for (found, expected) in entry.files.iter().zip(&expected) {
             prop_assert_eq!((found.bytes, found.crc32), (expected.bytes, expected.crc32));
+            let [found, expected] = [found, expected].map(|file| fs::read(folder.path().join(&file.name)).unwrap());
+            prop_assert!(found == expected);
         }
     }
 }
@@ -122,12 +134,12 @@ fn a_name_that_is_not_text_is_refused() {
         let error = writer.push(name, 1, place, 0).unwrap_err();
         assert!(matches!(error, IndexError::Refused { .. }), "{error}");
     }
-    let locations = &[Location { input: 6, ..place }][..];
-    let (names, ends, lengths, hashes) = ("n", &[1][..], &[1][..], &[0][..]);
-    let columns = DocumentColumns { names, ends, lengths, locations, hashes };
-    let error = writer.extend(&columns).unwrap_err();
-    assert!(matches!(error, IndexError::Refused { .. }), "{error}");
     assert_eq!((writer.documents(), writer.tokens()), (0, 0));
+    let placed = PlacedDocuments::create(folder.path(), 1, Durability::Scratch, 7).unwrap();
+    let (ends, locations) = (&mut [1][..], &mut [Location { input: 6, ..place }][..]);
+    let columns = DocumentColumns { names: "n", ends, lengths: &[1], locations, hashes: &[0] };
+    let error = placed.write(DocumentsPlace::default(), columns).unwrap_err();
+    assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 
 #[test]

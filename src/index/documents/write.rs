@@ -47,34 +47,14 @@ impl DocumentsEntry {
     }
 }
 
-/// Documents as columns, each with an entry for each of them.
-#[derive(Clone, Copy, Debug)]
-pub struct DocumentColumns<'a> {
-    /// Their names, end to end.
-    pub names: &'a str,
-    /// Where each name ends there.
-    pub ends: &'a [u64],
-    /// Their lengths in tokens.
-    pub lengths: &'a [u32],
-    /// Their places; inputs are some of the generation's.
-    pub locations: &'a [Location],
-    /// The hashes of their contents.
-    pub hashes: &'a [u64],
-}
-
 /// Writes the five files of a run's documents.
 ///
-/// Memory: five write buffers, 1.3 MB, however many documents come, 24 bytes for each document that comes together with others, and
-/// 8 bytes for each of 65,535 tokens or more.
+/// Memory: five write buffers, 1.3 MB, however many documents come, and 8 bytes for each of 65,535 tokens or more.
 #[derive(Debug)]
 pub struct DocumentsWriter {
-    lengths: StorageFile,
+    files: Files<StorageFile>,
     /// Long documents and their lengths.
     long: Vec<[u32; 2]>,
-    names: StorageFile,
-    ends: StorageFile,
-    locations: StorageFile,
-    hashes: StorageFile,
     documents: u32,
     tokens: u64,
     first_input: u32,
@@ -93,20 +73,9 @@ impl DocumentsWriter {
         durability: Durability,
         first_input: u32,
     ) -> Result<Self, IndexError> {
-        let run = run_name(number);
-        let file = |kind| StorageFile::create(generation, &run_file(&run, kind), durability);
-        Ok(Self {
-            lengths: file(Kind::Lengths)?,
-            long: Vec::new(),
-            names: file(Kind::Names)?,
-            ends: file(Kind::Ends)?,
-            locations: file(Kind::Locations)?,
-            hashes: file(Kind::Hashes)?,
-            documents: 0,
-            tokens: 0,
-            first_input,
-            inputs: 0,
-        })
+        let files = Files::create(generation, number, durability)?;
+        let (long, documents, tokens, inputs) = Default::default();
+        Ok(Self { files, long, documents, tokens, first_input, inputs })
     }
 
     /// Adds the next document: its name, which is UTF-8, its length in tokens, its place, whose input
@@ -122,7 +91,7 @@ impl DocumentsWriter {
         location: Location,
         hash: u64,
     ) -> Result<(), IndexError> {
-        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
+        let refused = |reason| Err(IndexError::refused(self.files.names.path(), reason));
         if self.documents == u32::MAX {
             return refused("an index has at most 2^32 - 1 documents");
         }
@@ -134,68 +103,17 @@ impl DocumentsWriter {
         };
         let location = Location { input, ..location };
         let short = u16::try_from(length).unwrap_or(LONG);
-        self.lengths.write(&short.to_le_bytes())?;
+        self.files.lengths.write(&short.to_le_bytes())?;
         if short == LONG {
             self.long.push([self.documents, length]);
         }
-        self.names.write(name)?;
-        self.ends.write(&self.names.body_bytes().to_le_bytes())?;
-        self.locations.write(bytemuck::bytes_of(&location))?;
-        self.hashes.write(&hash.to_le_bytes())?;
+        self.files.names.write(name)?;
+        self.files.ends.write(&self.files.names.body_bytes().to_le_bytes())?;
+        self.files.locations.write(bytemuck::bytes_of(&location))?;
+        self.files.hashes.write(&hash.to_le_bytes())?;
         self.documents += 1;
         self.tokens += u64::from(length);
         self.inputs = self.inputs.max(input.saturating_add(1));
-        Ok(())
-    }
-
-    /// Adds the next documents, as [`push`](Self::push) does one by one. The columns are equally long.
-    ///
-    /// # Errors
-    /// `Refused` if there would be more than 2^32 - 1 documents or an input is one before the run's first;
-    /// `Storage`.
-    ///
-    /// # Panics
-    /// If the columns are not equally long.
-    pub fn extend(&mut self, columns: &DocumentColumns<'_>) -> Result<(), IndexError> {
-        let DocumentColumns { names, ends, lengths, locations, hashes } = *columns;
-        let count = ends.len();
-        assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
-        let refused = |reason| Err(IndexError::refused(self.names.path(), reason));
-        let documents = u32::try_from(count).ok().and_then(|more| self.documents.checked_add(more));
-        let Some(documents) = documents else {
-            return refused("an index has at most 2^32 - 1 documents");
-        };
-        let inputs = locations.iter().map(|location| location.input);
-        let Some((least, most)) = inputs.clone().min().zip(inputs.max()) else { return Ok(()) };
-        if least < self.first_input {
-            return refused("a document lies in none of the run's inputs");
-        }
-        let shorts: Vec<u16> =
-            lengths.iter().map(|&length| u16::try_from(length).unwrap_or(LONG).to_le()).collect();
-        self.lengths.write(bytemuck::cast_slice(&shorts))?;
-        for (docid, &length) in (self.documents..).zip(lengths) {
-            if length >= u32::from(LONG) {
-                self.long.push([docid, length]);
-            }
-        }
-        let begin = self.names.body_bytes();
-        self.names.write(names.as_bytes())?;
-        let ends: Vec<u64> = ends.iter().map(|end| (begin + end).to_le()).collect();
-        self.ends.write(bytemuck::cast_slice(&ends))?;
-        if self.first_input == 0 {
-            self.locations.write(bytemuck::cast_slice(locations))?;
-        } else {
-            let of_run = |location: &Location| {
-                let input = location.input - self.first_input;
-                Location { input, ..*location }
-            };
-            let locations: Vec<Location> = locations.iter().map(of_run).collect();
-            self.locations.write(bytemuck::cast_slice(&locations))?;
-        }
-        self.hashes.write(bytemuck::cast_slice(hashes))?;
-        self.documents = documents;
-        self.tokens += lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
-        self.inputs = self.inputs.max((most - self.first_input).saturating_add(1));
         Ok(())
     }
 
@@ -213,14 +131,73 @@ impl DocumentsWriter {
     ///
     /// # Errors
     /// `Storage`.
-    pub fn finish(mut self) -> Result<DocumentsEntry, IndexError> {
-        let (documents, name_bytes) = (u64::from(self.documents), self.names.body_bytes());
+    pub fn finish(self) -> Result<DocumentsEntry, IndexError> {
+        let Self { files, long, documents, tokens, first_input, inputs } = self;
+        files.end(&Ending { long, documents, tokens, first_input, inputs })
+    }
+}
+
+/// The five files of a run's documents.
+#[derive(Debug)]
+pub(super) struct Files<F> {
+    pub(super) lengths: F,
+    pub(super) names: F,
+    pub(super) ends: F,
+    pub(super) locations: F,
+    pub(super) hashes: F,
+}
+
+/// What stands behind the entries of the files, and in their headers.
+pub(super) struct Ending {
+    /// Documents that are too long for their entry, by docid, and their lengths.
+    pub(super) long: Vec<[u32; 2]>,
+    pub(super) documents: u32,
+    pub(super) tokens: u64,
+    pub(super) first_input: u32,
+    /// From the first to the last.
+    pub(super) inputs: u32,
+}
+
+impl<F> Files<F> {
+    /// The same files in another form.
+    pub(super) fn map<G>(self, form: impl Fn(F) -> G) -> Files<G> {
+        Files {
+            lengths: form(self.lengths),
+            names: form(self.names),
+            ends: form(self.ends),
+            locations: form(self.locations),
+            hashes: form(self.hashes),
+        }
+    }
+}
+
+impl Files<StorageFile> {
+    /// Creates the files of run `number` in the folder of a generation.
+    pub(super) fn create(
+        generation: &Path,
+        number: u32,
+        durability: Durability,
+    ) -> Result<Self, IndexError> {
+        let run = run_name(number);
+        let file = |kind| StorageFile::create(generation, &run_file(&run, kind), durability);
+        Ok(Self {
+            lengths: file(Kind::Lengths)?,
+            names: file(Kind::Names)?,
+            ends: file(Kind::Ends)?,
+            locations: file(Kind::Locations)?,
+            hashes: file(Kind::Hashes)?,
+        })
+    }
+
+    /// Writes the headers, and what stands behind the entries, and syncs the files, if they have to last.
+    pub(super) fn end(mut self, ending: &Ending) -> Result<DocumentsEntry, IndexError> {
+        let (documents, name_bytes) = (u64::from(ending.documents), self.names.body_bytes());
         self.lengths.pad()?;
-        self.lengths.write(bytemuck::cast_slice(&self.long))?;
+        self.lengths.write(bytemuck::cast_slice(&ending.long))?;
         self.names.pad()?;
         let header = |kind, b| Header { kind, values: [documents, b, 0, 0, 0], last: 0 };
-        let long = self.long.len() as u64;
-        let values = [documents, self.tokens, long, 0, 0];
+        let long = ending.long.len() as u64;
+        let values = [documents, ending.tokens, long, 0, 0];
         let lengths = Header { kind: Kind::Lengths, values, last: 0 };
         let files = vec![
             self.lengths.finish(lengths)?,
@@ -229,8 +206,8 @@ impl DocumentsWriter {
             self.locations.finish(header(Kind::Locations, 0))?,
             self.hashes.finish(header(Kind::Hashes, 0))?,
         ];
-        let Self { documents, tokens, inputs, .. } = self;
-        let first_input = if inputs == 0 { 0 } else { self.first_input };
+        let Ending { documents, tokens, inputs, .. } = *ending;
+        let first_input = if inputs == 0 { 0 } else { ending.first_input };
         Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })
     }
 }

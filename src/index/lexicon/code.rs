@@ -24,6 +24,12 @@ impl Default for TermCoder {
 }
 
 impl TermCoder {
+    /// Goes on behind a term, with which its collection has so many `terms`.
+    pub fn behind(collection: u16, suffix: &[u8], terms: usize) -> Self {
+        let in_block = terms - terms.saturating_sub(1) / LEXICON_BLOCK * LEXICON_BLOCK;
+        Self { collection, suffix: suffix.to_vec(), in_block }
+    }
+
     /// Whether the next term, which is of this collection, begins a block.
     #[inline]
     pub fn begins_block(&self, collection: u16) -> bool {

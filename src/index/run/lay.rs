@@ -6,7 +6,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::part::{EncodedChunk, EncodedList, RunPart};
+use super::part::{EncodedList, RunPart};
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub struct LaidChunk {
     pub ends_run: bool,
     /// All of the run comes from one place, whoever owns which collection.
     pub whole: bool,
-    /// See [`EncodedChunk::held`].
+    /// While chunks live that have this, there is no memory for more: who made them may wait.
     pub held: Option<Arc<()>>,
     /// Is dropped when all lists have been gathered to be written.
     pub unwritten: Option<Arc<Unwritten>>,
@@ -92,7 +92,12 @@ pub struct Layout {
 impl Layout {
     /// For lists of a `form`.
     pub fn new(form: Form) -> Self {
-        Self { form, coder: TermCoder::default(), in_list: false, came: 0 }
+        Self::behind(form, TermCoder::default())
+    }
+
+    /// For lists that follow others, whose terms were coded up to there.
+    pub fn behind(form: Form, coder: TermCoder) -> Self {
+        Self { form, coder, in_list: false, came: 0 }
     }
 
     /// Adds the next list, or part of a list, of the term with this suffix; its bytes are added to the payload by the caller.
@@ -147,22 +152,5 @@ impl Layout {
             to.suffix_bytes += suffix.len() as u64;
         }
         Ok(())
-    }
-
-    /// Lays out a chunk of lists, which follow those that came before.
-    ///
-    /// # Errors
-    /// As [`add`](Self::add).
-    pub fn lay(&mut self, chunk: EncodedChunk) -> Result<LaidChunk, &'static str> {
-        let EncodedChunk { part, lists, suffixes, payload, ends_run, whole, held } = chunk;
-        let mut laid = LaidChunk { part, payload, ends_run, whole, held, ..LaidChunk::default() };
-        let mut suffixes = &suffixes[..];
-        for list in &lists {
-            let ended = if list.ends { usize::from(list.suffix_bytes) } else { 0 };
-            let (suffix, rest) = suffixes.split_at(ended);
-            suffixes = rest;
-            self.add(&mut laid, list, suffix)?;
-        }
-        Ok(laid)
     }
 }

@@ -22,37 +22,16 @@ pub struct RunPart {
     pub owner: usize,
 }
 
-/// Encoded lists, in the order of the lexicon, as a device gives them.
-#[derive(Clone, Default)]
-pub struct EncodedChunk {
-    /// What they are of.
-    pub part: RunPart,
-    /// The lists, or parts of lists.
-    pub lists: Vec<EncodedList>,
-    /// Suffixes of the terms whose lists end here, end to end.
-    pub suffixes: Vec<u8>,
-    /// Bytes of the lists, end to end.
-    pub payload: Vec<u8>,
-    /// The owner has no more of this run.
-    pub ends_run: bool,
-    /// All of the run comes from one place, whoever owns which collection.
-    pub whole: bool,
-    /// While chunks live that have this, there is no memory for more: who made them may wait.
-    pub held: Option<Arc<()>>,
-}
-
-/// A list, or a part of one, in an [`EncodedChunk`].
+/// A list that is encoded, or a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedList {
     /// Trie collection of the term.
     pub collection: u16,
-    /// Bytes of its suffix.
-    pub suffix_bytes: u8,
-    /// The list ends in this chunk.
+    /// The list ends here.
     pub ends: bool,
     /// Postings of the whole list, once it ends.
     pub df: u32,
-    /// Bytes of the list in this chunk.
+    /// Bytes of the list here.
     pub here: usize,
     /// Bytes of the whole list, once it ends.
     pub bytes: u64,
@@ -116,14 +95,7 @@ impl PartEncoder {
             }
             let (collection, suffix) = self.terms.term();
             let before = self.encoder.payload().len();
-            let mut list = EncodedList {
-                collection,
-                suffix_bytes: suffix.len() as u8,
-                ends: true,
-                df: 0,
-                here: 0,
-                bytes: 0,
-            };
+            let mut list = EncodedList { collection, ends: true, df: 0, here: 0, bytes: 0 };
             self.encoder
                 .push_folded(&self.bytes, &mut self.at, &self.lengths, CHUNK_BYTES)
                 .ok_or("postings of an open run do not decode: this is a bug")?;

@@ -3,6 +3,7 @@ use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
+use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Columns, ListEncoder};
 use crate::index::storage::{Durability, FileEntry};
 use proptest::prelude::*;
@@ -279,7 +280,10 @@ proptest! {
         let mut steps = steps.into_iter().cycle();
         let mut step = |below: usize| usize::from(steps.next().unwrap()) % below;
         let mut writer = RunWriter::create_with(written, 2, Durability::Scratch).unwrap();
-        let mut chunks = vec![vec![EncodedChunk::default()]; owners];
+        let mut chunks = vec![vec![LaidChunk::default()]; owners];
+        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
+        // The last term of each owner, and how many its collection has.
+        let mut last = vec![(0, "", 0); owners];
         let mut encoder = ListEncoder::new();
         for ((collection, suffix), count) in &lists {
             let gap = 1 + u32::from(*collection) % 2;
@@ -289,26 +293,28 @@ proptest! {
             writer.end_list(*collection, suffix.as_bytes(), df, bytes, &payload).unwrap();
             // A long list in several parts, each in a chunk of its own.
             let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
-            let chunks = &mut chunks[usize::from(*collection) * 5 % owners];
+            let owner = usize::from(*collection) * 5 % owners;
+            let (chunks, layout, last) = (&mut chunks[owner], &mut layouts[owner], &mut last[owner]);
             for number in 0..parts {
                 let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];
                 let ends = number + 1 == parts;
                 if step(4) == 0 || number > 0 {
-                    chunks.push(EncodedChunk::default());
+                    chunks.push(LaidChunk::default());
+                    if number == 0 && last.2 > 0 {
+                        // Whoever lays it out knows only what is before.
+                        *layout = Layout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
+                    }
                 }
                 let chunk = chunks.last_mut().unwrap();
-                let (collection, here_bytes) = (*collection, here.len());
-                let suffix_bytes = suffix.len() as u8;
-                chunk.lists.push(EncodedList { collection, suffix_bytes, ends, df, here: here_bytes, bytes });
+                let list = EncodedList { collection: *collection, ends, df, here: here.len(), bytes };
+                layout.add(chunk, &list, if ends { suffix.as_bytes() } else { &[] }).unwrap();
                 chunk.payload.extend_from_slice(here);
-                if ends {
-                    chunk.suffixes.extend_from_slice(suffix.as_bytes());
-                }
             }
+            let before = if last.0 == *collection { last.2 } else { 0 };
+            *last = (*collection, suffix, before + 1);
         }
         let (entry, expected) = writer.finish(5, DOCUMENTS).unwrap();
         let mut run = RunAssembler::new(assembled, Form::default(), owners, part(0), threads);
-        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
         let mut waiting: Vec<_> = chunks.into_iter().map(|chunks| chunks.into_iter().peekable()).collect();
         let mut over = false;
         loop {
@@ -320,8 +326,7 @@ proptest! {
             let owner = left[step(left.len())];
             let chunk = waiting[owner].next().unwrap();
             let ends_run = waiting[owner].peek().is_none();
-            let chunk = EncodedChunk { part: part(owner), ends_run, ..chunk };
-            run.take(layouts[owner].lay(chunk).unwrap());
+            run.take(LaidChunk { part: part(owner), ends_run, ..chunk });
             over = run.write().unwrap();
         }
         prop_assert!(over);
@@ -336,7 +341,7 @@ proptest! {
 
 #[test]
 fn lists_that_do_not_fit_are_not_laid_out() {
-    let list = EncodedList { collection: 3, suffix_bytes: 1, ends: true, df: 1, here: 2, bytes: 2 };
+    let list = EncodedList { collection: 3, ends: true, df: 1, here: 2, bytes: 2 };
     let lay = |lists: &[(EncodedList, &str)]| {
         let (mut layout, mut chunk) = (Layout::new(Form::default()), LaidChunk::default());
         lists.iter().try_for_each(|(list, suffix)| layout.add(&mut chunk, list, suffix.as_bytes()))

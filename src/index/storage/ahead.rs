@@ -1,10 +1,12 @@
 //! How does a large file get its place on the disk before its bytes are known? The system looks for the pages of a file one after the other,
 //! and lets one thread at a time write to it: of a file in memory that is two thirds of the time. So a thread asks for the pages of the lists of the
-//! first run while documents are read. It asks for less than they are expected to take, and what is not needed is given back.
+//! first run while documents are read. Where the file system has much more room it asks for all that they may take, elsewhere for less than they are
+//! expected to, so that nothing is refused that would have had room; what is not needed is given back.
 
 use super::{Durability, StorageFile};
 use crate::index::format::{Kind, run_file, run_name};
 use crate::pages;
+use rustix::fs::StatVfs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,15 @@ use tracing::debug;
 const RUN: u32 = 0;
 /// So many bytes are asked for at a time; a smaller file is written in no time.
 const STEP_BYTES: u64 = 64 << 20;
+
+/// A file system has much room that has so many times the lists.
+const MUCH: u64 = 4;
+
+/// Whether the file system of a folder has much room.
+fn has_much(folder: &Path, list_bytes: u64) -> bool {
+    let free = |there: StatVfs| there.f_bavail.saturating_mul(there.f_frsize);
+    rustix::fs::statvfs(folder).is_ok_and(|there| free(there) / MUCH >= list_bytes)
+}
 
 /// The thread that asks, which gives the file.
 struct Asking {
@@ -50,11 +61,15 @@ impl Ahead {
     }
 
     /// Lists of an open run will take about so many bytes more: [`list_bytes`](crate::order::PieceCounts::list_bytes), of which blocks take
-    /// three to five sixths.
+    /// three to five sixths of English text, and all where words are rare.
     pub(crate) fn expect(&self, list_bytes: u64) {
         let mut state = self.state();
-        state.expected += list_bytes / 8 * 5;
-        while !state.is_over && state.asked + STEP_BYTES <= state.expected {
+        state.expected += list_bytes;
+        while !state.is_over
+            && state.asked + STEP_BYTES <= state.expected
+            && (state.asked + STEP_BYTES <= state.expected / 8 * 5
+                || has_much(&self.directory, state.expected))
+        {
             if state.asking.is_none() {
                 state.asking = self.start();
                 state.is_over = state.asking.is_none();
@@ -121,9 +136,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let ahead = Ahead::new(folder.path());
-        ahead.expect(STEP_BYTES);
+        ahead.expect(STEP_BYTES - 1);
         assert!(ahead.state().asking.is_none(), "less than a step");
         ahead.expect(STEP_BYTES);
+        let expected = 2 * STEP_BYTES - 1;
+        assert!(has_much(folder.path(), expected) && !has_much(folder.path(), u64::MAX));
         assert!(ahead.take(1).is_none());
         let mut file = ahead.take(RUN).unwrap();
         assert!(ahead.take(RUN).is_none());

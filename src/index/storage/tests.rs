@@ -29,6 +29,34 @@ fn entry_tells_length_and_checksum_of_the_file() {
 }
 
 #[test]
+fn parts_that_threads_write_are_the_file_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let body: Vec<u8> = (0..50_000).map(|i| (i * 7 / 5) as u8).collect();
+    let create = |name| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+    let placed = PlacedFile::new(create("placed"));
+    // Every fourth part is written by the same thread.
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (placed, body) = (&placed, &body);
+            scope.spawn(move || {
+                for at in (thread * 777..body.len()).step_by(4 * 777) {
+                    placed.write(at as u64, &body[at..body.len().min(at + 777)]).unwrap();
+                }
+            });
+        }
+    });
+    let mut whole = create("whole");
+    whole.write(&body).unwrap();
+    let entries = [placed.end(), whole].map(|mut file| {
+        file.write(b"and what stands behind").unwrap();
+        file.finish(header()).unwrap()
+    });
+    assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
+    let read = |name| fs::read(folder.path().join(name)).unwrap();
+    assert!(read("placed") == read("whole"));
+}
+
+#[test]
 fn a_file_is_never_replaced_by_accident() {
     let folder = tempfile::tempdir().unwrap();
     StorageFile::create(folder.path(), "a", Durability::Scratch).unwrap();

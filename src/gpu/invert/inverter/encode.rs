@@ -1,5 +1,6 @@
 //! How does a device give the lists of a run encoded? The postings of its batches stay there. At the end the host says the order of
-//! the terms, and the device gathers, encodes and gives their lists, as many at a time as there is room for.
+//! the terms, and the device gathers, encodes and gives their lists, as many at a time as there is room for. While it encodes some, those before
+//! are taken to the host by several threads, each of which lays out what it has, as the files will have it.
 //!
 //! If the device has no room for the postings of a run, what it has is taken to the host ([`spill`](Inverter::spill)), and the run goes on as
 //! one whose lists are encoded there.
@@ -8,15 +9,18 @@ use super::{Inverter, spent};
 use crate::dictionary::forms::OrderedTerms;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::Machine;
+use crate::gpu::invert::machine::{Downloader, Lent, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::{self, Array, Columns};
-use crate::index::list::{BLOCK, BOUND_FROM};
-use crate::index::run::{EncodedChunk, EncodedList, RunPart};
+use crate::index::lexicon::TermCoder;
+use crate::index::list::{BLOCK, BOUND_FROM, Form};
+use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart};
 use crate::pages;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
 
 /// What the host takes of encoded lists at a time, at least.
@@ -25,8 +29,18 @@ const TAKEN_BYTES: usize = 4 << 20;
 /// With fewer postings for a chunk there is no device.
 const LEAST_AT_ONCE: u32 = 1 << 20;
 
+/// The first chunk has such a part of the postings of a whole one, and each next one twice as many: the host has something to take soon.
+const FIRST_PART: u32 = 8;
+
+/// Bytes of a posting in most lists: memory for so many is there from the beginning.
+const LIKELY_BYTES: u64 = 2;
+
+/// Arrays that a device needs while it encodes, and of which each has memory for all postings of a chunk.
+const OF_CHUNKS: [Array; 6] =
+    [Array::Docids, Array::Tfs, Array::PartPlaces, Array::Heads, Array::Bounds, Array::Encoded];
+
 /// What becomes of the lists of a run.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Keeping {
     /// Lists are encoded on the device, if it has room.
     pub(super) wanted: bool,
@@ -34,6 +48,8 @@ pub(super) struct Keeping {
     spilled: bool,
     /// Postings of each batch that stays.
     batches: Vec<u32>,
+    /// Takes encoded lists to the host, if it is there already.
+    downloader: Option<Box<dyn Downloader>>,
 }
 
 impl Keeping {
@@ -41,6 +57,31 @@ impl Keeping {
     pub(super) fn is_on(&self) -> bool {
         self.wanted && !self.spilled
     }
+}
+
+/// The terms of a run in the order of the lexicon, and how many postings each has. A form that only pieces behind the run have may have
+/// made a term, which has none.
+struct Terms {
+    order: OrderedTerms,
+    /// Their numbers are below this.
+    numbers: u32,
+    dfs: Vec<u32>,
+}
+
+/// A term that has postings.
+#[derive(Clone, Copy)]
+struct Last {
+    rank: usize,
+    suffix: usize,
+    /// Terms of its collection up to it.
+    terms: usize,
+}
+
+/// How far the parts go that were cut: where the suffix of the next rank begins, and the last term before that.
+#[derive(Clone, Copy, Default)]
+struct Cut {
+    suffix: usize,
+    last: Option<Last>,
 }
 
 /// Lists that are encoded, on the device.
@@ -54,70 +95,89 @@ struct Encoded {
 struct Part {
     ranks: Range<usize>,
     bytes: Range<u64>,
-    /// Where the suffixes of their terms begin.
-    suffix: usize,
+    /// What is before them.
+    behind: Cut,
 }
 
-impl Encoded {
-    /// Parts of so many bytes.
-    fn parts(&self, order: &OrderedTerms, suffix: &mut usize) -> Vec<Part> {
-        let (mut parts, mut from, mut begin) = (Vec::new(), 0, (self.ranks.start, *suffix));
-        for (rank, &end) in self.ranks.clone().zip(&self.places[1..]) {
-            *suffix += usize::from(order.suffix_bytes[rank]);
-            let is_last = rank + 1 == self.ranks.end;
+impl Terms {
+    fn suffix(&self, rank: usize, at: usize) -> &[u8] {
+        &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
+    }
+
+    /// Cuts lists into parts of so many bytes.
+    fn parts(&self, encoded: &Encoded, cut: &mut Cut) -> Vec<Part> {
+        let collections = &self.order.collections;
+        let (mut parts, mut from, mut begin) = (Vec::new(), 0, (encoded.ranks.start, *cut));
+        for (rank, &end) in encoded.ranks.clone().zip(&encoded.places[1..]) {
+            if self.dfs[rank] > 0 {
+                let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
+                let terms = 1 + same.map_or(0, |last| last.terms);
+                cut.last = Some(Last { rank, suffix: cut.suffix, terms });
+            }
+            cut.suffix += usize::from(self.order.suffix_bytes[rank]);
+            let is_last = rank + 1 == encoded.ranks.end;
             if (end - from) as usize >= TAKEN_BYTES || is_last && end > from {
                 let (ranks, bytes) = (begin.0..rank + 1, from.into()..end.into());
-                parts.push(Part { ranks, bytes, suffix: begin.1 });
-                (from, begin) = (end, (rank + 1, *suffix));
+                parts.push(Part { ranks, bytes, behind: begin.1 });
+                (from, begin) = (end, (rank + 1, *cut));
             }
         }
         parts
     }
 
-    fn chunk(
-        &self,
-        part: &Part,
-        order: &OrderedTerms,
-        dfs: &[u32],
-        payload: &[u8],
-    ) -> EncodedChunk {
-        let (mut lists, mut suffixes) = (Vec::with_capacity(part.ranks.len()), Vec::new());
-        let mut at = part.suffix;
-        for rank in part.ranks.clone() {
-            let suffix_bytes = order.suffix_bytes[rank];
-            let begin = at;
-            at += usize::from(suffix_bytes);
-            // A form that only pieces behind the run have may have made a term.
-            if dfs[rank] > 0 {
-                let n = rank - self.ranks.start;
-                let bytes = self.places[n + 1] - self.places[n];
-                suffixes.extend_from_slice(&order.suffixes[begin..at]);
-                lists.push(EncodedList {
-                    collection: order.collections[rank],
-                    suffix_bytes,
-                    ends: true,
-                    df: dfs[rank],
-                    here: bytes as usize,
-                    bytes: bytes.into(),
-                });
-            }
-        }
+    /// Lays out the lists of a part.
+    fn lay(&self, encoded: &Encoded, part: &Part, payload: &[u8]) -> LaidChunk {
+        let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
+            let collection = self.order.collections[last.rank];
+            TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
+        });
+        let mut layout = Layout::behind(Form::BP128, coder);
         // Memory that is touched for the first time: on huge pages, if the system has them.
         let mut bytes = pages::with_capacity(payload.len());
         bytes.extend_from_slice(payload);
-        EncodedChunk { lists, suffixes, payload: bytes, ..EncodedChunk::default() }
+        let mut laid = LaidChunk { payload: bytes, ..LaidChunk::default() };
+        let mut at = part.behind.suffix;
+        for rank in part.ranks.clone() {
+            let suffix = self.suffix(rank, at);
+            at += suffix.len();
+            let df = self.dfs[rank];
+            if df > 0 {
+                let n = rank - encoded.ranks.start;
+                let bytes = encoded.places[n + 1] - encoded.places[n];
+                let list = EncodedList {
+                    collection: self.order.collections[rank],
+                    ends: true,
+                    df,
+                    here: bytes as usize,
+                    bytes: bytes.into(),
+                };
+                layout.add(&mut laid, &list, suffix).expect("terms of a run come in order");
+            }
+        }
+        laid
     }
 }
 
-/// Gives chunks, which are made in any order, in that of their numbers.
-struct InOrder<'a, F> {
-    next: usize,
-    waiting: BTreeMap<usize, EncodedChunk>,
-    emit: &'a mut F,
+/// Who has taken lists to the host, and where they lay.
+type Taken = Result<(Box<dyn Downloader>, Lent), GpuError>;
+
+/// Lists on their way to the host.
+type Taking<'scope> = ScopedJoinHandle<'scope, Taken>;
+
+/// Waits for lists.
+fn taken(taking: Taking<'_>) -> Taken {
+    taking.join().unwrap_or_else(|cause| resume_unwind(cause))
 }
 
-impl<F: FnMut(EncodedChunk)> InOrder<'_, F> {
-    fn give(&mut self, number: usize, chunk: EncodedChunk) {
+/// Gives chunks, which are made in any order, in that of their numbers.
+struct InOrder<F> {
+    next: usize,
+    waiting: BTreeMap<usize, LaidChunk>,
+    emit: F,
+}
+
+impl<F: FnMut(LaidChunk)> InOrder<F> {
+    fn give(&mut self, number: usize, chunk: LaidChunk) {
         self.waiting.insert(number, chunk);
         while let Some(chunk) = self.waiting.remove(&self.next) {
             (self.emit)(chunk);
@@ -215,79 +275,134 @@ impl<M: Machine> Inverter<M> {
         &mut self,
         part: RunPart,
         held: &Arc<()>,
-        mut out: impl FnMut(EncodedChunk) + Send,
+        mut out: impl FnMut(LaidChunk) + Send,
     ) -> Result<(), GpuError> {
         let began = Instant::now();
         self.let_go()?;
-        let (order, terms) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
+        let (order, numbers) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
         self.work.seconds.order += spent(began);
         let began = Instant::now();
         let ranks = order.numbers.len();
-        let mut dfs = Vec::new();
+        let mut terms = Terms { order, numbers, dfs: Vec::new() };
         if ranks > 0 {
-            self.grow_lasts(terms)?;
+            self.grow_lasts(numbers)?;
             self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-            self.put(Array::Numbers, 0, &order.numbers)?;
+            self.put(Array::Numbers, 0, &terms.order.numbers)?;
             self.reserve::<u32>(Array::Dfs, ranks as u64)?;
             self.machine.run(&[encode::rank_counts(ranks as u32)])?;
-            dfs = self.get(Array::Dfs, 0, ranks)?;
+            terms.dfs = self.get(Array::Dfs, 0, ranks)?;
         }
         let mut emit = |chunk| {
-            out(EncodedChunk { part, whole: true, held: Some(held.clone()), ..chunk });
+            out(LaidChunk { part, whole: true, held: Some(held.clone()), ..chunk });
         };
-        let (mut next, mut suffix, mut at_once) = (0, 0, self.tuning.encoded_at_once);
-        while next < ranks {
-            let here = next..chunk_end(&dfs, next, at_once);
-            let places = match self.encode_ranks(&here, &dfs[here.clone()], terms) {
-                Err(error) if error.is_out_of_memory() && at_once > LEAST_AT_ONCE => {
-                    // What is not of the run makes room first.
-                    self.free_but_run();
-                    self.put(Array::Numbers, 0, &order.numbers)?;
-                    self.put(Array::Dfs, 0, &dfs)?;
-                    self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-                    at_once /= 2;
-                    continue;
-                }
-                places => places?,
-            };
-            next = here.end;
-            let encoded = Encoded { ranks: here, places };
-            self.take_encoded(&encoded, &order, &dfs, &mut suffix, &mut emit)?;
-        }
-        emit(EncodedChunk { ends_run: true, ..EncodedChunk::default() });
+        self.encode_all(&terms, &mut emit)?;
+        emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
+        self.machine.places().free(&OF_CHUNKS);
         self.work.seconds.encode += spent(began);
         Ok(())
     }
 
-    /// Encodes the lists of some ranks; where each begins, and the end.
-    fn encode_ranks(
+    /// Encodes all lists, chunk after chunk; those of one are taken to the host while the next are encoded.
+    fn encode_all(
         &mut self,
-        ranks: &Range<usize>,
-        dfs: &[u32],
-        terms: u32,
-    ) -> Result<Vec<u32>, GpuError> {
+        terms: &Terms,
+        emit: &mut (impl FnMut(LaidChunk) + Send),
+    ) -> Result<(), GpuError> {
+        let Terms { order, dfs, .. } = terms;
+        let given = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), emit });
+        let (mut next, mut cut, mut number) = (0, Cut::default(), 0);
         let postings: u64 = dfs.iter().map(|&df| u64::from(df)).sum();
-        let parts: u64 = dfs.iter().map(|&df| u64::from(df).div_ceil(BLOCK as u64)).sum();
-        let count = ranks.len() as u64;
-        if postings == 0 {
-            return Ok(vec![0; ranks.len() + 1]);
+        let mut most = postings.min(self.tuning.encoded_at_once.into()) as u32;
+        let mut plan = Plan::of(dfs, next, most / FIRST_PART, most);
+        scope(|scope| {
+            let mut taking: Option<Taking<'_>> = None;
+            while let Some(here) = plan.chunks.front() {
+                let places = match self.encode_chunk(here, &plan.largest, terms) {
+                    Err(error) if error.is_out_of_memory() && taking.is_some() => {
+                        // The lists that are taken have room, too.
+                        self.keeping.downloader =
+                            taking.take().map(taken).transpose()?.map(|(by, _)| by);
+                        continue;
+                    }
+                    Err(error) if error.is_out_of_memory() && most > LEAST_AT_ONCE => {
+                        // What is not of the run makes room first.
+                        self.free_but_run();
+                        self.put(Array::Numbers, 0, &order.numbers)?;
+                        self.put(Array::Dfs, 0, dfs)?;
+                        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+                        most /= 2;
+                        plan = Plan::of(dfs, next, most, most);
+                        continue;
+                    }
+                    places => places?,
+                };
+                let here = plan.chunks.pop_front().expect("it was there").ranks;
+                next = here.end;
+                let encoded = Encoded { ranks: here, places };
+                let parts = terms.parts(&encoded, &mut cut);
+                if parts.is_empty() {
+                    continue;
+                }
+                let before = taking.take().map(taken).transpose()?;
+                let lists = self.machine.lend(Array::Encoded)?;
+                let mut by = match before {
+                    Some((by, old)) => {
+                        // The next ones are written there.
+                        self.machine.adopt(Array::Encoded, old)?;
+                        by
+                    }
+                    None => self
+                        .keeping
+                        .downloader
+                        .take()
+                        .map_or_else(|| self.machine.downloader(), Ok)?,
+                };
+                let (given, first) = (&given, number);
+                number += parts.len();
+                taking = Some(scope.spawn(move || {
+                    let bytes: Vec<Range<u64>> = parts.iter().map(|p| p.bytes.clone()).collect();
+                    by.download(&lists, &bytes, &|n, payload| {
+                        let chunk = terms.lay(&encoded, &parts[n], payload);
+                        given.lock().unwrap_or_else(PoisonError::into_inner).give(first + n, chunk);
+                    })?;
+                    Ok((by, lists))
+                }));
+            }
+            self.keeping.downloader = taking.map(taken).transpose()?.map(|(by, _)| by);
+            Ok(())
+        })
+    }
+
+    /// Encodes the lists of a chunk; where each begins, and the end. There will be memory for chunks as large as the largest, so that nothing is
+    /// freed until they are encoded, for which a device waits until it has nothing to do.
+    fn encode_chunk(
+        &mut self,
+        here: &Planned,
+        largest: &Planned,
+        terms: &Terms,
+    ) -> Result<Vec<u32>, GpuError> {
+        let (count, dfs) = (here.ranks.len(), &terms.dfs[here.ranks.clone()]);
+        if here.postings == 0 {
+            return Ok(vec![0; count + 1]);
         }
-        let chunk = Chunk { first: ranks.start as u32, ranks: count as u32, parts: parts as u32 };
-        let rank_words = [Array::ChunkFirsts, Array::PartFirsts, Array::EncodedPlaces];
-        for array in rank_words {
-            self.reserve::<u32>(array, count + 1)?;
+        let terms = terms.numbers;
+        let chunk =
+            Chunk { first: here.ranks.start as u32, ranks: count as u32, parts: here.parts as u32 };
+        let most_ranks = largest.ranks.len() as u64;
+        for array in [Array::ChunkFirsts, Array::PartFirsts, Array::EncodedPlaces] {
+            self.reserve::<u32>(array, most_ranks + 1)?;
         }
         for array in [Array::Cursors, Array::BatchFirsts] {
             self.reserve::<u32>(array, terms.into())?;
         }
         for array in [Array::Docids, Array::Tfs] {
-            self.reserve::<u32>(array, postings)?;
+            self.reserve::<u32>(array, largest.postings)?;
         }
-        self.reserve::<u32>(Array::PartPlaces, parts + 1)?;
-        self.reserve::<u32>(Array::Heads, parts)?;
-        self.reserve::<u64>(Array::Bounds, parts)?;
-        self.reserve::<u64>(Array::ListBounds, count)?;
-        let sums = steps::sum_words(parts.max(count) as u32 + 1);
+        self.reserve::<u32>(Array::PartPlaces, largest.parts + 1)?;
+        self.reserve::<u32>(Array::Heads, largest.parts)?;
+        self.reserve::<u64>(Array::Bounds, largest.parts)?;
+        self.reserve::<u64>(Array::ListBounds, most_ranks)?;
+        let sums = steps::sum_words(largest.parts.max(most_ranks) as u32 + 1);
         self.reserve::<u32>(Array::Sums, sums.into())?;
         self.machine.run(&chunk.begin(terms))?;
         for (n, &postings) in self.keeping.batches.iter().enumerate() {
@@ -301,29 +416,12 @@ impl<M: Machine> Inverter<M> {
             (0..).zip(dfs).filter(|&(_, &df)| is_long(df)).map(|(rank, _)| rank).collect();
         self.put(Array::LongLists, 0, &longs)?;
         self.machine.run(&chunk.measure(longs.len() as u32))?;
-        let bytes = self.sum()?;
-        self.reserve::<u8>(Array::Encoded, bytes.into())?;
+        let bytes = u64::from(self.sum()?);
+        let likely = LIKELY_BYTES * largest.postings;
+        self.reserve::<u8>(Array::Encoded, bytes.max(likely))
+            .or_else(|_| self.reserve::<u8>(Array::Encoded, bytes))?;
         self.machine.run(&[chunk.write()])?;
-        self.get(Array::EncodedPlaces, 0, ranks.len() + 1)
-    }
-
-    /// Takes encoded lists to the host, by several threads, and gives them in their order; the suffixes of their terms begin at `suffix`,
-    /// which moves on.
-    fn take_encoded(
-        &mut self,
-        encoded: &Encoded,
-        order: &OrderedTerms,
-        dfs: &[u32],
-        suffix: &mut usize,
-        emit: &mut (impl FnMut(EncodedChunk) + Send),
-    ) -> Result<(), GpuError> {
-        let parts = encoded.parts(order, suffix);
-        let bytes: Vec<Range<u64>> = parts.iter().map(|part| part.bytes.clone()).collect();
-        let given = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), emit });
-        self.machine.read_parts(Array::Encoded, &bytes, &|n, payload| {
-            let chunk = encoded.chunk(&parts[n], order, dfs, payload);
-            given.lock().unwrap_or_else(PoisonError::into_inner).give(n, chunk);
-        })
+        self.get(Array::EncodedPlaces, 0, count + 1)
     }
 
     /// Frees what is not of the run; the device knows no forms then.
@@ -337,12 +435,47 @@ impl<M: Machine> Inverter<M> {
     }
 }
 
-/// The end of the ranks from `begin` on that have so many postings together, one at least.
-fn chunk_end(dfs: &[u32], begin: usize, at_once: u32) -> usize {
-    let mut postings = 0u64;
-    let fits = |&&df: &&u32| {
-        postings += u64::from(df);
-        postings <= at_once.into()
-    };
-    begin + dfs[begin..].iter().take_while(fits).count().max(1)
+/// Lists that are encoded together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Planned {
+    ranks: Range<usize>,
+    postings: u64,
+    /// Blocks and tails.
+    parts: u64,
+}
+
+/// Which lists are encoded together.
+struct Plan {
+    chunks: VecDeque<Planned>,
+    /// So many ranks, postings and parts one of them has at most.
+    largest: Planned,
+}
+
+impl Plan {
+    /// The ranks from `begin` on. The first chunk has `first` postings, each next one twice as many up to `most`; or it is one list.
+    fn of(dfs: &[u32], begin: usize, first: u32, most: u32) -> Self {
+        let (mut chunks, mut at_once) = (VecDeque::new(), u64::from(first));
+        let mut here = Planned { ranks: begin..begin, ..Planned::default() };
+        for (rank, &df) in (begin..).zip(&dfs[begin..]) {
+            let postings = u64::from(df);
+            if here.postings + postings > at_once && !here.ranks.is_empty() {
+                let next = Planned { ranks: rank..rank, ..Planned::default() };
+                chunks.push_back(std::mem::replace(&mut here, next));
+                at_once = (2 * at_once).min(most.into());
+            }
+            here.ranks.end = rank + 1;
+            here.postings += postings;
+            here.parts += postings.div_ceil(BLOCK as u64);
+        }
+        if !here.ranks.is_empty() {
+            chunks.push_back(here);
+        }
+        let most = |of: fn(&Planned) -> u64| chunks.iter().map(of).max().unwrap_or(0);
+        let largest = Planned {
+            ranks: 0..most(|chunk| chunk.ranks.len() as u64) as usize,
+            postings: most(|chunk| chunk.postings),
+            parts: most(|chunk| chunk.parts),
+        };
+        Self { chunks, largest }
+    }
 }

@@ -1,0 +1,150 @@
+//! How do several threads write the documents of a run? Once it is known how many documents and bytes of names come before some
+//! neighbouring ones, all of these have their places in the files.
+
+#![forbid(unsafe_code)]
+
+use super::Location;
+use super::write::{DocumentsEntry, Ending, Files};
+use crate::index::error::IndexError;
+use crate::index::format::LONG;
+use crate::index::storage::{Durability, PlacedFile};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+/// Neighbouring documents as columns, each with an entry for each of them.
+#[derive(Debug)]
+pub struct DocumentColumns<'a> {
+    /// Their names, end to end.
+    pub names: &'a str,
+    /// Where each name ends there; afterwards, where it ends in the file.
+    pub ends: &'a mut [u64],
+    /// Their lengths in tokens.
+    pub lengths: &'a [u32],
+    /// Their places; inputs are some of the generation's, and afterwards counted from the run's first.
+    pub locations: &'a mut [Location],
+    /// The hashes of their contents.
+    pub hashes: &'a [u64],
+}
+
+/// What of a run comes before some documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DocumentsPlace {
+    /// Documents.
+    pub documents: u32,
+    /// Bytes of their names.
+    pub name_bytes: u64,
+}
+
+/// The five files of a run's documents, which any threads write at their places. Together these leave nothing out.
+///
+/// Memory: 2 bytes for each document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of documents that
+/// were written before their turn.
+#[derive(Debug)]
+pub struct PlacedDocuments {
+    files: Files<PlacedFile>,
+    first_input: u32,
+    sum: Mutex<Sum>,
+}
+
+/// What is known of all documents that are written.
+#[derive(Debug, Default)]
+struct Sum {
+    long: Vec<[u32; 2]>,
+    documents: u32,
+    tokens: u64,
+    inputs: u32,
+}
+
+impl PlacedDocuments {
+    /// Creates the files of run `number` in the folder of a generation. No document lies in an input
+    /// before `first_input`.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn create(
+        generation: &Path,
+        number: u32,
+        durability: Durability,
+        first_input: u32,
+    ) -> Result<Self, IndexError> {
+        let files = Files::create(generation, number, durability)?.map(PlacedFile::new);
+        Ok(Self { files, first_input, sum: Mutex::default() })
+    }
+
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        self.sum.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Writes documents.
+    ///
+    /// # Errors
+    /// `Refused` if there are more than 2^32 - 1 documents or an input is one before the run's first;
+    /// `Storage`.
+    ///
+    /// # Panics
+    /// If the columns are not equally long.
+    pub fn write(
+        &self,
+        place: DocumentsPlace,
+        columns: DocumentColumns<'_>,
+    ) -> Result<(), IndexError> {
+        let DocumentColumns { names, ends, lengths, locations, hashes } = columns;
+        let count = ends.len();
+        assert!([lengths.len(), locations.len(), hashes.len()] == [count; 3]);
+        let refused = |reason| Err(IndexError::refused(self.files.names.path(), reason));
+        let documents =
+            u32::try_from(count).ok().filter(|&n| place.documents.checked_add(n).is_some());
+        let Some(documents) = documents else {
+            return refused("an index has at most 2^32 - 1 documents");
+        };
+        let mut inputs = 0;
+        for location in &mut *locations {
+            let Some(input) = location.input.checked_sub(self.first_input) else {
+                return refused("a document lies in none of the run's inputs");
+            };
+            location.input = input;
+            inputs = inputs.max(input.saturating_add(1));
+        }
+        let (mut long, mut tokens) = (Vec::new(), 0);
+        let shorts = (place.documents..).zip(lengths).map(|(docid, &length)| {
+            tokens += u64::from(length);
+            let short = u16::try_from(length).unwrap_or(LONG);
+            if short == LONG {
+                long.push([docid, length]);
+            }
+            short.to_le()
+        });
+        let shorts: Vec<u16> = shorts.collect();
+        for end in &mut *ends {
+            *end = (*end + place.name_bytes).to_le();
+        }
+        let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
+        let files = &self.files;
+        files.lengths.write(at(size_of::<u16>()), bytemuck::cast_slice(&shorts))?;
+        files.names.write(place.name_bytes, names.as_bytes())?;
+        files.ends.write(at(size_of::<u64>()), bytemuck::cast_slice(ends))?;
+        files.locations.write(at(size_of::<Location>()), bytemuck::cast_slice(locations))?;
+        files.hashes.write(at(size_of::<u64>()), bytemuck::cast_slice(hashes))?;
+        let mut sum = self.sum();
+        sum.long.append(&mut long);
+        sum.documents += documents;
+        sum.tokens += tokens;
+        sum.inputs = sum.inputs.max(inputs);
+        Ok(())
+    }
+
+    /// Writes the headers and syncs the files, if they have to last. All documents are written.
+    ///
+    /// # Errors
+    /// `Storage`.
+    ///
+    /// # Panics
+    /// If some are not written.
+    pub fn finish(self) -> Result<DocumentsEntry, IndexError> {
+        let Sum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
+        long.sort_unstable();
+        let first_input = self.first_input;
+        let ending = Ending { long, documents, tokens, first_input, inputs };
+        self.files.map(PlacedFile::end).end(&ending)
+    }
+}

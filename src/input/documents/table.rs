@@ -1,0 +1,394 @@
+//! Which documents does a build have, run by run? One thread says where those of each piece stand, in the order of the input; any
+//! thread writes them there.
+
+use super::{PieceDocuments, Rows};
+use crate::dictionary::names::{Duplicates, Names, name_hash};
+use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
+use crate::index::storage::Durability;
+use crate::input::piece::Skipped;
+use crate::input::splits::Plan;
+use crate::order::Sequencer;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{Builder, JoinHandle};
+
+/// Any error of the table.
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// The documents of all runs and what was found on the way.
+pub struct DocumentsDone {
+    /// What was written of each run. It is not synced: a merge may make it superfluous.
+    pub runs: Vec<DocumentsEntry>,
+    /// Documents, their indexed tokens, and documents without one.
+    pub documents: u32,
+    /// Indexed tokens.
+    pub tokens: u64,
+    /// Documents without an indexed token.
+    pub empty: u64,
+    /// Names that occur more than once.
+    pub duplicates: Counting,
+    /// Records that are no documents, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Messages of the first of them.
+    pub first_skipped: Vec<String>,
+}
+
+/// A thread that has the names counted that occur more than once, while the last run is encoded.
+pub struct Counting(JoinHandle<io::Result<Duplicates>>);
+
+impl Counting {
+    /// What it has found.
+    ///
+    /// # Errors
+    /// The file of the names' hashes, in `directory`, cannot be read.
+    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+        let counted = self.0.join().map_err(|_| "counting the names panicked")?;
+        counted.map_err(|e| names_error(directory, &e))
+    }
+}
+
+/// Skipped records that are named.
+const NAMED: usize = 5;
+
+/// The part of the memory that hashes of names may take: one of so many.
+pub const NAMES_SHARE: u64 = 64;
+
+/// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave ends the table.
+pub struct DocumentsTable {
+    directory: PathBuf,
+    sequencer: Sequencer,
+    /// The open run, once it has a document, and what of it is placed.
+    run: Option<(Arc<Run>, DocumentsPlace)>,
+    shared: Arc<Shared>,
+    documents: u32,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+    /// Lines of the current input before the current piece.
+    input: u32,
+    lines: u64,
+}
+
+/// A run that is written. Who has it last ends it.
+struct Run {
+    number: u32,
+    files: PlacedDocuments,
+}
+
+/// What all who write share. Who has it last ends the table.
+struct Shared {
+    directory: PathBuf,
+    /// So many count the names.
+    threads: usize,
+    names: Names,
+    sum: Mutex<Sum>,
+}
+
+/// What is known so far.
+#[derive(Default)]
+struct Sum {
+    /// Runs that are ended, by number.
+    runs: BTreeMap<u32, DocumentsEntry>,
+    documents: u32,
+    tokens: u64,
+    empty: u64,
+    skipped: BTreeMap<String, u64>,
+    first_skipped: Vec<String>,
+}
+
+/// The documents of a piece, and where they stand.
+pub struct PieceRows {
+    piece: PieceDocuments,
+    place: DocumentsPlace,
+    /// The docid of the first.
+    docid: u32,
+    /// Lines of the input before the piece.
+    lines: u64,
+    run: Arc<Run>,
+    shared: Arc<Shared>,
+}
+
+impl DocumentsTable {
+    /// A table in the folder of a generation of which runs end at `run_limit`; the hashes of names take
+    /// `names_bytes` of memory, and so many `threads` count them.
+    pub fn new(directory: &Path, run_limit: u64, names_bytes: u64, threads: usize) -> Self {
+        let names = Names::new(directory, names_bytes);
+        let (directory, sum) = (directory.to_path_buf(), Mutex::default());
+        Self {
+            directory: directory.clone(),
+            sequencer: Sequencer::new(run_limit),
+            run: None,
+            shared: Arc::new(Shared { directory, threads, names, sum }),
+            documents: 0,
+            skipped: BTreeMap::new(),
+            first_skipped: Vec::new(),
+            input: 0,
+            lines: 0,
+        }
+    }
+
+    /// Says where the documents of the next piece stand, if it has any. What was passed over is counted, or an error of a `strict`
+    /// build.
+    ///
+    /// # Errors
+    /// When the files cannot be created or ended, there are more documents than docids, or of a strict build.
+    pub fn place(
+        &mut self,
+        plan: &Plan,
+        strict: bool,
+        mut piece: PieceDocuments,
+    ) -> Result<Option<PieceRows>, Cause> {
+        if piece.input != self.input {
+            (self.input, self.lines) = (piece.input, 0);
+        }
+        let placement = self.sequencer.place(&piece.counts)?;
+        self.note_skipped(plan, strict, std::mem::take(&mut piece.skipped))?;
+        let lines = self.lines;
+        self.lines += piece.lines;
+        let mut placed = None;
+        if let Some(first) = piece.rows.locations.first() {
+            let name_bytes = piece.rows.name_bytes(plan, lines);
+            let (run, place) = match &mut self.run {
+                Some(open) => open,
+                none => {
+                    let (number, scratch) = (placement.run, Durability::Scratch);
+                    let files =
+                        PlacedDocuments::create(&self.directory, number, scratch, first.input)?;
+                    none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
+                }
+            };
+            let (documents, docid) = (piece.documents(), self.documents);
+            let (run, shared, here) = (run.clone(), self.shared.clone(), *place);
+            place.documents += documents;
+            place.name_bytes += name_bytes;
+            self.documents += documents;
+            placed = Some(PieceRows { piece, place: here, docid, lines, run, shared });
+        }
+        if placement.closes {
+            self.end_run()?;
+        }
+        Ok(placed)
+    }
+
+    fn note_skipped(
+        &mut self,
+        plan: &Plan,
+        strict: bool,
+        skipped: Vec<Skipped>,
+    ) -> Result<(), Cause> {
+        for skipped in skipped {
+            let place = plan.path(skipped.input);
+            let line = match skipped.line {
+                0 => String::new(),
+                line => format!(" (line {})", self.lines + line),
+            };
+            let Skipped { offset, detail, .. } = skipped;
+            let message = format!("{place}: byte {offset}{line}: {detail}");
+            if strict {
+                return Err(message.into());
+            }
+            if self.first_skipped.len() < NAMED {
+                self.first_skipped.push(message);
+            }
+            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn end_run(&mut self) -> Result<(), Cause> {
+        self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
+    }
+
+    /// Ends the last run. Returns what came of the table, unless some of what it placed is not written.
+    ///
+    /// # Errors
+    /// When the files cannot be written, or there is no thread.
+    pub fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
+        self.end_run()?;
+        let Self { shared, documents, skipped, first_skipped, .. } = self;
+        let mut sum = shared.sum();
+        (sum.documents, sum.skipped, sum.first_skipped) = (documents, skipped, first_skipped);
+        drop(sum);
+        Shared::end(shared)
+    }
+}
+
+impl PieceRows {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        self.piece.bytes()
+    }
+
+    /// Writes the documents. Returns what came of the table, if these were its last.
+    ///
+    /// # Errors
+    /// When files cannot be written, or there is no thread.
+    pub fn write(self, plan: &Plan) -> Result<Option<DocumentsDone>, Cause> {
+        let Self { piece, place, docid, lines, run, shared } = self;
+        let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
+        if rows.is_nameless {
+            name_hashes = rows.make_names(plan, lines);
+        }
+        let noted = shared.names.extend(docid, name_hashes);
+        noted.map_err(|e| names_error(&shared.directory, &e))?;
+        let columns = DocumentColumns {
+            names: &rows.names,
+            ends: &mut rows.ends,
+            lengths: &rows.lengths,
+            locations: &mut rows.locations,
+            hashes: &rows.contents,
+        };
+        run.files.write(place, columns)?;
+        let mut sum = shared.sum();
+        sum.tokens += rows.lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
+        sum.empty += rows.lengths.iter().filter(|&&length| length == 0).count() as u64;
+        drop(sum);
+        shared.leave(run)?;
+        Shared::end(shared)
+    }
+}
+
+impl Shared {
+    fn sum(&self) -> MutexGuard<'_, Sum> {
+        // Sums are whole after any panic.
+        self.sum.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Gives a run up, which ends it if nobody else has it.
+    fn leave(&self, run: Arc<Run>) -> Result<(), Cause> {
+        if let Some(Run { number, files }) = Arc::into_inner(run) {
+            let entry = files.finish()?;
+            self.sum().runs.insert(number, entry);
+        }
+        Ok(())
+    }
+
+    /// Gives the table up. Who has it last begins to count the names that occur more than once, and has what came of it.
+    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
+        let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
+            return Ok(None);
+        };
+        let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let Sum { runs, documents, tokens, empty, skipped, first_skipped } = sum;
+        let runs = runs.into_values().collect();
+        let thread = Builder::new().name("names".into());
+        let duplicates = Counting(thread.spawn(move || names.finish(threads))?);
+        Ok(Some(DocumentsDone {
+            runs,
+            documents,
+            tokens,
+            empty,
+            duplicates,
+            skipped,
+            first_skipped,
+        }))
+    }
+}
+
+impl Rows {
+    /// Bytes of all names; a document that has none is named after its input and its line, of which so many come before the piece.
+    fn name_bytes(&self, plan: &Plan, lines: u64) -> u64 {
+        let mut bytes = self.names.len() as u64;
+        if !self.is_nameless {
+            return bytes;
+        }
+        let (mut input, mut file) = (None, 0);
+        for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
+            if !name.is_empty() {
+                continue;
+            }
+            if input != Some(location.input) {
+                (input, file) =
+                    (Some(location.input), plan.inputs.name(location.input as usize).len());
+            }
+            let digits = (lines + line).checked_ilog10().unwrap_or(0) + 1;
+            bytes += file as u64 + 1 + u64::from(digits);
+        }
+        bytes
+    }
+
+    /// Names those documents that have no names. Returns the hashes of all names.
+    fn make_names(&mut self, plan: &Plan, lines: u64) -> Vec<u128> {
+        use std::fmt::Write;
+        let (mut names, mut ends) = (String::new(), Vec::with_capacity(self.len()));
+        let mut hashes = Vec::with_capacity(self.len());
+        let (mut input, mut file) = (None, String::new());
+        for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
+            let start = names.len();
+            if name.is_empty() {
+                if input != Some(location.input) {
+                    input = Some(location.input);
+                    file = plan.inputs.name(location.input as usize).into_owned();
+                }
+                _ = write!(names, "{file}:{}", lines + line);
+            } else {
+                names += name;
+            }
+            ends.push(names.len() as u64);
+            hashes.push(name_hash(&names.as_bytes()[start..]));
+        }
+        (self.names, self.ends) = (names, ends);
+        hashes
+    }
+}
+
+/// The file of the names' hashes has no name, so the folder's has to do.
+fn names_error(directory: &Path, error: &io::Error) -> Cause {
+    format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::documents::{Location, RunDocuments};
+    use crate::index::format::run_name;
+    use crate::index::manifest::RunEntry;
+    use crate::input::splits::Plan;
+    use crate::order::PieceCounts;
+
+    #[test]
+    fn pieces_that_are_written_in_any_order_have_their_names_and_the_last_ends_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let file = folder.path().join("a.jsonl");
+        std::fs::write(&file, b"{}\n").unwrap();
+        let plan = Plan::new(&[file], None).unwrap();
+        let mut table = DocumentsTable::new(folder.path(), u64::MAX, 1 << 20, 2);
+        let mut expected = Vec::new();
+        let mut placed = Vec::new();
+        let mut lines = 0;
+        // Lines with one and with several digits, and pieces without a document.
+        for names in [&["b", "", "", "x"][..], &[], &["", "b", "", "", "", "", ""], &["z"]] {
+            let mut piece = PieceDocuments::new(0, Vec::new());
+            for (line, name) in (1..).zip(names) {
+                piece.push(name, line, line as u32 - 1, Location::default(), line);
+                let file = plan.inputs.name(0);
+                let made = format!("{file}:{}", lines + line);
+                expected.push(if name.is_empty() { made } else { (*name).to_owned() });
+            }
+            piece.lines = names.len() as u64;
+            lines += piece.lines;
+            let documents = names.len() as u32;
+            piece.counts = Arc::new(PieceCounts { documents, ..PieceCounts::default() });
+            placed.extend(table.place(&plan, true, piece).unwrap());
+        }
+        assert_eq!(placed.len(), 3);
+        assert!(table.finish().unwrap().is_none(), "nothing is written yet");
+        let done: Vec<_> =
+            placed.into_iter().rev().filter_map(|rows| rows.write(&plan).unwrap()).collect();
+        let [done] = <[_; 1]>::try_from(done).ok().expect("the last ends the table");
+        assert_eq!((done.documents, done.tokens, done.empty), (12, 27, 3));
+        assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 1);
+        let mut run =
+            RunEntry { name: run_name(0), documents: done.documents, ..RunEntry::default() };
+        let (mut runs, mut files) = (done.runs.into_iter(), Vec::new());
+        let entry = runs.next().expect("there is one run");
+        entry.complete(folder.path(), &mut run, &mut files).unwrap();
+        let read = RunDocuments::open(folder.path(), &run, &files).unwrap();
+        for (docid, name) in (0..).zip(&expected) {
+            assert_eq!(read.name(docid), Some(name.as_bytes()));
+        }
+    }
+}
