@@ -85,8 +85,8 @@ impl<G: FnMut(LaidChunk) -> Result<Vec<u8>, IndexError>> Laying<'_, G> {
         if payload.len() < self.chunk_bytes {
             return Ok(());
         }
-        let (here, suffix_bytes) = (payload.len() - self.begin, 0);
-        let part = EncodedList { collection, suffix_bytes, ends: false, df: 0, here, bytes: 0 };
+        let here = payload.len() - self.begin;
+        let part = EncodedList { collection, ends: false, df: 0, here, bytes: 0 };
         self.add(&part, &[])?;
         self.give(payload)
     }
@@ -98,8 +98,8 @@ impl<G: FnMut(LaidChunk) -> Result<Vec<u8>, IndexError>> Laying<'_, G> {
         (df, bytes): (u32, u64),
         payload: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
-        let (here, suffix_bytes) = (payload.len() - self.begin, suffix.len() as u8);
-        let list = EncodedList { collection, suffix_bytes, ends: true, df, here, bytes };
+        let here = payload.len() - self.begin;
+        let list = EncodedList { collection, ends: true, df, here, bytes };
         self.add(&list, suffix)?;
         self.begin = payload.len();
         let LaidChunk { stretches, terms, .. } = &self.chunk;
