@@ -13,6 +13,7 @@ use crate::dataflow::build::assemble;
 use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
 use crate::dataflow::workers;
+use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
@@ -110,13 +111,20 @@ pub(super) fn dataflow_of(
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let under_way = budget.under_way() as usize * workers;
+    let texts = match options.indexer.indexing() {
+        Indexing::Texts => budget.texts(workers) as usize,
+        Indexing::Postings | Indexing::Tokens => 0,
+    };
     let own = options.pipeline.make_indexer.take();
-    let machine = options.pipeline.make_machine.take().unwrap_or_else(|| gpus.make_machine());
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
+    let notes = options.notes.clone();
+    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
+    let given = options.pipeline.make_machine.take();
+    let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
     let wiring = BuildWiring {
         writing: roles.writing(),
-        make_indexer: own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, options.notes.clone())),
+        make_indexer,
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
             let how = Inverting { analysis, threads: workers, run_limit, encodes };
@@ -129,7 +137,7 @@ pub(super) fn dataflow_of(
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
-        flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
+        flow: Flow::new(under_way - pinned + texts, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         lengths: Default::default(),

@@ -349,6 +349,14 @@ pub fn remove_file(path: &Path) -> Result<(), IndexError> {
     attempt("remove", path, || fs::remove_file(path))
 }
 
+/// Removes a folder in which nothing is.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_empty(path: &Path) -> Result<(), IndexError> {
+    attempt("remove the folder", path, || fs::remove_dir(path))
+}
+
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
 ///
 /// # Errors
