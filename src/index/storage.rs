@@ -145,8 +145,8 @@ pub struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
-    /// It may have more pages than it needs.
-    is_ahead: bool,
+    /// It has so many bytes of pages, which may be more than it needs, or nobody has asked for any.
+    ahead: u64,
 }
 
 impl StorageFile {
@@ -161,7 +161,7 @@ impl StorageFile {
     ) -> Result<Self, IndexError> {
         let path = generation.join(name);
         let file = attempt("create", &path, || {
-            OpenOptions::new().write(true).create_new(true).open(&path)
+            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
         })?;
         Ok(Self {
             file,
@@ -172,7 +172,7 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
-            is_ahead: false,
+            ahead: 0,
         })
     }
 
@@ -258,7 +258,7 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.is_ahead {
+        if self.ahead > 0 {
             attempt("cut", &self.path, || self.file.set_len(bytes))?;
         }
         if self.durability == Durability::Lasting {
