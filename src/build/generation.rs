@@ -130,8 +130,8 @@ pub(super) fn dataflow_of(
             let how = Inverting { analysis, threads: workers, run_limit, encodes };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
-        // Four batches are with the device, and the next is gathered.
-        batch_bytes: (under_way / 6).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
+        // Five batches are with the device, and the next is gathered.
+        batch_bytes: (under_way / 7).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
         indexing: options.indexer.indexing(),
         parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),

@@ -20,6 +20,7 @@ mod part;
 mod segment;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 pub use encode::ListEncoder;
 pub use error::ListError;
@@ -27,6 +28,7 @@ pub use form::{Form, ListCodec};
 pub use packed::{PackedBlock, decode_tail};
 pub use segment::{Columns, SEGMENT_POSTINGS, Segment, Source};
 pub(crate) use segment::{MOST_SHARED_BYTES, RECORD_BYTES};
+pub(crate) use whole::WholeBlock;
 
 use crate::codec::bp128;
 use crate::score::bounds::{BOUND_BYTES, Bound};

@@ -1,5 +1,6 @@
 //! How do many runs become one, byte for byte as if it had been built in one go? Terms are merged in
-//! order, and the lists of a term are decoded and encoded again, end to end.
+//! order, and the lists of a term are decoded and encoded again, end to end: but for blocks that come out as they are, most of those of the
+//! first run, and for lists that are short even together, of which only each first gap changes.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
 //! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
@@ -9,8 +10,8 @@
 //!
 //! Documents that a generation leaves out go here: the others are numbered anew.
 //!
-//! Where there is memory for it, several threads merge neighbouring trie collections each, and one
-//! writes what they made in order.
+//! Where there is memory for it, several threads merge neighbouring trie collections each and lay out what comes of it; one says where each
+//! part lies in the run, and others gather, sum and write, as they do when a run is flushed (`index/run/files.rs`).
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod lengths;
 mod ordered;
 mod parts;
 mod published;
+mod queue;
 mod source;
 mod terms;
 #[cfg(test)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod files;
 mod lay;
 mod pages;
 mod part;
@@ -14,6 +15,7 @@ mod tests;
 mod write;
 
 pub use assemble::RunAssembler;
+pub(crate) use files::{OpenChunk, RunFiles};
 pub use lay::{LaidChunk, Layout, Stretch, Unwritten};
 pub use part::{CHUNK_BYTES, EncodedList, PartEncoder, RunPart};
 pub use read::Run;

@@ -73,7 +73,7 @@ pub struct Inverter<M> {
     work: InverterWork,
 }
 
-fn spent(began: Instant) -> f64 {
+pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
@@ -170,6 +170,7 @@ impl<M: Machine> Inverter<M> {
         }
         let (Found { layout, tokens, .. }, terms) = self.take_found()?;
         let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
+        let began = Instant::now();
         let words = u64::from(documents.max(1));
         self.put(Array::PieceStarts, 0, &layout.piece_starts)?;
         self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
@@ -185,6 +186,7 @@ impl<M: Machine> Inverter<M> {
             clear.push(steps::clear(Array::PiecePostings, 0, 2 * u64::from(piece_count)));
         }
         self.machine.run(&clear)?;
+        self.work.seconds.tell += spent(began);
         let mut open = Open { first, documents, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             let began = Instant::now();
@@ -203,9 +205,11 @@ impl<M: Machine> Inverter<M> {
             }
             self.work.seconds.count += spent(began);
         }
+        let began = Instant::now();
         if self.keeps() {
             self.reserve_kept(open.postings, documents, first)?;
         }
+        self.work.seconds.room += spent(began);
         let began = Instant::now();
         let counted = self.counted(&layout, piece_count)?;
         self.work.seconds.counted += spent(began);

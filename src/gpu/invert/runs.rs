@@ -2,7 +2,7 @@
 //! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
 //! to its end are counted again without the others, and these begin the next run.
 
-use super::inverter::{Inverter, InverterSeconds, InverterWork};
+use super::inverter::{Inverter, InverterSeconds, InverterWork, spent};
 use super::machine::{DeviceText, Machine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting};
 use crate::dictionary::closed::ClosedError;
@@ -140,7 +140,13 @@ impl<M: Machine> Runs<M> {
     /// Of the device, a piece with more text than a device takes, or too many documents.
     pub fn take_next(&mut self, out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
         match self.coming.pop_front() {
-            Some(pieces) => self.take(&pieces, out),
+            Some(pieces) => {
+                self.take(&pieces, out)?;
+                let began = Instant::now();
+                drop(pieces);
+                self.seconds().give += spent(began);
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -192,13 +198,15 @@ impl<M: Machine> Runs<M> {
             }
             let began = Instant::now();
             self.batches.extend(self.inverter.lists()?);
-            self.seconds().lists += began.elapsed().as_secs_f64();
+            self.seconds().lists += spent(began);
+            let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
                 let codes = counted.lengths.iter().map(|&length| code_below(length));
                 self.lengths.push(codes.collect());
                 let counts = Arc::new(counted.counts);
                 out(Event::Piece { counts, lengths: counted.lengths });
             }
+            self.seconds().give += spent(began);
             if let Some(placement) = closes {
                 self.close(placement, &mut out)?;
             }
@@ -272,7 +280,7 @@ impl<M: Machine> Runs<M> {
     fn end_run(&mut self) -> Result<Terms, ClosedError> {
         let began = Instant::now();
         let terms = self.inverter.end_run()?;
-        self.seconds().close += began.elapsed().as_secs_f64();
+        self.seconds().close += spent(began);
         Ok(terms)
     }
 
@@ -282,7 +290,7 @@ impl<M: Machine> Runs<M> {
         while self.before.strong_count() > 0 && !self.stop.load(Ordering::Relaxed) {
             sleep(PAUSE);
         }
-        self.seconds().encoders += began.elapsed().as_secs_f64();
+        self.seconds().encoders += spent(began);
         !self.stop.load(Ordering::Relaxed)
     }
 }

@@ -124,8 +124,8 @@ enum Message {
     Learned,
 }
 
-/// Texts that are on the device at a time: of the batch whose forms are found, and of the next.
-const MOST_TEXTS: usize = 2;
+/// Texts that are on the device at a time: of the batch whose forms are found, of the next, and of one that is brought.
+const MOST_TEXTS: usize = 3;
 
 /// Brings texts to a device, batch after batch, whenever there may be one more; texts that nobody needs any more come back.
 fn bring(

@@ -124,16 +124,16 @@ impl LexiconStream {
         Ok(stream)
     }
 
-    /// Returns where the lists before those of each collection end, counted from the first list, and where
+    /// Returns where the terms and the lists before those of each collection end, counted from the first, and where
     /// those of the last end.
     ///
     /// # Errors
     /// `Storage`, `Damaged`.
-    pub fn collection_starts(&mut self) -> Result<Vec<u64>, IndexError> {
+    pub fn collection_starts(&mut self) -> Result<Vec<[u64; 2]>, IndexError> {
         let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
         for entry in 0..DIRECTORY_ENTRIES as u64 {
             let block = self.directory_entry(entry)?;
-            starts.push(self.block_start(block)?[1]);
+            starts.push(self.block_start(block)?);
         }
         Ok(starts)
     }

@@ -2,11 +2,11 @@
 
 use super::form::Form;
 use super::segment::{self, SEGMENT_POSTINGS};
-use super::{BEFORE_FIRST, MAX_BLOCK, bounds_of, packed};
-use crate::codec::{Encoder, folded};
+use super::{BEFORE_FIRST, MAX_BLOCK, WholeBlock, bounds_of, packed};
+use crate::codec::{Encoder, bp128, folded};
 use crate::dictionary::short;
 use crate::score::bounds::Front;
-use packed::ANCHOR_BLOCKS;
+use packed::{ANCHOR_BLOCKS, PackedBlock};
 
 /// Writes lists, one after another.
 ///
@@ -184,6 +184,31 @@ impl ListEncoder {
         self.end(|_, payload| short::push(&bytes[tail..], payload))
     }
 
+    /// Adds the postings of a block of another list as [`push_all`](Self::push_all) does, if the block would come out as it is: where a block
+    /// begins, behind the docid that the block is counted from, in the same form. The documents have the lengths that they had.
+    /// Returns whether it was so.
+    #[inline]
+    pub(crate) fn push_block(&mut self, documents: u32, block: &WholeBlock<'_>) -> bool {
+        let PackedBlock { form, previous, last, .. } = block.line;
+        let is_here = self.filled == 0 && self.previous == documents.wrapping_add(previous);
+        // Only of the widest ones a term frequency may be none.
+        let is_sound = !form.is_bp128() || block.line.widths()[1] < bp128::MAX_WIDTH;
+        if !is_here || form != self.form || form.has_segments() || !is_sound {
+            return false;
+        }
+        self.note_place();
+        let bytes = &block.bytes[..block.line.bytes()];
+        self.payload.extend_from_slice(bytes);
+        self.written += bytes.len() as u64;
+        self.heads.extend_from_slice(block.head);
+        self.previous = documents + last;
+        self.last_docids.extend_from_slice(&self.previous.to_le_bytes());
+        self.list_front.add_bound(block.bound);
+        self.bounds.extend_from_slice(&block.bound);
+        self.df += self.block_len as u32;
+        true
+    }
+
     /// Postings of the list so far.
     pub fn df(&self) -> u32 {
         self.df
@@ -250,11 +275,16 @@ impl ListEncoder {
         self.filled = 0;
     }
 
-    fn write_block(&mut self) {
+    /// Notes where the next block begins, if that is to be.
+    fn note_place(&mut self) {
         if self.heads.len().is_multiple_of(self.form.head_bytes() * ANCHOR_BLOCKS) {
             let place = self.form.place_of(self.written);
             self.places.extend_from_slice(&place.to_le_bytes());
         }
+    }
+
+    fn write_block(&mut self) {
+        self.note_place();
         let before = self.payload.len();
         let (gaps, tfs) = (&self.gaps[..self.filled], &self.tfs[..self.filled]);
         match &mut self.apart {

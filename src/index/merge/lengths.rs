@@ -118,12 +118,13 @@ impl Lengths {
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         if let Some(whole) = &self.whole {
-            let all = whole.get(base as usize..).unwrap_or(&[]);
+            // They rise, so that the last is the greatest.
+            let end = docids.last().map_or(0, |&docid| docid as usize + 1);
+            let Some(all) = whole.get(base as usize..).and_then(|all| all.get(..end)) else {
+                return Err(self.missing(base + end as u64 - 1));
+            };
             for (code, &docid) in codes.iter_mut().zip(docids) {
-                let Some(&found) = all.get(docid as usize) else {
-                    return Err(self.missing(base + u64::from(docid)));
-                };
-                *code = found;
+                *code = all[docid as usize];
             }
             return Ok(());
         }

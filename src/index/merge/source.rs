@@ -3,18 +3,21 @@
 #![forbid(unsafe_code)]
 
 use super::lengths::Lengths;
+use crate::codec::folded;
+use crate::dictionary::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
     BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
-    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, decode_tail,
+    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, WholeBlock, decode_tail,
 };
 use crate::index::manifest::RunEntry;
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::index::window::Window;
-use std::path::Path;
+use crate::score::bounds::BOUND_BYTES;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes of the windows on the arrays of a long list.
@@ -37,6 +40,11 @@ pub(super) trait Target {
         tfs: &[u32],
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError>;
+
+    /// Takes the postings of a block as it is, where `documents` come before docid 0 in the merged run; false if it cannot.
+    fn take_whole(&mut self, _documents: u32, _block: &WholeBlock<'_>) -> bool {
+        false
+    }
 
     /// Calls `drain` with the bytes of lists so far, if it makes any.
     fn drain(
@@ -66,6 +74,11 @@ impl Target for Encoding<'_> {
         // Sums are below the documents of all runs together, which fit a u32.
         self.encoder.push_all(documents, docids, tfs, &codes[..docids.len()]);
         Ok(())
+    }
+
+    #[inline]
+    fn take_whole(&mut self, documents: u32, block: &WholeBlock<'_>) -> bool {
+        self.encoder.push_block(documents, block)
     }
 
     fn drain(
@@ -132,6 +145,7 @@ impl Target for Renumbering<'_> {
 /// The lists of one run, read in their order.
 #[derive(Debug)]
 pub(super) struct ListSource {
+    path: PathBuf,
     payload: Window,
     header: PostingsHeader,
     documents: u32,
@@ -158,7 +172,16 @@ impl ListSource {
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
         let (documents, docids, tfs) = (run.documents, [0; MAX_BLOCK], [0; MAX_BLOCK]);
-        Ok(Self { payload, header, documents, base, columns: Columns::default(), docids, tfs })
+        Ok(Self {
+            path,
+            payload,
+            header,
+            documents,
+            base,
+            columns: Columns::default(),
+            docids,
+            tfs,
+        })
     }
 
     /// Hands all postings of a list on and calls `drain` with what the target makes now and then.
@@ -168,19 +191,61 @@ impl ListSource {
         target: &mut impl Target,
         drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        let end = list.offset.checked_add(list.bytes);
-        if end.is_none_or(|end| end > self.header.list_bytes) {
-            let expected = format!("lists inside of {} bytes", self.header.list_bytes);
-            let found = format!("one of {} bytes from {} on", list.bytes, list.offset);
-            return Err(IndexError::damaged(self.payload.path(), 32, expected, found));
-        }
-        let start = HEADER_BYTES as u64 + list.offset;
+        let start = self.start(&list)?;
         self.columns.close();
         if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
             self.append_short(start, list, target)
         } else {
             self.append_long(start, list, target, drain)
         }
+    }
+
+    /// Where a list begins in the file.
+    #[inline]
+    fn start(&self, list: &TermEntry) -> Result<u64, IndexError> {
+        let end = list.offset.checked_add(list.bytes);
+        if end.is_none_or(|end| end > self.header.list_bytes) {
+            let expected = format!("lists inside of {} bytes", self.header.list_bytes);
+            let found = format!("one of {} bytes from {} on", list.bytes, list.offset);
+            return Err(IndexError::damaged(&self.path, 32, expected, found));
+        }
+        Ok(HEADER_BYTES as u64 + list.offset)
+    }
+
+    /// Whether the postings of a list, all of them, are single ones: those of a tail.
+    #[inline]
+    pub(super) fn is_tail(&self, list: &TermEntry) -> bool {
+        self.base.deletions.is_none() && (list.df as usize) < self.header.form.block_len()
+    }
+
+    /// Puts a list that [is a tail](Self::is_tail) to the end of one whose last docid is `last`, or [`BEFORE_FIRST`], and which is one as well:
+    /// only the first gap changes. Returns the last docid.
+    pub(super) fn append_tail(
+        &mut self,
+        list: TermEntry,
+        last: u32,
+        to: &mut Vec<u8>,
+    ) -> Result<u32, IndexError> {
+        let start = self.start(&list)?;
+        let Self { path, payload, documents, base, docids, tfs, .. } = self;
+        let wrong = |error| IndexError::list(path, start)(error);
+        let (df, size) = (list.df as usize, usize::try_from(list.bytes).unwrap_or(usize::MAX));
+        let bytes = payload.read(start, size)?;
+        let (gaps, tfs) = (&mut docids[..df], &mut tfs[..df]);
+        let mut at = 0;
+        let count = folded::get_many(bytes, &mut at, gaps, tfs);
+        let all = gaps.iter().map(|&gap| u64::from(gap) + 1).sum::<u64>();
+        let is_whole = count == Some(df) && at == size && df > 0;
+        if !is_whole || all > u64::from(*documents) {
+            let error = decode_tail(bytes, 0, df, BEFORE_FIRST, *documents, gaps, tfs).err();
+            return Err(wrong(error.unwrap_or(ListError::Empty)));
+        }
+        // Sums are below the documents of all runs together, which fit a u32.
+        let first = base.documents + gaps[0];
+        let first_bytes = folded::bytes(gaps[0], tfs[0] + 1);
+        folded::put(first.wrapping_sub(last).wrapping_sub(1), tfs[0] + 1, to);
+        short::push(&bytes[first_bytes..], to);
+        Ok(base.documents + (all - 1) as u32)
     }
 
     /// Reads a list that fits the window.
@@ -190,17 +255,21 @@ impl ListSource {
         list: TermEntry,
         target: &mut impl Target,
     ) -> Result<(), IndexError> {
-        let Self { payload, header, documents, base, columns, docids, tfs } = self;
-        let path = payload.path().to_path_buf();
-        let wrong = |error| IndexError::list(&path, start)(error);
+        let Self { path, payload, header, documents, base, columns, docids, tfs } = self;
+        let wrong = |error| IndexError::list(path, start)(error);
         let bytes = payload.read(start, list.bytes as usize + SLACK)?;
         let view = ListView::of_form(header.form, list.df, list.bytes, bytes).map_err(wrong)?;
         let block_len = view.block_len();
         for block in 0..view.full_blocks() {
             let (docids, tfs) = (&mut docids[..block_len], &mut tfs[..block_len]);
-            view.decode_block(block, *documents, columns, docids).map_err(wrong)?;
-            view.decode_tfs(block, columns, tfs).map_err(wrong)?;
-            base.push(docids, tfs, target)?;
+            let line = view.block(block).map_err(wrong)?;
+            view.docids_of(&line, columns, *documents, docids).map_err(wrong)?;
+            if view.form().has_segments()
+                || !base.push_whole(&view.whole_block(block, line), target)
+            {
+                view.tfs_of(&line, columns, tfs).map_err(wrong)?;
+                base.push(docids, tfs, target)?;
+            }
         }
         let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
         base.push(&docids[..count], &tfs[..count], target)
@@ -214,13 +283,14 @@ impl ListSource {
         target: &mut impl Target,
         mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        let path = self.payload.path().to_path_buf();
+        let path = self.path.clone();
         let wrong = |error| IndexError::list(&path, start)(error);
         let form = self.header.form;
         let block_len = form.block_len();
         let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
         let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let mut notes = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let mut bounds = Window::open(&path, ARRAY_WINDOW_BYTES)?;
         let (mut offset, mut previous) = (0, BEFORE_FIRST);
         let mut segment = OpenSegment::default();
         for block in 0..u64::from(layout.full) {
@@ -259,14 +329,27 @@ impl ListSource {
                 let (expected, found) = (bytes as u64, layout.last_docids - offset);
                 return Err(wrong(ListError::CutShort { offset, expected, found }));
             }
-            let mut source = Source::alone(self.payload.read(start + offset, bytes + SLACK)?);
-            if form.has_segments() {
-                source.columns = self.columns.lists(segment.shared());
-            }
+            let payload = self.payload.read(start + offset, bytes + SLACK)?;
+            let mut source = Source::alone(payload);
             let (docids, tfs) = (&mut self.docids[..block_len], &mut self.tfs[..block_len]);
-            line.docids(source, self.documents, docids).map_err(wrong)?;
-            line.tfs(source, tfs).map_err(wrong)?;
-            self.base.push(docids, tfs, target)?;
+            let is_taken = if form.has_segments() {
+                source.columns = self.columns.lists(segment.shared());
+                line.docids(source, self.documents, docids).map_err(wrong)?;
+                false
+            } else {
+                line.docids(source, self.documents, docids).map_err(wrong)?;
+                let at = start + layout.heads + form.head_bytes() as u64 * block;
+                let head = notes.read(at, form.head_bytes())?;
+                let at = start + layout.bounds + BOUND_BYTES as u64 * block;
+                let bound = bounds.read(at, BOUND_BYTES)?;
+                let bound = *bound.first_chunk().expect("the window has room for a bound");
+                let whole = WholeBlock { line, bytes: payload, head, bound };
+                self.base.push_whole(&whole, target)
+            };
+            if !is_taken {
+                line.tfs(source, tfs).map_err(wrong)?;
+                self.base.push(docids, tfs, target)?;
+            }
             target.drain(&mut drain)?;
             offset += bytes as u64;
             // A segment is filled up where it ends.
@@ -370,6 +453,12 @@ impl Base {
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
         let (docids, tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
         Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }
+    }
+
+    /// Hands a block on as it is, if that can be.
+    #[inline]
+    fn push_whole(&self, block: &WholeBlock<'_>, target: &mut impl Target) -> bool {
+        self.deletions.is_none() && target.take_whole(self.documents, block)
     }
 
     #[inline]

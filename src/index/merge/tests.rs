@@ -2,13 +2,14 @@ use super::lengths::Lengths;
 use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
+use crate::index::deletions::write_deletions;
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::generation::Generation;
 use crate::index::lexicon::{LexiconStream, LexiconWriter};
 use crate::index::list::{Form, ListEncoder};
 use crate::index::publish::current;
 use crate::index::run::RunWriter;
-use crate::index::testing::{Noise, build, collection, write_run, write_runs};
+use crate::index::testing::{Collection, Noise, build, collection, write_run, write_runs};
 use crate::score::bounds::code_below;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +82,36 @@ proptest! {
             let bytes = &written[Path::new(&entry.name)];
             prop_assert_eq!(entry.bytes, bytes.len() as u64);
             prop_assert_eq!(entry.crc32, crc32fast::hash(bytes));
+        }
+    }
+
+    #[test]
+    fn law_deleted_documents_leave_the_lists_of_one_run_of_the_others(
+        seed: u64,
+        documents in 300..900u32,
+        vocabulary in 1..60u32,
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        gone in prop::collection::btree_set(0..900u32, 0..40),
+        memory_bytes in prop_oneof![Just(0u64), Just(1 << 30)],
+        threads in 1..5usize,
+    ) {
+        let all = collection(seed, documents, vocabulary);
+        let left = (0..).zip(&all).filter(|(docid, _)| !gone.contains(docid));
+        let left: Collection = left.map(|(_, terms)| terms.clone()).collect();
+        let [one, many, merged] = [generation(), generation(), generation()];
+        write_run(one.path(), 0, 0, &left);
+        let (mut runs, mut entries) = write_runs(many.path(), &all, &sorted(cuts, documents));
+        for run in &mut runs {
+            let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
+            let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
+            write_deletions(many.path(), run, &mut entries, &of_run).unwrap();
+        }
+        let merging = merging(memory_bytes, threads);
+        merge_runs(many.path(), &runs, merged.path(), 0, &merging).unwrap();
+        for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
+            let [found, expected] = [&merged, &one]
+                .map(|folder| fs::read(folder.path().join(run_file("000000", kind))).unwrap());
+            prop_assert!(found == expected, "{kind:?}");
         }
     }
 

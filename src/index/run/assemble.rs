@@ -2,20 +2,17 @@
 //!
 //! The chunks of an owner come in the order of the lexicon and a trie collection has one owner, so the
 //! next lists are always those of the least collection at the head of the owners' queues. Chunks are laid
-//! out ([`LaidChunk`]), so that only the place of each stretch is decided here; bytes are gathered, summed and written
-//! by threads.
+//! out ([`LaidChunk`]), so that only the place of each stretch is decided here.
 
 #![forbid(unsafe_code)]
 
 use super::WrittenRun;
-use super::lay::{LaidChunk, Stretch, Unwritten};
+use super::files::{OpenChunk, RunFiles};
+use super::lay::{LaidChunk, Unwritten};
 use super::part::{CHUNK_BYTES, RunPart};
-use super::write::end_run;
 use crate::index::error::IndexError;
-use crate::index::format::{Kind, LIST_ALIGNMENT, run_file, run_name};
-use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
-use crate::index::storage::{Durability, GatheredFile, Source, StorageFile};
+use crate::index::storage::{Durability, Source, StorageFile};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,38 +32,19 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-/// A chunk that is being placed.
-struct OpenChunk {
-    stretches: Vec<Stretch>,
-    terms: Vec<u8>,
-    blocks: Vec<BlockStart>,
-    payload: Source,
+/// A chunk whose turn it is, or will be.
+struct Head {
+    open: OpenChunk,
     ends_run: bool,
-    /// How much of each is placed.
-    placed: Placed,
     _guards: Guards,
 }
 
 #[derive(Default)]
-struct Placed {
-    stretches: usize,
-    terms: usize,
-    blocks: usize,
-    payload: usize,
-}
-
-#[derive(Default)]
 struct Owner {
-    chunks: VecDeque<OpenChunk>,
+    chunks: VecDeque<Head>,
     ended: bool,
     /// The collection of its last stretch: no earlier one follows.
     last: u16,
-}
-
-/// The files of a run.
-struct Files {
-    lexicon: LexiconWriter,
-    postings: GatheredFile,
 }
 
 /// A run that is being written. Its files are not synced: a merge may make them superfluous.
@@ -74,7 +52,7 @@ pub struct RunAssembler {
     directory: PathBuf,
     form: Form,
     owners: Vec<Owner>,
-    files: Option<Files>,
+    files: Option<RunFiles>,
     /// The file of the lists, if it is there already.
     ahead: Option<StorageFile>,
     part: RunPart,
@@ -108,9 +86,8 @@ impl RunAssembler {
         let is_small = payload.len() < CHUNK_BYTES;
         let (_guards, of_payload) = if is_small { (guards, none) } else { (none, guards) };
         let payload: Source = Arc::new(Payload { bytes: payload, _guards: of_payload });
-        let placed = Placed::default();
-        let open = OpenChunk { stretches, terms, blocks, payload, ends_run, placed, _guards };
-        self.owners[chunk.part.owner].chunks.push_back(open);
+        let open = OpenChunk::new((stretches, terms, blocks), payload);
+        self.owners[chunk.part.owner].chunks.push_back(Head { open, ends_run, _guards });
     }
 
     /// Places what can be placed; tells whether that was all of the run.
@@ -123,15 +100,14 @@ impl RunAssembler {
             // What may still come of owners that have nothing here.
             let mut awaited = u16::MAX;
             for (number, owner) in self.owners.iter_mut().enumerate() {
-                while let Some(open) = owner.chunks.front()
-                    && open.placed.stretches == open.stretches.len()
+                while let Some(head) = owner.chunks.front()
+                    && head.open.collection().is_none()
                 {
-                    owner.ended = open.ends_run;
+                    owner.ended = head.ends_run;
                     owner.chunks.pop_front();
                 }
-                match owner.chunks.front() {
-                    Some(open) => {
-                        let collection = open.stretches[open.placed.stretches].collection;
+                match owner.chunks.front().and_then(|head| head.open.collection()) {
+                    Some(collection) => {
                         if least.is_none_or(|(c, _)| collection < c) {
                             least = Some((collection, number));
                         }
@@ -146,9 +122,8 @@ impl RunAssembler {
                     self.files()?;
                     let owner = &mut self.owners[number];
                     owner.last = collection;
-                    let open = owner.chunks.front_mut().expect("the least has a chunk");
-                    let files = self.files.as_mut().expect("they were made");
-                    files.place(open, collection)?;
+                    let head = owner.chunks.front_mut().expect("the least has a chunk");
+                    self.files.as_mut().expect("they were made").place(&mut head.open)?;
                 }
                 None if awaited == u16::MAX => return Ok(true),
                 _ => return Ok(false),
@@ -162,58 +137,17 @@ impl RunAssembler {
     /// `Storage`.
     pub fn finish(mut self) -> Result<WrittenRun, IndexError> {
         self.files()?;
-        let Files { lexicon, postings } = self.files.expect("they were made");
-        let (postings, sums) = postings.end()?;
-        let RunPart { run, first_docid, documents, .. } = self.part;
-        let pour = |file: &mut StorageFile| file.write(bytemuck::cast_slice(&sums));
-        end_run((run, first_docid, documents), self.form, (lexicon, postings), pour)
+        let RunPart { first_docid, documents, .. } = self.part;
+        self.files.expect("they were made").finish(first_docid, documents)
     }
 
     /// Makes the files when they are first needed.
     fn files(&mut self) -> Result<(), IndexError> {
         if self.files.is_none() {
-            let (directory, scratch) = (&self.directory, Durability::Scratch);
-            let name = run_name(self.part.run);
-            let lexicon =
-                LexiconWriter::create(directory, &run_file(&name, Kind::Lexicon), scratch)?;
-            let lexicon = lexicon.with_blocks_of(self.form.block_len());
-            let postings = match self.ahead.take() {
-                Some(postings) => postings,
-                None => StorageFile::create(directory, &run_file(&name, Kind::Postings), scratch)?,
-            };
-            let postings = GatheredFile::new(postings, self.threads)?;
-            self.files = Some(Files { lexicon, postings });
-        }
-        Ok(())
-    }
-}
-
-impl Files {
-    /// Places the stretches of one collection from the head of a chunk.
-    fn place(&mut self, open: &mut OpenChunk, collection: u16) -> Result<(), IndexError> {
-        while let Some(stretch) = open.stretches.get(open.placed.stretches)
-            && stretch.collection == collection
-        {
-            if stretch.is_aligned {
-                let end = self.postings.body_bytes().next_multiple_of(LIST_ALIGNMENT);
-                self.postings.fill(end)?;
-            }
-            let placed = &mut open.placed;
-            let payload = placed.payload..placed.payload + stretch.payload_bytes;
-            let terms = placed.terms..placed.terms + stretch.term_bytes;
-            let blocks = placed.blocks..placed.blocks + stretch.blocks;
-            let at = self.postings.body_bytes();
-            let coded = CodedTerms {
-                collection,
-                terms: stretch.terms,
-                postings: stretch.postings,
-                bytes: &open.terms[terms.clone()],
-                blocks: &open.blocks[blocks.clone()],
-            };
-            self.lexicon.coded_terms(&coded, (at, at + stretch.payload_bytes as u64))?;
-            self.postings.append(&open.payload, payload.clone())?;
-            placed.stretches += 1;
-            (placed.payload, placed.terms, placed.blocks) = (payload.end, terms.end, blocks.end);
+            let (run, ahead) = ((self.part.run, self.form), self.ahead.take());
+            let scratch = Durability::Scratch;
+            let files = RunFiles::create(&self.directory, run, scratch, ahead, self.threads)?;
+            self.files = Some(files);
         }
         Ok(())
     }

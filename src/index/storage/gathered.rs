@@ -6,12 +6,13 @@
 
 #![forbid(unsafe_code)]
 
-use super::{StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
+use super::sums::spill_of_sums;
+use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
 use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use crate::pages::{self, FilePart};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -52,14 +53,34 @@ struct Taken {
 }
 
 /// What came of the parts.
-#[derive(Default)]
 struct Outcome {
-    /// By number.
-    taken: Vec<Option<Taken>>,
+    /// Of those up to the first that is missing: how many they are, the checksum of all, and those of their pages.
+    parts: usize,
+    crc: crc32fast::Hasher,
+    sums: Spill,
+    /// Of those behind it, by number.
+    taken: BTreeMap<usize, Taken>,
     /// The first error.
     failed: Option<IndexError>,
     /// What waits is not written any more.
     is_over: bool,
+}
+
+impl Outcome {
+    fn take(&mut self, number: usize, taken: Taken) -> Result<(), IndexError> {
+        self.taken.insert(number, taken);
+        while let Some(Taken { bytes, crc, pages }) = self.taken.remove(&self.parts) {
+            self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, bytes));
+            self.sums.push(bytemuck::cast_slice(&pages))?;
+            self.parts += 1;
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: IndexError) {
+        self.is_over = true;
+        self.failed.get_or_insert(error);
+    }
 }
 
 /// Parts that are mapped together.
@@ -114,7 +135,15 @@ struct Writers {
 
 impl Writers {
     fn start(file: &StorageFile, count: usize) -> Result<Self, IndexError> {
-        let outcome: Arc<Mutex<Outcome>> = Arc::default();
+        let outcome = Outcome {
+            parts: 0,
+            crc: crc32fast::Hasher::new(),
+            sums: spill_of_sums(&file.path),
+            taken: BTreeMap::new(),
+            failed: None,
+            is_over: false,
+        };
+        let outcome = Arc::new(Mutex::new(outcome));
         let (parts, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let start = |_| {
@@ -129,14 +158,15 @@ impl Writers {
         Ok(Self { outcome, parts: (count > 0).then_some(parts), threads })
     }
 
-    /// Waits until all parts are written.
-    fn wait(mut self) -> Result<Vec<Option<Taken>>, IndexError> {
+    /// Waits until all parts are written: the checksum of all, and those of their pages.
+    fn wait(mut self, path: &Path) -> Result<(crc32fast::Hasher, Spill), IndexError> {
         self.parts = None;
         for thread in self.threads.drain(..) {
             thread.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
         }
-        let Outcome { taken, failed, .. } = std::mem::take(&mut *lock(&self.outcome));
-        failed.map_or(Ok(taken), Err)
+        let mut outcome = lock(&self.outcome);
+        let sums = std::mem::replace(&mut outcome.sums, spill_of_sums(path));
+        outcome.failed.take().map_or(Ok((outcome.crc.clone(), sums)), Err)
     }
 }
 
@@ -151,7 +181,7 @@ impl Drop for Writers {
 
 /// A file that is put together from pieces of buffers. Each page has a checksum; the first one is without the header.
 ///
-/// Memory: a part for each thread, 4 bytes for each page, and the buffers that have bytes of parts which are not gathered.
+/// Memory: a part for each thread, 64 KB of checksums, and the buffers that have bytes of parts which are not gathered.
 pub(crate) struct GatheredFile {
     file: StorageFile,
     /// Bytes of the body so far.
@@ -246,17 +276,11 @@ impl GatheredFile {
     ///
     /// # Errors
     /// `Storage`.
-    pub(crate) fn end(mut self) -> Result<(StorageFile, Vec<u32>), IndexError> {
+    pub(crate) fn end(mut self) -> Result<(StorageFile, Spill), IndexError> {
         if !self.part.pieces.is_empty() {
             self.end_part()?;
         }
-        let taken = self.writers.wait()?;
-        let (mut sums, mut crc) = (Vec::new(), crc32fast::Hasher::new());
-        for part in taken {
-            let part = part.expect("a part is written or has failed");
-            crc.combine(&crc32fast::Hasher::new_with_initial_len(part.crc, part.bytes));
-            sums.extend(part.pages);
-        }
+        let (crc, sums) = self.writers.wait(&self.file.path)?;
         (self.file.written, self.file.crc) = (self.bytes, crc);
         Ok((self.file, sums))
     }
@@ -336,15 +360,7 @@ fn write_part(
     };
     drop(there);
     let mut outcome = lock(outcome);
-    match written {
-        Ok(()) => {
-            let parts = outcome.taken.len().max(number + 1);
-            outcome.taken.resize_with(parts, || None);
-            outcome.taken[number] = Some(taken);
-        }
-        Err(error) => {
-            outcome.is_over = true;
-            outcome.failed.get_or_insert(error);
-        }
+    if let Err(error) = written.and_then(|()| outcome.take(number, taken)) {
+        outcome.fail(error);
     }
 }

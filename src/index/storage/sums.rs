@@ -10,6 +10,11 @@ use std::path::Path;
 /// The part of the checksums that stays in memory, in bytes: those of 64 MiB.
 const IN_MEMORY: usize = 64 << 10;
 
+/// Where the checksums of the pages of the file at `path` wait: they belong behind the pages.
+pub(super) fn spill_of_sums(path: &Path) -> Spill {
+    Spill::new(path.with_extension("sums"), IN_MEMORY)
+}
+
 /// The checksums of the pages of a file that is written from its first byte to its last.
 ///
 /// Memory: 64 KB, however long the file is.
@@ -26,8 +31,12 @@ pub(super) struct Sums {
 impl Sums {
     /// Begins behind the header of the file at `path`.
     pub(super) fn new(path: &Path) -> Self {
-        let sums = Spill::new(path.with_extension("sums"), IN_MEMORY);
-        Self { sums, page: crc32fast::Hasher::new(), at: HEADER_BYTES as u64, any: false }
+        Self {
+            sums: spill_of_sums(path),
+            page: crc32fast::Hasher::new(),
+            at: HEADER_BYTES as u64,
+            any: false,
+        }
     }
 
     /// Adds the bytes that follow.

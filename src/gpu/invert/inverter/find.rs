@@ -170,10 +170,12 @@ impl<M: Machine> Inverter<M> {
         }
         self.work.seconds.terms += spent(began);
         let mut found = self.found.pop_front().expect("a batch was found");
+        let began = Instant::now();
         let numbers = match found.learned.take() {
             Some(learned) => self.know(found.first_form, learned)?,
             None => 0,
         };
+        self.work.seconds.tell += spent(began);
         Ok((found, numbers))
     }
 

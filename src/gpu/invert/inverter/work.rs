@@ -19,10 +19,16 @@ pub struct InverterSeconds {
     pub learn: f64,
     /// Waiting for them.
     pub terms: f64,
+    /// Telling the device what forms mean.
+    pub tell: f64,
     /// Counting and sorting, waited for.
     pub count: f64,
     /// What pieces count, on its way back and read.
     pub counted: f64,
+    /// Making room for what stays of batches.
+    pub room: f64,
+    /// Handing on what pieces count.
+    pub give: f64,
     /// Writing lists, and their way back.
     pub lists: f64,
     /// Bringing the terms of runs into order.
