@@ -11,6 +11,7 @@
 //! | [`steps`] | which kernels invert a batch, one after the other, and with how much memory |
 //! | [`text`] | which texts make a batch |
 //! | [`twin`] | what the kernels find |
+//! | `upload` | how texts get to a CUDA device |
 
 pub mod cuda;
 pub mod inverter;
@@ -20,6 +21,7 @@ pub mod service;
 pub mod steps;
 pub mod text;
 pub mod twin;
+mod upload;
 
 use super::nvrtc::Source;
 

@@ -204,7 +204,7 @@ impl<'a> Draft<'a> {
         let names = old.iter().flat_map(|run| names.clone().map(|kind| run_file(&run.name, kind)));
         let names: HashSet<String> = names.collect();
         let of_old = |file: &&FileEntry| names.contains(&file.name);
-        verify(&self.folder, self.files.iter().filter(of_old))?;
+        verify(&self.folder, self.files.iter().filter(of_old), merging)?;
         let (ranks, ranked) = self.ranks_left(old)?;
         let lost = ranked > 0 && ranked < old.len();
         let (run, files) = merge_neighbours(&self.folder, old, self.next_run, merging)?;

@@ -70,6 +70,14 @@ pub struct Merging {
     pub stop: Stop,
 }
 
+impl Merging {
+    /// Threads that may work if each takes so many bytes, at most a quarter of the memory in all.
+    fn threads_of(&self, bytes: u64) -> usize {
+        let affordable = usize::try_from(self.memory_bytes / 4 / bytes).unwrap_or(usize::MAX);
+        self.threads.min(affordable).max(1)
+    }
+}
+
 /// A run that is to be merged.
 #[derive(Clone, Debug)]
 struct Input {
@@ -231,7 +239,7 @@ fn merge(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
-    let documents = documents::merge(&inputs, to, number, &merging.stop)?;
+    let documents = documents::merge(&inputs, to, number, merging)?;
     for Input { generation, run, remove, .. } in &inputs {
         let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));
         for name in names.iter().filter(|_| *remove) {

@@ -1,8 +1,9 @@
-//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: texts go through two pinned
-//! buffers by turns, results through another one.
+//! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
+//! buffers by turns, results through others.
 
 use super::machine::{Arrays, DeviceText, Downloader, Lent, Machine, Places, Uploader};
 use super::steps::{Array, Step};
+use super::upload::CudaUploader;
 use super::{KERNELS, source};
 use crate::crew::Crew;
 use crate::gpu::device::Device;
@@ -41,13 +42,13 @@ const PAUSE: Duration = Duration::from_micros(20);
 
 /// A pinned buffer and the end of its last copy.
 #[derive(Debug)]
-struct Buffer {
-    staging: Staging,
-    copied: CudaEvent,
+pub(super) struct Buffer {
+    pub(super) staging: Staging,
+    pub(super) copied: CudaEvent,
 }
 
 impl Buffer {
-    fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
+    pub(super) fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
         let staging = Staging::new(device, "texts and lists", bytes)?;
         Ok(Self { staging, copied: event(device)? })
     }
@@ -66,7 +67,8 @@ fn failed(device: &Device, source: DriverError) -> GpuError {
     GpuError::Work { device, work, source: Cuda(source) }
 }
 
-fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
+/// Waits until what stands before an event is done.
+pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
     let began = Instant::now();
     while !is_done(event).map_err(|e| failed(device, e))? {
         match began.elapsed() < LOOKING {
@@ -128,33 +130,6 @@ impl Buffers {
             self.next = 1 - self.next;
             at += filled as u64;
         }
-    }
-
-    /// Waits until all copies are done.
-    fn wait(&self, device: &Device) -> Result<(), GpuError> {
-        self.buffers.iter().try_for_each(|buffer| wait(device, &buffer.copied))
-    }
-}
-
-/// Brings texts on a stream of its own.
-struct CudaUploader {
-    buffers: Buffers,
-    stream: Arc<CudaStream>,
-    device: Arc<Device>,
-}
-
-impl Uploader for CudaUploader {
-    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError> {
-        let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let old = old.and_then(|old| old.downcast::<Slab>().ok());
-        let text = match old.filter(|old| old.bytes() >= bytes) {
-            Some(old) => old,
-            None => Box::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?),
-        };
-        // SAFETY: the memory is given to the caller when the copies are done; if that fails it waits for the device.
-        unsafe { self.buffers.send((&text, 0), parts, &self.device, &self.stream) }?;
-        self.buffers.wait(&self.device)?;
-        Ok(text)
     }
 }
 
@@ -419,10 +394,7 @@ impl Machine for CudaMachine {
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
-        let device = self.device.clone();
-        let stream = device.context().new_stream();
-        let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        Ok(Box::new(CudaUploader { buffers: Buffers::new(&device)?, stream, device }))
+        Ok(Box::new(CudaUploader::new(self.device.clone())?))
     }
 
     fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
@@ -460,13 +432,6 @@ impl Machine for CudaMachine {
             *time = (time.0 + f64::from(took), time.1 + 1);
         }
         Ok(())
-    }
-}
-
-impl Drop for CudaUploader {
-    fn drop(&mut self) {
-        // An upload that has failed may have copies under way.
-        self.stream.context().record_err(self.stream.synchronize());
     }
 }
 

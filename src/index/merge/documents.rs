@@ -1,139 +1,301 @@
-//! How do the documents of several runs become those of one? One run is copied behind the other
-//! through small windows, so that the memory does not depend on them.
+//! How do the documents of several runs become those of one? Threads copy *stretches* of neighbouring documents, each to its place in the
+//! files: how many documents and bytes of names come before it follows from where names end, and from the documents that are left out.
 
 #![forbid(unsafe_code)]
 
-use super::Input;
+use super::{Input, Merging};
 use crate::index::deletions::Deletions;
-use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
+use crate::index::documents::{
+    DocumentColumns, DocumentsEntry, DocumentsPlace, Location, PlacedDocuments,
+};
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
-use crate::index::manifest::RunEntry;
 use crate::index::storage::{Durability, Stop};
 use crate::index::window::Window;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Documents that are read at a time.
-const AT_ONCE: u32 = 1 << 10;
-/// Bytes of the window on the names.
-const NAMES_WINDOW_BYTES: usize = 64 << 10;
+/// Documents of a stretch. Tests have few documents.
+const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
+/// Documents that are read at a time, if their names have no more bytes than the second; one at least.
+const AT_ONCE: u32 = STRETCH / 4;
+const NAMES_AT_ONCE: u64 = if cfg!(test) { 100 } else { 128 << 10 };
+/// What a thread takes.
+const THREAD_BYTES: u64 = 1 << 20;
+/// Bytes of the windows that say where stretches begin.
+const BORDER_BYTES: usize = 4 << 10;
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Writes the documents of all runs as those of run `number` in the folder `to`. Every input is one of
-/// the generation's.
+/// Neighbouring documents of an input, and where those that are left stand in the merged run.
+#[derive(Debug)]
+struct Stretch {
+    input: usize,
+    documents: Range<u32>,
+    place: DocumentsPlace,
+}
+
+/// Writes the documents of all runs as those of run `number` in the folder `to`. Every input is one of the generation's.
 ///
-/// Memory: half a megabyte beside that of the writer, and the longest name.
+/// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document of 65,535 tokens or more.
 pub(super) fn merge(
     inputs: &[Input],
     to: &Path,
     number: u32,
-    stop: &Stop,
+    merging: &Merging,
 ) -> Result<DocumentsEntry, IndexError> {
     // Runs that a rebuild has put together need not have their inputs in order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
-    let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, first_input)?;
-    for Input { generation, run, deletions, .. } in inputs {
-        Source::open(generation, run)?.copy(run, deletions.as_deref(), &mut writer, stop)?;
+    let mut place = DocumentsPlace::default();
+    let (mut stretches, mut longs) = (Vec::new(), Vec::new());
+    for (number, input) in inputs.iter().enumerate() {
+        longs.push(input.long_documents()?);
+        input.cut(number, &mut place, &mut stretches)?;
     }
-    writer.finish()
+    let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let copy = || {
+        while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let input = &inputs[stretch.input];
+            if let Err(error) = input.copy(stretch, &longs[stretch.input], &table, &merging.stop) {
+                // Nobody begins another one.
+                next.store(stretches.len(), Ordering::Relaxed);
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.get_or_insert(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..merging.threads_of(THREAD_BYTES).min(stretches.len()) {
+            scope.spawn(copy);
+        }
+        copy();
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failed.map_or_else(|| table.finish(), Err)
 }
 
-/// The documents of one run, read in order.
-struct Source {
-    lengths: Window,
-    /// The long documents, and where the next of them stands.
-    long: Window,
-    next_long: u64,
-    names: Window,
-    ends: Window,
-    locations: Window,
-    hashes: Window,
-}
+/// The documents of 65,535 tokens or more, and their lengths.
+type LongDocuments = Vec<(u32, u32)>;
 
-impl Source {
-    fn open(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let open = |kind, bytes| {
-            let path = generation.join(run_file(&run.name, kind));
-            let mut window = Window::open(&path, bytes)?;
+impl Input {
+    fn path(&self, kind: Kind) -> PathBuf {
+        self.generation.join(run_file(&self.run.name, kind))
+    }
+
+    /// Opens a window on a file of the documents.
+    fn open(&self, kind: Kind, bytes: usize) -> Result<Window, IndexError> {
+        Window::open(&self.path(kind), bytes)
+    }
+
+    /// The long documents. The headers of all files are looked at, too.
+    fn long_documents(&self) -> Result<LongDocuments, IndexError> {
+        let mut count = 0;
+        for kind in Kind::OF_DOCUMENTS {
+            let mut window = self.open(kind, HEADER_BYTES)?;
             let first = window.length().min(BODY) as usize;
-            let header = Header::parse(&path, kind, window.read(0, first)?)?;
-            if header.values[0] != u64::from(run.documents) {
-                return Err(IndexError::damaged(&path, 16, run.documents, header.values[0]));
+            let header = Header::parse(&self.path(kind), kind, window.read(0, first)?)?;
+            let (documents, found) = (u64::from(self.run.documents), header.values[0]);
+            if found != documents {
+                return Err(IndexError::damaged(window.path(), 16, documents, found));
             }
-            Ok(window)
-        };
-        let at_once = AT_ONCE as usize;
-        let bytes = 2 * u64::from(run.documents);
-        Ok(Self {
-            lengths: open(Kind::Lengths, 2 * at_once)?,
-            long: open(Kind::Lengths, HEADER_BYTES.max(1 << 10))?,
-            next_long: BODY + bytes + padding(bytes),
-            names: open(Kind::Names, NAMES_WINDOW_BYTES)?,
-            ends: open(Kind::Ends, 8 * at_once)?,
-            locations: open(Kind::Locations, 16 * at_once)?,
-            hashes: open(Kind::Hashes, 8 * at_once)?,
-        })
+            if kind == Kind::Lengths {
+                count = header.values[2];
+            }
+        }
+        let mut window = self.open(Kind::Lengths, BORDER_BYTES)?;
+        let bytes = 2 * u64::from(self.run.documents);
+        let first = BODY + bytes + padding(bytes);
+        let mut long = Vec::new();
+        for number in 0..count {
+            let pair = window.read(first.saturating_add(8 * number), 8)?;
+            let number = |at: usize| {
+                u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
+            };
+            long.push((number(0), number(4)));
+        }
+        Ok(long)
     }
 
-    fn copy(
-        mut self,
-        run: &RunEntry,
-        deletions: Option<&Deletions>,
-        writer: &mut DocumentsWriter,
-        stop: &Stop,
+    /// Cuts the documents, which come behind `place`, into stretches.
+    fn cut(
+        &self,
+        input: usize,
+        place: &mut DocumentsPlace,
+        stretches: &mut Vec<Stretch>,
     ) -> Result<(), IndexError> {
-        let (mut docid, mut name_start, mut name) = (0u32, 0u64, Vec::new());
-        while docid < run.documents {
-            stop.check()?;
-            let count = AT_ONCE.min(run.documents - docid) as usize;
-            let at = |size: u64| BODY + size * u64::from(docid);
-            let lengths = self.lengths.read(at(2), 2 * count)?.as_chunks().0;
-            let ends = self.ends.read(at(8), 8 * count)?.as_chunks().0;
-            let locations = self.locations.read(at(16), 16 * count)?.chunks_exact(16);
-            let hashes = self.hashes.read(at(8), 8 * count)?.as_chunks().0;
-            let columns = lengths.iter().zip(ends).zip(locations).zip(hashes);
-            for (document, (((&length, &end), location), &hash)) in (docid..).zip(columns) {
-                let length = match u16::from_le_bytes(length) {
-                    LONG => {
-                        let pair = self.long.read(self.next_long, 8)?;
-                        let number = |at: usize| {
-                            u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
-                        };
-                        if number(0) != document {
-                            let expected = format!("document {document}, which is long");
-                            let (at, found) = (self.next_long, number(0));
-                            let path = self.long.path();
-                            return Err(IndexError::damaged(path, at, expected, found));
-                        }
-                        self.next_long += 8;
-                        number(4)
-                    }
-                    length => length.into(),
-                };
-                let end = u64::from_le_bytes(end);
-                if end < name_start {
-                    let offset = BODY + 8 * u64::from(document);
-                    let expected = format!("an end of at least {name_start}");
-                    return Err(IndexError::damaged(self.ends.path(), offset, expected, end));
-                }
-                name.clear();
-                while name_start < end {
-                    let rest = usize::try_from(end - name_start).unwrap_or(usize::MAX);
-                    let part = self.names.read(BODY + name_start, rest)?;
-                    name.extend_from_slice(part);
-                    name_start += part.len() as u64;
-                }
-                if deletions.is_some_and(|deletions| deletions.contains(document)) {
-                    continue;
-                }
-                let location: Location = bytemuck::pod_read_unaligned(location);
-                let input = location.input.saturating_add(run.first_input);
-                let location = Location { input, ..location };
-                writer.push(&name, length, location, u64::from_le_bytes(hash))?;
+        let mut ends = self.open(Kind::Ends, BORDER_BYTES)?;
+        let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
+        let documents = self.run.documents;
+        for start in (0..documents).step_by(STRETCH as usize) {
+            let end = documents.min(start.saturating_add(STRETCH));
+            stretches.push(Stretch { input, documents: start..end, place: *place });
+            let mut count = end - start;
+            let mut bytes = name_bytes(&mut ends, start..end)?;
+            while let Some(gone) = deleted.next_if(|&gone| gone < end) {
+                count -= 1;
+                bytes = bytes.saturating_sub(name_bytes(&mut ends, gone..gone + 1)?);
             }
-            docid += count as u32;
+            place.documents = place.documents.saturating_add(count);
+            place.name_bytes = place.name_bytes.saturating_add(bytes);
         }
         Ok(())
+    }
+
+    /// Copies a stretch.
+    fn copy(
+        &self,
+        stretch: &Stretch,
+        long: &LongDocuments,
+        table: &PlacedDocuments,
+        stop: &Stop,
+    ) -> Result<(), IndexError> {
+        let at_once = AT_ONCE as usize;
+        let mut lengths = self.open(Kind::Lengths, 2 * at_once)?;
+        let mut names = self.open(Kind::Names, NAMES_AT_ONCE as usize)?;
+        let mut ends = self.open(Kind::Ends, 8 * at_once)?;
+        let mut locations = self.open(Kind::Locations, 16 * at_once)?;
+        let mut hashes = self.open(Kind::Hashes, 8 * at_once)?;
+        let mut columns = Columns::default();
+        let Stretch { documents: Range { start, end }, mut place, .. } = *stretch;
+        let mut name_start = end_before(&mut ends, start)?;
+        let mut docid = start;
+        while docid < end {
+            stop.check()?;
+            let most = AT_ONCE.min(end - docid) as usize;
+            let at = |size: u64| BODY + size * u64::from(docid);
+            let read = ends.read(at(8), 8 * most)?.as_chunks().0;
+            columns.ends.clear();
+            let mut before = name_start;
+            for (number, &bytes) in read.iter().enumerate() {
+                let name_end = u64::from_le_bytes(bytes);
+                if name_end < before {
+                    let offset = at(8) + 8 * number as u64;
+                    let expected = format!("an end of at least {before}");
+                    let path = self.path(Kind::Ends);
+                    return Err(IndexError::damaged(&path, offset, expected, name_end));
+                }
+                if number > 0 && name_end - name_start > NAMES_AT_ONCE {
+                    break;
+                }
+                before = name_end;
+                columns.ends.push(name_end - name_start);
+            }
+            let count = columns.ends.len();
+            columns.names.clear();
+            let mut name_at = name_start;
+            while name_at < before {
+                let rest = usize::try_from(before - name_at).unwrap_or(usize::MAX);
+                let part = names.read(BODY + name_at, rest)?;
+                columns.names.extend_from_slice(part);
+                name_at += part.len() as u64;
+            }
+            columns.lengths.clear();
+            let read = lengths.read(at(2), 2 * count)?.as_chunks().0;
+            for (document, &bytes) in (docid..).zip(read) {
+                columns.lengths.push(match u16::from_le_bytes(bytes) {
+                    LONG => match long.binary_search_by_key(&document, |long| long.0) {
+                        Ok(at) => long[at].1,
+                        Err(_) => {
+                            let expected = format!("document {document} among the long ones");
+                            let offset = at(2) + 2 * u64::from(document - docid);
+                            let path = self.path(Kind::Lengths);
+                            return Err(IndexError::damaged(&path, offset, expected, "none"));
+                        }
+                    },
+                    length => length.into(),
+                });
+            }
+            let read = locations.read(at(16), 16 * count)?.chunks_exact(16);
+            columns.locations.clear();
+            columns.locations.extend(read.map(|bytes| {
+                let location: Location = bytemuck::pod_read_unaligned(bytes);
+                let input = location.input.saturating_add(self.run.first_input);
+                Location { input, ..location }
+            }));
+            let read = hashes.read(at(8), 8 * count)?.as_chunks().0;
+            columns.hashes.clear();
+            columns.hashes.extend(read.iter().map(|&bytes| u64::from_le_bytes(bytes)));
+            if let Some(deletions) = &self.deletions {
+                columns.leave_out(deletions, docid);
+            }
+            let (left, bytes) = (columns.ends.len() as u32, columns.names.len() as u64);
+            columns.write(place, table, names.path())?;
+            place.documents += left;
+            place.name_bytes += bytes;
+            docid += count as u32;
+            name_start = before;
+        }
+        Ok(())
+    }
+}
+
+/// Where the name of the document before one ends.
+fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
+    let Some(before) = document.checked_sub(1) else { return Ok(0) };
+    let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
+    Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read")))
+}
+
+/// Bytes of the names of neighbouring documents.
+fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexError> {
+    let (start, end) = (end_before(ends, documents.start)?, end_before(ends, documents.end)?);
+    end.checked_sub(start).ok_or_else(|| {
+        let offset = BODY + 8 * u64::from(documents.end - 1);
+        IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)
+    })
+}
+
+/// Documents that were read.
+#[derive(Default)]
+struct Columns {
+    names: Vec<u8>,
+    ends: Vec<u64>,
+    lengths: Vec<u32>,
+    locations: Vec<Location>,
+    hashes: Vec<u64>,
+}
+
+impl Columns {
+    /// Leaves documents out; the first has this docid.
+    fn leave_out(&mut self, deletions: &Deletions, first: u32) {
+        let (mut left, mut bytes, mut start) = (0, 0, 0);
+        for (at, docid) in (first..first + self.ends.len() as u32).enumerate() {
+            let end = self.ends[at] as usize;
+            if !deletions.contains(docid) {
+                self.names.copy_within(start..end, bytes);
+                bytes += end - start;
+                self.ends[left] = bytes as u64;
+                self.lengths[left] = self.lengths[at];
+                self.locations[left] = self.locations[at];
+                self.hashes[left] = self.hashes[at];
+                left += 1;
+            }
+            start = end;
+        }
+        self.names.truncate(bytes);
+        self.ends.truncate(left);
+        self.lengths.truncate(left);
+        self.locations.truncate(left);
+        self.hashes.truncate(left);
+    }
+
+    /// Writes them; their names come from the file at `path`.
+    fn write(
+        &mut self,
+        place: DocumentsPlace,
+        table: &PlacedDocuments,
+        path: &Path,
+    ) -> Result<(), IndexError> {
+        let refused = || IndexError::refused(path, "a document's name is UTF-8");
+        let names = std::str::from_utf8(&self.names).map_err(|_| refused())?;
+        let is_apart = |&end: &u64| names.is_char_boundary(end as usize);
+        if !names.is_ascii() && !self.ends.iter().all(is_apart) {
+            return Err(refused());
+        }
+        let Self { ends, lengths, locations, hashes, .. } = self;
+        table.write(place, DocumentColumns { names, ends, lengths, locations, hashes })
     }
 }

@@ -9,11 +9,14 @@ use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Documents of a page: 8 KiB are read for it.
 const PAGE: usize = 1 << 12;
+/// With fewer pages for each it is not worth starting a thread.
+const LEAST_PAGES: usize = 64;
 /// The least memory that pages may be given: there is always one.
 const LEAST_BYTES: u64 = 8 * PAGE as u64;
 
@@ -68,25 +71,39 @@ impl Lengths {
         Ok(Self { whole, window, documents, long, codes, pages: vec![None; places] })
     }
 
-    /// The codes of all documents, if they take no more than `memory_bytes`.
+    /// The codes of all documents, if they take no more than `memory_bytes`, read by so many `threads`.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`read`](Self::read).
     pub(super) fn whole(
         path: &Path,
         memory_bytes: u64,
+        threads: usize,
     ) -> Result<Option<Arc<Vec<u8>>>, IndexError> {
-        let mut lengths = Self::open(path, memory_bytes)?;
-        let pages = lengths.documents.div_ceil(PAGE as u64);
-        // There is one place for each page, and the first page is at the first.
-        if pages * PAGE as u64 > memory_bytes {
+        let pages = Self::open(path, 0)?.documents.div_ceil(PAGE as u64);
+        if pages.saturating_mul(PAGE as u64) > memory_bytes {
             return Ok(None);
         }
-        for page in 0..pages {
-            lengths.fill(page, page as usize)?;
-        }
-        lengths.codes.truncate(lengths.documents as usize);
-        Ok(Some(Arc::new(lengths.codes)))
+        let documents = Self::open(path, 0)?.documents as usize;
+        let mut codes = vec![0; documents];
+        let each = (pages as usize).div_ceil(threads.max(1)).max(LEAST_PAGES) * PAGE;
+        let read = |(number, part): (usize, &mut [u8])| {
+            let mut lengths = Self::open(path, 0)?;
+            let first = number * each / PAGE;
+            let mut pages = (first as u64..).zip(part.chunks_mut(PAGE));
+            pages.try_for_each(|(page, codes)| lengths.read_page(page, codes))
+        };
+        std::thread::scope(|scope| {
+            let mut parts = codes.chunks_mut(each).enumerate();
+            let own = parts.next();
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
+            let mut done = own.map_or(Ok(()), read);
+            for other in others {
+                done = done.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            done
+        })?;
+        Ok(Some(Arc::new(codes)))
     }
 
     /// As [`open`](Self::open), with the codes of all documents.
@@ -152,12 +169,22 @@ impl Lengths {
         let Some(count) = self.documents.checked_sub(first).filter(|count| *count > 0) else {
             return Err(self.missing(first));
         };
-        let bytes = 2 * count.min(PAGE as u64) as usize;
-        let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, bytes)?;
-        if self.codes.len() < (place + 1) * PAGE {
-            self.codes.resize((place + 1) * PAGE, 0);
+        let mut codes = std::mem::take(&mut self.codes);
+        if codes.len() < (place + 1) * PAGE {
+            codes.resize((place + 1) * PAGE, 0);
         }
-        let codes = &mut self.codes[place * PAGE..][..PAGE];
+        let here = &mut codes[place * PAGE..][..count.min(PAGE as u64) as usize];
+        let read = self.read_page(page, here);
+        self.codes = codes;
+        read?;
+        self.pages[place] = Some(page as u32);
+        Ok(())
+    }
+
+    /// Reads the codes of the documents of a page, as many as it has.
+    fn read_page(&mut self, page: u64, codes: &mut [u8]) -> Result<(), IndexError> {
+        let first = page * PAGE as u64;
+        let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, 2 * codes.len())?;
         for (docid, (code, &length)) in (first..).zip(codes.iter_mut().zip(lengths.as_chunks().0)) {
             *code = match u16::from_le_bytes(length) {
                 LONG => match self.long.binary_search_by_key(&docid, |long| long.0.into()) {
@@ -171,7 +198,6 @@ impl Lengths {
                 length => code_below(length.into()),
             };
         }
-        self.pages[place] = Some(page as u32);
         Ok(())
     }
 }
@@ -214,8 +240,8 @@ mod tests {
             assert!(error.unwrap_err().to_string().contains("000000.lengths"));
         }
         let path = folder.path().join("runs/000000.lengths");
-        assert!(Lengths::whole(&path, u64::from(documents)).unwrap().is_none(), "by pages");
-        let whole = Lengths::whole(&path, 13 * PAGE as u64).unwrap().unwrap();
+        assert!(Lengths::whole(&path, u64::from(documents), 3).unwrap().is_none(), "by pages");
+        let whole = Lengths::whole(&path, 13 * PAGE as u64, 3).unwrap().unwrap();
         assert_eq!(whole.len(), documents as usize);
         let mut lengths = Lengths::shared(&path, &whole).unwrap();
         assert_eq!(lengths.memory_bytes(), 0);

@@ -129,7 +129,8 @@ impl Joint<'_> {
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
         // All threads need the same lengths.
-        let whole = Lengths::whole(self.lengths, self.memory_bytes / LENGTHS_SHARE)?;
+        let whole =
+            Lengths::whole(self.lengths, self.memory_bytes / LENGTHS_SHARE, self.merging.threads)?;
         let memory = self.memory_bytes - whole.as_ref().map_or(0, |codes| codes.len() as u64);
         let open = |memory: u64| match &whole {
             Some(codes) => Lengths::shared(self.lengths, codes),

@@ -16,11 +16,16 @@ use crate::index::publish::{IndexLock, current};
 use crate::index::ranks::{RankCounts, read_ranks};
 use crate::index::scores::{RunScores, ranks_of, write_scores};
 use crate::index::storage::{Durability, FileEntry, Stop};
-use crate::index::window::checksum;
+use crate::index::window::{Window, checksum};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Bytes of the window that checksums are computed through.
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
+/// What a thread reads of a file at a time.
+const PART_BYTES: u64 = 32 << 20;
 
 /// What [`merge_index`] did.
 #[derive(Clone, Debug, PartialEq)]
@@ -157,7 +162,7 @@ fn merge_generation(
     recode: &Recode,
     merging: &Merging,
 ) -> Result<Merged, IndexError> {
-    verify(from, &old.files)?;
+    verify(from, &old.files, merging)?;
     let (ranks, mut found) = ranks(from, &old, recode, merging.memory_bytes)?;
     let (number, to) = lock.next_generation()?;
     let is_single = is_whole(&old);
@@ -220,7 +225,9 @@ fn merge_generation(
 pub(in crate::index) fn verify<'a>(
     generation: &Path,
     files: impl IntoIterator<Item = &'a FileEntry>,
+    merging: &Merging,
 ) -> Result<(), IndexError> {
+    let mut parts = Vec::new();
     for file in files {
         let path = generation.join(&file.name);
         let unknown = Kind::Positions.extension();
@@ -228,9 +235,35 @@ pub(in crate::index) fn verify<'a>(
             let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&path, reason));
         }
-        let (bytes, crc32) = checksum(&path, CHECKSUM_WINDOW_BYTES)?;
-        check_length(&path, bytes, Some(file.bytes))?;
-        check_crc(&path, file.crc32, crc32)?;
+        check_length(&path, Window::open(&path, 0)?.length(), Some(file.bytes))?;
+        // An empty file has one, too.
+        for start in (0..file.bytes.max(1)).step_by(PART_BYTES as usize) {
+            parts.push((file, start..file.bytes.min(start + PART_BYTES)));
+        }
+    }
+    let (next, sums) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let sum = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some((file, part)) = parts.get(number) else { return };
+            let path = generation.join(&file.name);
+            let sum = checksum(&path, part.clone(), CHECKSUM_WINDOW_BYTES);
+            sums.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sum);
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(parts.len());
+        (1..threads).for_each(|_| _ = scope.spawn(sum));
+        sum();
+    });
+    let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut crc = crc32fast::Hasher::new();
+    for ((file, part), sum) in parts.iter().zip(sums.into_values()) {
+        crc.combine(&sum?);
+        if part.end == file.bytes {
+            let crc = std::mem::take(&mut crc).finalize();
+            check_crc(&generation.join(&file.name), file.crc32, crc)?;
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@ use super::source::{Base, Encoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::deletions::write_deletions;
-use crate::index::documents::{DocumentsWriter, Location};
+use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::generation::Generation;
 use crate::index::lexicon::{LexiconStream, LexiconWriter};
 use crate::index::list::{Form, ListEncoder};
@@ -107,7 +107,24 @@ proptest! {
             write_deletions(many.path(), run, &mut entries, &of_run).unwrap();
         }
         let merging = merging(memory_bytes, threads);
-        merge_runs(many.path(), &runs, merged.path(), 0, &merging).unwrap();
+        let (run, _) = merge_runs(many.path(), &runs, merged.path(), 0, &merging).unwrap();
+        let [documents, expected] =
+            [(merged.path(), vec![run]), (many.path(), runs)].map(|(folder, runs)| {
+                let table = |run: &RunEntry| RunDocuments::open_unverified(folder, run).unwrap();
+                let mut documents = Vec::new();
+                for (table, run) in runs.iter().map(|run| (table(run), run)) {
+                    for docid in 0..table.len() {
+                        let at = docid as usize;
+                        let Location { offset, bytes, input } = table.locations()[at];
+                        let location = (offset, bytes, run.first_input + input);
+                        let name = table.name(docid).unwrap().to_vec();
+                        documents.push((name, location, table.lengths()[at], table.hashes()[at]));
+                    }
+                }
+                documents
+            });
+        let expected = (0..).zip(expected).filter(|(docid, _)| !gone.contains(docid));
+        prop_assert_eq!(documents, Vec::from_iter(expected.map(|(_, document)| document)));
         for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
             let [found, expected] = [&merged, &one]
                 .map(|folder| fs::read(folder.path().join(run_file("000000", kind))).unwrap());
