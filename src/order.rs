@@ -297,8 +297,6 @@ const LEAST_WORKER_BYTES: u64 = 7 << 20;
 const MOST_WORKER_BYTES: u64 = 192 << 20;
 /// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
 const PARSER_TIMES: u64 = 12;
-/// Texts that wait for a device: sixteen workers parse about as many in the time in which it is opened.
-const MOST_TEXT_BYTES: u64 = 8 << 30;
 /// Pieces are never cut larger.
 const MOST_PIECE_BYTES: u64 = 2 << 20;
 /// What one more open compressed file takes at most: window, blocks, and pieces ahead.
@@ -383,13 +381,6 @@ impl Budget {
         let parsing = |piece: usize| PARSER_TIMES * piece as u64;
         let most = parsing(PIECE_BYTES).max(rest / 2);
         rest.saturating_sub(parsing(self.piece_bytes()).min(most)).max(rest / 4)
-    }
-
-    /// Bytes of texts for a device that may be under way beside that: a quarter of what the memory has left. They wait while the device is opened, and
-    /// while it encodes.
-    pub fn texts(&self, workers: usize) -> u64 {
-        let taken = PROCESS_BYTES + self.run_limit + self.worker * workers as u64;
-        (self.memory.saturating_sub(taken) / 4).min(MOST_TEXT_BYTES)
     }
 
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
