@@ -39,6 +39,7 @@ use crate::index::list::Form;
 use crate::index::manifest::RunEntry;
 use crate::index::storage::{self, Durability, FileEntry, Stop};
 use parts::Joint;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terms::TermMerge;
@@ -231,9 +232,9 @@ fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Merges the documents, then the lists in passes.
+/// Merges the documents, then the lists. What is merged is removed by threads.
 fn merge(
-    mut inputs: Vec<Input>,
+    inputs: Vec<Input>,
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -241,12 +242,36 @@ fn merge(
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
     let documents = documents::merge(&inputs, to, number, merging)?;
-    for Input { generation, run, remove, .. } in &inputs {
-        let names = Kind::OF_DOCUMENTS.map(|kind| run_file(&run.name, kind));
-        for name in names.iter().filter(|_| *remove) {
-            storage::remove_file(&generation.join(name))?;
-        }
-    }
+    let gone = superfluous(&inputs, &Kind::OF_DOCUMENTS);
+    let (mut run, mut files) = std::thread::scope(|scope| {
+        let removed = match merging.threads {
+            0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
+            _ => Some(scope.spawn(|| storage::remove_files(&gone, 1))),
+        };
+        let merged = merge_lists(inputs, to, number, merging);
+        let removed =
+            removed.map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)));
+        removed.unwrap_or(Ok(())).and(merged)
+    })?;
+    documents.complete(to, &mut run, &mut files)?;
+    Ok((run, files))
+}
+
+/// The files of these kinds that are to be removed.
+fn superfluous(inputs: &[Input], kinds: &[Kind]) -> Vec<PathBuf> {
+    let of_input = |Input { generation, run, .. }: &Input| {
+        kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()
+    };
+    inputs.iter().filter(|input| input.remove).flat_map(of_input).collect()
+}
+
+/// Merges the lists in passes.
+fn merge_lists(
+    mut inputs: Vec<Input>,
+    to: &Path,
+    number: u32,
+    merging: &Merging,
+) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let lengths = &to.join(run_file(&run_name(number), Kind::Lengths));
     let memory_bytes = merging.memory_bytes;
     // The allocator rounds the windows up.
@@ -276,7 +301,5 @@ fn merge(
         }
         inputs = merged;
     }
-    let (mut run, mut files) = joint(&inputs, number, Durability::Lasting)?;
-    documents.complete(to, &mut run, &mut files)?;
-    Ok((run, files))
+    joint(&inputs, number, Durability::Lasting)
 }

@@ -25,9 +25,10 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Ends the long work of one job on files, a merge or a check, from any thread, and tells any thread how far it is. What
 /// publishes or removes a generation goes on. All clones are one.
@@ -357,6 +358,31 @@ pub fn remove_empty(path: &Path) -> Result<(), IndexError> {
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
+/// Removes files, with so many `threads`: of a file in memory the system gives back page after page.
+///
+/// # Errors
+/// `Storage`, of the first that cannot be removed; the others are gone.
+pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), IndexError> {
+    let next = AtomicUsize::new(0);
+    let remove = || {
+        let mut removed = Ok(());
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            removed = removed.and(remove_file(path));
+        }
+        removed
+    };
+    std::thread::scope(|scope| {
+        let others = (1..threads.min(paths.len())).map(|_| scope.spawn(remove));
+        let others: Vec<_> = others.collect();
+        others.into_iter().fold(remove(), |removed, other| {
+            removed.and(other.join().unwrap_or_else(|cause| resume_unwind(cause)))
+        })
+    })
+}
+
+/// Threads that remove the files of a folder.
+const TREE_REMOVERS: usize = 4;
+
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
 ///
 /// # Errors
@@ -366,10 +392,15 @@ pub fn remove_tree(path: &Path) -> Result<(), IndexError> {
     if !metadata.is_dir() {
         return remove_file(path);
     }
+    let mut files = Vec::new();
     for entry in fs::read_dir(path).map_err(IndexError::storage("read the folder", path))? {
-        let entry = entry.map_err(IndexError::storage("read the folder", path))?;
-        remove_tree(&entry.path())?;
+        let path = entry.map_err(IndexError::storage("read the folder", path))?.path();
+        match fs::symlink_metadata(&path).map_err(IndexError::storage("remove", &path))?.is_dir() {
+            true => remove_tree(&path)?,
+            false => files.push(path),
+        }
     }
+    remove_files(&files, TREE_REMOVERS)?;
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 

@@ -10,7 +10,7 @@ use super::source::{Base, Encoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
     Input, LEAST_RUN_BYTES, LENGTHS_SHARE, LEXICON_SHARE, MOST_RUN_BYTES, Merging,
-    RUN_OVERHEAD_BYTES,
+    RUN_OVERHEAD_BYTES, superfluous,
 };
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
@@ -164,12 +164,8 @@ impl Joint<'_> {
             threads => self.merge_parts(threads, memory, &open, &mut files)?,
         }
         let merged = files.finish(first_docid, documents)?;
-        for Input { generation, run, remove, .. } in self.inputs {
-            if *remove {
-                storage::remove_file(&generation.join(run_file(&run.name, Kind::Lexicon)))?;
-                storage::remove_file(&generation.join(run_file(&run.name, Kind::Postings)))?;
-            }
-        }
+        let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
+        storage::remove_files(&gone, self.merging.threads)?;
         Ok(merged)
     }
 
