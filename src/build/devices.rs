@@ -22,21 +22,55 @@ use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::shown::chain;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 /// The devices that a build uses, and what their kernels are made with.
+#[derive(Default)]
 pub(super) struct Chosen {
     devices: Vec<DeviceInfo>,
     toolchain: Option<Toolchain>,
     /// Why there are not more.
     reasons: Vec<String>,
+    /// The one device that takes texts, if nobody knows yet which that is.
+    awaited: Option<Awaited>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
 pub(super) struct Finding {
     gpus: Gpus,
-    finding: Result<JoinHandle<Discovery>, String>,
+    finding: Result<Looking, String>,
+}
+
+/// A thread that looks for devices, and says before when only they are to be found.
+struct Looking {
+    thread: JoinHandle<Discovery>,
+    seems: Receiver<()>,
+}
+
+impl Looking {
+    fn found(self) -> Discovery {
+        self.thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+    }
+}
+
+/// A device that a thread finds and opens, for what has begun already.
+struct Awaited(Option<JoinHandle<Result<CudaMachine, ClosedError>>>);
+
+impl Awaited {
+    fn opened(mut self) -> Result<CudaMachine, ClosedError> {
+        let thread = self.0.take().expect("it is waited for once");
+        thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+    }
+}
+
+impl Drop for Awaited {
+    /// A device is not to be used when the job has ended.
+    fn drop(&mut self) {
+        // Nobody needs it any more.
+        _ = self.0.take().map(JoinHandle::join);
+    }
 }
 
 /// Begins to find the devices that an index is built with.
@@ -46,8 +80,10 @@ pub(super) struct Finding {
 pub(super) fn begin_to_find(gpus: Gpus, indexer: Indexer) -> Result<Finding, BuildError> {
     let finding = match gpus {
         Gpus::Auto | Gpus::Number(_) if indexer != Indexer::Fast => {
-            let thread = Builder::new().name("devices".into());
-            Ok(thread.spawn(Discovery::of_machine).map_err(BuildError::Thread)?)
+            let (tell, seems) = channel();
+            let look = move || Discovery::look(|| _ = tell.send(()));
+            let thread = Builder::new().name("devices".into()).spawn(look);
+            Ok(Looking { thread: thread.map_err(BuildError::Thread)?, seems })
         }
         Gpus::Number(asked) => return Err(OptionsError::NoDevices { indexer, asked }.into()),
         Gpus::Auto => Err(format!("the indexer {indexer} uses none")),
@@ -68,20 +104,35 @@ impl Finding {
     /// There are fewer than were asked for.
     pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
         let discovery = match self.finding {
-            Ok(finding) => finding.join().unwrap_or_else(|cause| resume_unwind(cause)),
-            Err(reason) => {
-                let reasons = vec![reason];
-                return Ok(Chosen { devices: Vec::new(), toolchain: None, reasons });
-            }
+            Ok(looking) => looking.found(),
+            Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
         };
-        let devices = discovery.choose(self.gpus)?;
-        let reasons = discovery.reasons();
+        let chosen = Chosen::of(&discovery, self.gpus)?;
         // Who names no indexer need not know what would do without a device, and one that needs it says so itself.
-        if devices.is_empty() && options.indexer == Indexer::Wei11 {
-            options.note(&Note::NoGpu { reasons: reasons.clone() });
+        if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
+            options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
         }
-        let toolchain = Toolchain::of(&discovery, ModuleCache::of_user());
-        Ok(Chosen { devices, toolchain, reasons })
+        Ok(chosen)
+    }
+
+    /// What is used by an indexer that needs one device. Where a driver and a compiler are there nobody waits for it: a thread finds and opens it, and if there
+    /// is none, says so to whoever [makes](Chosen::make_machine) it.
+    ///
+    /// # Errors
+    /// There are fewer than were asked for, as far as that is known; the system gives no thread.
+    pub(super) fn open(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+        let is_likely = |looking: &Looking| looking.seems.recv().is_ok();
+        if !self.finding.as_ref().is_ok_and(is_likely) {
+            return self.choose(options);
+        }
+        let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
+        let open = move || {
+            let discovery = finding.map(Looking::found).expect("it is under way");
+            Chosen::of(&discovery, gpus)?.open(indexer)
+        };
+        let thread = Builder::new().name("opening".into()).spawn(open);
+        let awaited = Some(Awaited(Some(thread.map_err(BuildError::Thread)?)));
+        Ok(Chosen { awaited, ..Chosen::default() })
     }
 }
 
@@ -103,6 +154,12 @@ const ON_A_DEVICE: usize = 16;
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
 impl Chosen {
+    fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
+        let (devices, reasons) = (discovery.choose(gpus)?, discovery.reasons());
+        let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
+        Ok(Self { devices, toolchain, reasons, awaited: None })
+    }
+
     /// The name of the first device that is used, if any is.
     pub(super) fn device_name(&self) -> Option<&str> {
         self.devices.first().map(|device| device.name.as_str())
@@ -121,7 +178,8 @@ impl Chosen {
         {
             return Err(OptionsError::NoTokens { indexer: options.indexer, side }.into());
         }
-        if options.indexer == Indexer::Gpu && pipeline.make_machine.is_none() {
+        let is_known = pipeline.make_machine.is_none() && self.awaited.is_none();
+        if options.indexer == Indexer::Gpu && is_known {
             self.needs_one(options.indexer)?;
         }
         // Half of what may be under way is for pinned memory at most.
@@ -152,15 +210,24 @@ impl Chosen {
         self.devices.first().ok_or_else(none)
     }
 
-    /// Makes the first device that takes texts.
-    pub(super) fn make_machine(&self) -> MakeMachine {
-        let (device, toolchain) = (self.devices.first().cloned(), self.toolchain.clone());
+    /// Opens the first device as one that takes texts.
+    fn open(&self, indexer: Indexer) -> Result<CudaMachine, ClosedError> {
+        let device = self.needs_one(indexer)?;
+        let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
+        Ok(CudaMachine::open(Device::open(device, 1)?, toolchain)?)
+    }
+
+    /// Makes the device that takes texts.
+    pub(super) fn make_machine(self, indexer: Indexer) -> MakeMachine {
+        let chosen = Mutex::new(Some(self));
         Arc::new(move || {
-            let (Some(device), Some(toolchain)) = (&device, &toolchain) else {
-                return Err("no device was chosen".into());
+            let chosen = chosen.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let mut chosen = chosen.ok_or("a device takes the texts of one build")?;
+            let machine = match chosen.awaited.take() {
+                Some(awaited) => awaited.opened(),
+                None => chosen.open(indexer),
             };
-            let device = Device::open(device, 1)?;
-            Ok(Box::new(CudaMachine::open(device, toolchain)?))
+            Ok(Box::new(machine?))
         })
     }
 
@@ -277,7 +344,7 @@ mod tests {
             multiprocessors: 8,
         };
         let devices = (0..devices).map(device).collect();
-        Chosen { devices, toolchain: None, reasons: vec!["a reason".into()] }
+        Chosen { devices, reasons: vec!["a reason".into()], ..Chosen::default() }
     }
 
     #[test]

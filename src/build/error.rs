@@ -229,6 +229,19 @@ fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {
 }
 
 impl BuildError {
+    /// What a part of the dataflow has found out that would have been said before it began, if anybody had known.
+    pub(super) fn of_beginning(self) -> Self {
+        match self {
+            Self::Job(JobError::Operator { operator, worker, source }) => {
+                match source.downcast::<Self>() {
+                    Ok(error) => *error,
+                    Err(source) => JobError::Operator { operator, worker, source }.into(),
+                }
+            }
+            error => error,
+        }
+    }
+
     /// The end of the dataflow that this error is, if it is one.
     pub fn job(&self) -> Option<&JobError> {
         match self {

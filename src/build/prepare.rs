@@ -45,7 +45,7 @@ pub(super) struct Ready {
 }
 
 impl Prepared {
-    /// Checks the options, lists the input and finds devices.
+    /// Checks the options, lists the input and finds devices. One that takes texts may still be looked for then, and be missed when the build runs.
     ///
     /// # Errors
     /// `Options`, `Input`, `Devices`, `NoGpu`, `Thread`. The other processes of the build are told.
@@ -94,6 +94,7 @@ impl Prepared {
     fn alone(self) -> Result<BuildReport, BuildError> {
         let Self { mut options, input, .. } = self;
         let began = input.began;
+        let is_new = !options.index.exists();
         let lock = IndexLock::acquire(&options.index)?.keeping(options.guards.keep);
         lock.remove_debris()?;
         let before = current(&options.index)?;
@@ -117,7 +118,16 @@ impl Prepared {
         let built = match build(&mut options, input) {
             Err(failure) => match lost::on_cpu(&mut options, &failure)? {
                 Some(input) => build(&mut options, input)?,
-                None => return Err(failure),
+                None => {
+                    let failure = failure.of_beginning();
+                    if is_new
+                        && matches!(failure, BuildError::NeedsGpu { .. } | BuildError::Devices(_))
+                    {
+                        // The input was read before anybody knew; nothing is to be seen of that.
+                        _ = lock.remove_index();
+                    }
+                    return Err(failure);
+                }
             },
             built => built?,
         };
@@ -191,7 +201,11 @@ impl Ready {
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
         let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
         let sample = if early { place::sample_of(options, &plan) } else { None };
-        let gpus = finding.choose(options)?;
+        let is_given = options.pipeline.make_machine.is_some();
+        let gpus = match whole && options.device_encodes() && !is_given {
+            true => finding.open(options)?,
+            false => finding.choose(options)?,
+        };
         if options.indexer == Indexer::Auto {
             options.indexer = gpus.indexer(options, plan.bytes());
             options.chose_gpu = options.indexer == Indexer::Gpu;

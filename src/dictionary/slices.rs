@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = (u32::MAX as u64 + 1) * UNIT as u64;
 /// So much is left for the last piece of a run: more than any document, of less than 4 GiB, has terms.
 const _: () = assert!(MOST_RUN_BYTES + (4 << 30) <= MOST_BYTES);
 
-/// The blocks. Run limits keep what is in them below [`MOST_BYTES`]. Every block has room for `BLOCK` bytes, of which the
+/// The blocks. Run limits keep what is in them below `MOST_BYTES`. Every block has room for `BLOCK` bytes, of which the
 /// system gives what is written.
 #[derive(Default)]
 pub struct Slices {

@@ -13,6 +13,7 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::str::FromStr;
 use std::sync::OnceLock;
+use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
 /// The oldest driver that is used, by the CUDA that it speaks.
@@ -110,18 +111,23 @@ pub(super) fn has_driver() -> bool {
 }
 
 impl Facts {
-    /// Asks the machine. Starts the driver if there is one, and makes no context.
-    pub fn ask() -> Self {
+    /// Asks the machine. Starts the driver if there is one, and makes no context. `seems` is called once a driver and a compiler are found: from
+    /// then on it takes most of the time.
+    pub fn ask(seems: impl FnOnce()) -> Self {
+        fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+            thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+        }
         // Both are large libraries.
         std::thread::scope(|scope| {
             let compiler = scope.spawn(Compiler::find);
             let driver = has_driver().then(driver_version);
-            let devices = match driver {
-                Some(Ok(version)) if version >= LEAST_DRIVER => devices(),
-                _ => Ok(Vec::new()),
-            };
-            let compiler = compiler.join().unwrap_or_else(|cause| resume_unwind(cause));
-            Self { driver, compiler, devices }
+            let is_new = matches!(driver, Some(Ok(version)) if version >= LEAST_DRIVER);
+            let devices = is_new.then(|| scope.spawn(devices));
+            let compiler = join(compiler);
+            if is_new && compiler.is_ok() {
+                seems();
+            }
+            Self { driver, compiler, devices: devices.map_or(Ok(Vec::new()), join) }
         })
     }
 }
@@ -188,7 +194,12 @@ pub struct Discovery {
 impl Discovery {
     /// Looks at this machine.
     pub fn of_machine() -> Self {
-        Self::judge(Facts::ask())
+        Self::look(|| ())
+    }
+
+    /// The same; `seems` is called as soon as only the devices are to be found.
+    pub fn look(seems: impl FnOnce()) -> Self {
+        Self::judge(Facts::ask(seems))
     }
 
     /// Says what follows from the facts.

@@ -1,6 +1,7 @@
 //! How do many runs become one, byte for byte as if it had been built in one go? Terms are merged in
 //! order, and the lists of a term are decoded and encoded again, end to end: but for blocks that come out as they are, most of those of the
-//! first run, and for lists that are short even together, of which only each first gap changes.
+//! first run, and for lists that are short even together, of which only each first gap changes. What is read of lists is verified by the
+//! checksums of its pages.
 //!
 //! Everything is read by positioned reads through windows that share the memory; the map is never
 //! used, and of a list never more than a window is held, but for what the encoder keeps: the 10 to 17
@@ -53,8 +54,8 @@ const MOST_RUN_BYTES: u64 = 4 << 20;
 const LEXICON_SHARE: u64 = 8;
 /// The part of the memory that the documents' lengths may take.
 const LENGTHS_SHARE: u64 = 4;
-/// What a run takes beside its windows.
-const RUN_OVERHEAD_BYTES: u64 = 6 << 10;
+/// What a run takes beside its windows: whole pages of lists, their checksums, and tables of the lexicon.
+const RUN_OVERHEAD_BYTES: u64 = 20 << 10;
 
 /// With what means runs are merged, and to what.
 #[derive(Clone, Debug)]

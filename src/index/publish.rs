@@ -101,6 +101,15 @@ impl IndexLock {
         Ok(())
     }
 
+    /// Removes the folder of an index in which nothing else is. Who waits for the lock finds none.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub fn remove_index(self) -> Result<(), IndexError> {
+        storage::remove_file(&self.index.join(LOCK))?;
+        storage::remove_empty(&self.index)
+    }
+
     /// Makes the folder of the next generation, with an empty folder for its runs. Returns the
     /// generation's number and its folder.
     ///

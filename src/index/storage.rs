@@ -145,8 +145,8 @@ pub struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
-    /// It may have more pages than it needs.
-    is_ahead: bool,
+    /// It has so many bytes of pages, which may be more than it needs, or nobody has asked for any.
+    ahead: u64,
 }
 
 impl StorageFile {
@@ -161,7 +161,7 @@ impl StorageFile {
     ) -> Result<Self, IndexError> {
         let path = generation.join(name);
         let file = attempt("create", &path, || {
-            OpenOptions::new().write(true).create_new(true).open(&path)
+            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
         })?;
         Ok(Self {
             file,
@@ -172,7 +172,7 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
-            is_ahead: false,
+            ahead: 0,
         })
     }
 
@@ -258,7 +258,7 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.is_ahead {
+        if self.ahead > 0 {
             attempt("cut", &self.path, || self.file.set_len(bytes))?;
         }
         if self.durability == Durability::Lasting {
@@ -347,6 +347,14 @@ pub fn rename(from: &Path, to: &Path) -> Result<(), IndexError> {
 /// `Storage`.
 pub fn remove_file(path: &Path) -> Result<(), IndexError> {
     attempt("remove", path, || fs::remove_file(path))
+}
+
+/// Removes a folder in which nothing is.
+///
+/// # Errors
+/// `Storage`.
+pub fn remove_empty(path: &Path) -> Result<(), IndexError> {
+    attempt("remove the folder", path, || fs::remove_dir(path))
 }
 
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.

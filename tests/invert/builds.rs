@@ -4,7 +4,7 @@
 use super::machine::{Emulated, compiled};
 use crate::emulation::Emulator;
 use crate::util::*;
-use millrace::build::{BuildOptions, Indexer, build};
+use millrace::build::{BuildError, BuildOptions, Indexer, build};
 use millrace::gpu::discover::Gpus;
 use millrace::gpu::error::GpuError;
 use std::path::{Path, PathBuf};
@@ -207,6 +207,37 @@ fn campaign_all_shared_files_on_an_emulated_device_are_those_of_fast() {
     ] {
         compare_shared(folder);
     }
+}
+
+/// Reading begins before a device is found. If there is none the build says what it would have said before, and leaves nothing.
+#[test]
+fn a_build_that_finds_late_that_there_is_no_gpu_leaves_nothing() {
+    let scratch = Scratch::new();
+    let inputs = [scratch.write("a.jsonl", Collection::new(3, 20, 9).jsonl())];
+    let index = scratch.path("index");
+    let fail = || {
+        let mut options = options(&index, &inputs, 2);
+        options.indexer = Indexer::Gpu;
+        let none = || {
+            let (indexer, reasons) = (Indexer::Gpu, vec!["a reason".to_owned()]);
+            Err(BuildError::NeedsGpu { indexer, reasons }.into())
+        };
+        options.pipeline.make_machine = Some(Arc::new(none));
+        build(options).unwrap_err().to_string()
+    };
+    let expected = "the indexer gpu needs a GPU, and none can be used (a reason)";
+    assert_eq!(fail(), expected);
+    assert!(!index.exists());
+    build(options(&index, &inputs, 1)).unwrap();
+    let files = || {
+        let mut names: Vec<_> =
+            std::fs::read_dir(&index).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = files();
+    assert_eq!(fail(), expected);
+    assert_eq!(files(), before);
 }
 
 #[test]

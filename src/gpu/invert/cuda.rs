@@ -25,10 +25,10 @@ use std::thread::{Builder, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 /// Bytes of each pinned buffer.
-const STAGED_BYTES: usize = 16 << 20;
+const STAGED_BYTES: usize = 4 << 20;
 
 /// Bytes that a thread copies at a time, and threads that copy: one copies a third of what a device takes in the same time.
-const COPY_BYTES: usize = 1 << 20;
+const COPY_BYTES: usize = 512 << 10;
 const COPIERS: usize = 4;
 
 /// Threads that take parts of an array to the host, and bytes of the buffer of each: one copies a fifth of what a device gives in the same time.
@@ -222,21 +222,28 @@ impl Downloader for CudaDownloader {
     }
 }
 
-/// Who takes parts of arrays. It is made beside the first batches: pinning its buffers takes longer than what they do then.
-#[derive(Debug)]
-struct Making(Option<JoinHandle<Result<CudaDownloader, GpuError>>>);
+/// Who takes parts of arrays. It is made beside the first batches: pinning its buffers takes longer than what they do then, and before them the device waits
+/// for other buffers.
+#[derive(Debug, Default)]
+struct Making {
+    has_begun: bool,
+    thread: Option<JoinHandle<Result<CudaDownloader, GpuError>>>,
+}
 
 impl Making {
-    fn start(device: &Arc<Device>) -> Result<Self, GpuError> {
+    fn begin(&mut self, device: &Arc<Device>) -> Result<(), GpuError> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
         let of = device.clone();
         let thread = Builder::new().name("pinning".into()).spawn(move || CudaDownloader::new(&of));
-        let thread = thread
-            .map_err(|source| GpuError::Thread { device: device.info().to_string(), source })?;
-        Ok(Self(Some(thread)))
+        let refused = |source| GpuError::Thread { device: device.info().to_string(), source };
+        self.thread = Some(thread.map_err(refused)?);
+        Ok(())
     }
 
     fn made(&mut self) -> Option<Result<CudaDownloader, GpuError>> {
-        self.0.take().map(|making| making.join().unwrap_or_else(|cause| resume_unwind(cause)))
+        self.thread.take().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)))
     }
 }
 
@@ -244,7 +251,7 @@ impl Drop for Making {
     /// A device is not to be used when the job has ended.
     fn drop(&mut self) {
         // Nobody asks for it any more.
-        _ = self.0.take().map(JoinHandle::join);
+        _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
@@ -294,7 +301,7 @@ impl CudaMachine {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
-        let (arrays, downloader) = (Arrays::new(), Making::start(&device)?);
+        let (arrays, downloader) = (Arrays::new(), Making::default());
         Ok(Self { arrays, up, down, downloader, functions, stream, times: None, device })
     }
 
@@ -412,6 +419,7 @@ impl Machine for CudaMachine {
         let text = text.downcast::<Slab>().expect("a CUDA device made it");
         // Kernels may read the old one.
         self.finish()?;
+        self.downloader.begin(&self.device)?;
         let old = self.arrays.place(array).replace(*text);
         Ok(old.map(|old| Box::new(old) as _))
     }

@@ -36,8 +36,9 @@ const PARTS: u64 = 16;
 const MOST_PARTS: u64 = 1 << 12;
 /// A term takes as long as lists of so many times its bytes.
 const TERM_COST: u64 = 6;
-/// The part of a thread's memory that chunks may take.
+/// The part of a thread's memory that chunks may take, and how much they take at most: buffers that were written are used again.
 const CHUNKS_SHARE: u64 = 4;
+const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 /// A thread has no use for less memory than this for each run.
 const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 /// There is a thread that writes for each so many that merge.
@@ -181,7 +182,8 @@ impl Joint<'_> {
         files: &mut RunFiles,
     ) -> Result<(), IndexError> {
         let memory = memory / threads as u64;
-        let (chunks, memory) = (memory / CHUNKS_SHARE, memory - memory / CHUNKS_SHARE);
+        let chunks = (memory / CHUNKS_SHARE).min(MOST_CHUNKS_BYTES);
+        let memory = memory - chunks;
         let chunk_bytes = usize::try_from(chunks / CHUNKS).unwrap_or(usize::MAX);
         let chunk_bytes = chunk_bytes.clamp(LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
         let parts = self.cut(threads as u64, chunks)?;

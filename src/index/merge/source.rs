@@ -142,6 +142,11 @@ impl Target for Renumbering<'_> {
     }
 }
 
+/// A window that verifies the pages of lists.
+fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexError> {
+    window.verifying(header.sums_start(), HEADER_BYTES as u64 + header.list_bytes)
+}
+
 /// The lists of one run, read in their order.
 #[derive(Debug)]
 pub(super) struct ListSource {
@@ -171,6 +176,8 @@ impl ListSource {
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
+        // Blocks are copied with bounds that nobody looks at.
+        let payload = verifying(payload, &header)?;
         let (documents, docids, tfs) = (run.documents, [0; MAX_BLOCK], [0; MAX_BLOCK]);
         Ok(Self {
             path,
@@ -288,9 +295,9 @@ impl ListSource {
         let form = self.header.form;
         let block_len = form.block_len();
         let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
-        let mut last_docids = Window::open(&path, ARRAY_WINDOW_BYTES)?;
-        let mut notes = Window::open(&path, ARRAY_WINDOW_BYTES)?;
-        let mut bounds = Window::open(&path, ARRAY_WINDOW_BYTES)?;
+        let header = self.header;
+        let open = || verifying(Window::open(&path, ARRAY_WINDOW_BYTES)?, &header);
+        let (mut last_docids, mut notes, mut bounds) = (open()?, open()?, open()?);
         let (mut offset, mut previous) = (0, BEFORE_FIRST);
         let mut segment = OpenSegment::default();
         for block in 0..u64::from(layout.full) {
