@@ -1,4 +1,4 @@
-//! Which documents did the pieces hold? The documents of one piece, and the [table](table) of all.
+//! Which documents did the pieces hold? The documents of one piece, and the [table] of all.
 
 pub mod table;
 

@@ -9,6 +9,7 @@ use crate::index::error::IndexError;
 use crate::index::format::LONG;
 use crate::index::storage::{Durability, PlacedFile};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Neighbouring documents as columns, each with an entry for each of them.
@@ -43,6 +44,8 @@ pub struct DocumentsPlace {
 pub struct PlacedDocuments {
     files: Files<PlacedFile>,
     first_input: u32,
+    /// Writes so far.
+    turns: AtomicUsize,
     sum: Mutex<Sum>,
 }
 
@@ -68,7 +71,8 @@ impl PlacedDocuments {
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let files = Files::create(generation, number, durability)?.map(PlacedFile::new);
-        Ok(Self { files, first_input, sum: Mutex::default() })
+        let (turns, sum) = Default::default();
+        Ok(Self { files, first_input, turns, sum })
     }
 
     fn sum(&self) -> MutexGuard<'_, Sum> {
@@ -120,11 +124,19 @@ impl PlacedDocuments {
         }
         let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
         let files = &self.files;
-        files.lengths.write(at(size_of::<u16>()), bytemuck::cast_slice(&shorts))?;
-        files.names.write(place.name_bytes, names.as_bytes())?;
-        files.ends.write(at(size_of::<u64>()), bytemuck::cast_slice(ends))?;
-        files.locations.write(at(size_of::<Location>()), bytemuck::cast_slice(locations))?;
-        files.hashes.write(at(size_of::<u64>()), bytemuck::cast_slice(hashes))?;
+        let mut writes: [(&PlacedFile, u64, &[u8]); 5] = [
+            (&files.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
+            (&files.names, place.name_bytes, names.as_bytes()),
+            (&files.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
+            (&files.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
+            (&files.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
+        ];
+        // The system lets one thread at a time write to a file, so that all begin with another one.
+        let first = self.turns.fetch_add(1, Ordering::Relaxed) % writes.len();
+        writes.rotate_left(first);
+        for (file, at, bytes) in writes {
+            file.write(at, bytes)?;
+        }
         let mut sum = self.sum();
         sum.long.append(&mut long);
         sum.documents += documents;
