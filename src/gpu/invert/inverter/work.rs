@@ -5,7 +5,7 @@ use serde::Serialize;
 /// Where the time of the thread that drives a device goes, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterSeconds {
-    /// Opening the device and loading kernels.
+    /// Until the device is found and open, and its kernels are loaded.
     pub open: f64,
     /// Waiting for texts on the device.
     pub texts: f64,
