@@ -317,6 +317,7 @@ impl Joint<'_> {
                 } else {
                     let encoding = &mut Encoding { lengths, encoder: &mut encoder };
                     lists[source].append(list, encoding, &mut drain)?;
+                    drain(encoder.payload())?;
                 }
             }
             if let Some(collected) = &mut renumbering {

@@ -10,10 +10,15 @@ use crate::index::storage::WRITE_BUFFER_BYTES;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Chunks of the part that is being placed wait too when they are so many, or so many bytes are placed and not written: more than
-/// an unfinished part of the file keeps.
+/// Chunks of the part that is being placed wait too when they are so many, or so many bytes are placed and not written. An unfinished
+/// part of the file keeps fewer until more comes: of the first of its chunks a part of them, which may be long, all of the others.
 const MOST_AHEAD: usize = 4;
 const MOST_UNWRITTEN: usize = 4 * WRITE_BUFFER_BYTES;
+
+/// What a payload counts while it is not written: hardly more than the file may keep of it.
+fn unwritten(payload: &[u8]) -> usize {
+    payload.len().min(WRITE_BUFFER_BYTES)
+}
 
 /// Chunks on their way from the threads to the file.
 pub(super) struct Queue {
@@ -35,7 +40,7 @@ struct State {
     waiting: BTreeMap<usize, VecDeque<LaidChunk>>,
     /// Bytes of memory of chunks that wait, and of payloads that are not written.
     bytes: u64,
-    /// Bytes of lists that are placed and not written.
+    /// Bytes of lists that are placed and not written, of each chunk [a few](unwritten) at most.
     unwritten: usize,
     /// Buffers of what is written, for the next chunks.
     free: Vec<Vec<u8>>,
@@ -132,7 +137,7 @@ impl Queue {
     /// What was placed is on its way to the file.
     fn written(&self, mut buffer: Vec<u8>) {
         let mut state = self.lock();
-        state.unwritten -= buffer.len();
+        state.unwritten -= unwritten(&buffer);
         state.bytes -= buffer.capacity() as u64;
         buffer.clear();
         // Others are given back outside of the lock.
@@ -188,7 +193,7 @@ impl Queue {
             let head = state.head;
             if let Some(chunk) = state.waiting.get_mut(&head).and_then(VecDeque::pop_front) {
                 state.bytes -= table_bytes(&chunk);
-                state.unwritten += chunk.payload.len();
+                state.unwritten += unwritten(&chunk.payload);
                 drop(state);
                 let LaidChunk { stretches, terms, blocks, payload, .. } = chunk;
                 let payload = Arc::new(Payload { bytes: payload, queue: self.clone() });
@@ -252,10 +257,13 @@ mod tests {
         let queue = Arc::new(Queue::new(1, MOST_UNWRITTEN as u64 + 1500, 1));
         let payload = |bytes: usize| {
             let mut state = queue.lock();
-            (state.unwritten, state.bytes) = (state.unwritten + bytes, state.bytes + bytes as u64);
-            Payload { bytes: vec![0; bytes], queue: queue.clone() }
+            let payload = Payload { bytes: vec![0; bytes], queue: queue.clone() };
+            state.unwritten += unwritten(&payload.bytes);
+            state.bytes += bytes as u64;
+            payload
         };
-        let (few, more, many) = (payload(1000), payload(2000), payload(MOST_UNWRITTEN));
+        let (few, more) = (payload(1000), payload(2000));
+        let many = [(); 4].map(|()| payload(MOST_UNWRITTEN / 4));
         assert!(!queue.lock().has_room(0, queue.most_bytes), "the file is behind");
         drop(few);
         assert!(!queue.lock().has_room(0, queue.most_bytes));
@@ -263,7 +271,16 @@ mod tests {
         drop(many);
         assert!(queue.lock().has_room(0, queue.most_bytes));
         drop(more);
-        let state = queue.lock();
-        assert_eq!((state.unwritten, state.bytes, state.free.len()), (0, 0, 1));
+        {
+            let state = queue.lock();
+            assert_eq!((state.unwritten, state.bytes, state.free.len()), (0, 0, 4));
+        }
+        // The end of a long chunk may wait in the file for what comes behind it.
+        let long = payload(9 * MOST_UNWRITTEN);
+        let [behind, rest] = [payload(WRITE_BUFFER_BYTES - 1), payload(100)];
+        assert!(
+            queue.lock().bytes > queue.most_bytes && queue.lock().has_room(0, queue.most_bytes)
+        );
+        drop((long, behind, rest));
     }
 }
