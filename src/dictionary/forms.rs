@@ -20,6 +20,7 @@ use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
 pub const NO_TERM: u32 = u32::MAX;
@@ -47,6 +48,8 @@ impl Meaning {
 const SHARDS: usize = 32;
 /// With fewer forms for each thread it is not worth starting one.
 const LEAST_FORMS: usize = 2048;
+/// Words for which the table of a shard is asked before it is read.
+const AHEAD: usize = 12;
 
 /// Terms whose hashes have the same remainder.
 #[derive(Default)]
@@ -112,10 +115,11 @@ struct Word {
     len: u8,
     /// Where its members end among those of its part.
     members: u32,
-    number: u32,
+    /// Of its term, once whoever has the shard has said so.
+    number: AtomicU32,
 }
 
-/// Some of the forms that are learned together.
+/// Some of the forms that are learned together. Its memory is used again.
 #[derive(Default)]
 struct Part {
     /// Words so far behind each form.
@@ -124,25 +128,29 @@ struct Part {
     strings: Vec<u8>,
     members: Vec<u32>,
     /// The words of each shard.
-    by_shard: Vec<Vec<u32>>,
+    by_shard: [Vec<u32>; SHARDS],
     /// Words of the expansions of the forms.
     expansion_words: usize,
 }
 
 impl Part {
     /// Makes words of forms.
-    fn of<'a>(analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) -> Self {
-        let mut part = Self { by_shard: vec![Vec::new(); SHARDS], ..Self::default() };
+    fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
+        self.ends.clear();
+        self.words.clear();
+        self.strings.clear();
+        self.members.clear();
+        self.by_shard.iter_mut().for_each(Vec::clear);
+        self.expansion_words = 0;
         for form in forms {
-            let before = (part.words.len(), part.members.len());
-            analysis.tokenizer.for_each_token(form, |token| part.token(analysis, token));
-            let (words, members) = (part.words.len() - before.0, part.members.len() - before.1);
+            let before = (self.words.len(), self.members.len());
+            analysis.tokenizer.for_each_token(form, |token| self.token(analysis, token));
+            let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
             if words > 0 && (words, members) != (1, 1) {
-                part.expansion_words += 2 + 2 * members;
+                self.expansion_words += 2 + 2 * members;
             }
-            part.ends.push(part.words.len() as u32);
+            self.ends.push(self.words.len() as u32);
         }
-        part
     }
 
     fn token(&mut self, analysis: &Analysis, token: &str) {
@@ -158,7 +166,7 @@ impl Part {
             start: self.strings.len() as u32,
             len: term.len() as u8,
             members: self.members.len() as u32,
-            number: NO_TERM,
+            number: AtomicU32::new(NO_TERM),
         });
         self.strings.extend_from_slice(term.as_bytes());
     }
@@ -167,19 +175,21 @@ impl Part {
         &self.strings[word.start as usize..][..usize::from(word.len)]
     }
 
-    /// What the forms stand for, and their expansions, which will stand from `place` on. `numbers` are those of the words of each
-    /// shard, of which those of this part begin at `begins`.
-    fn meanings(
-        &mut self,
-        numbers: &[Vec<u32>],
-        begins: [usize; SHARDS],
-        place: usize,
-    ) -> (Vec<Meaning>, Vec<u32>) {
-        for ((words, numbers), begin) in self.by_shard.iter().zip(numbers).zip(begins) {
-            for (&word, &number) in words.iter().zip(&numbers[begin..]) {
-                self.words[word as usize].number = number;
+    /// Gives the words of shard `n` their terms' numbers.
+    fn number(&self, n: usize, shard: &mut Shard) {
+        let words = &self.by_shard[n];
+        for (i, &word) in words.iter().enumerate() {
+            if let Some(&later) = words.get(i + AHEAD) {
+                shard.table.prefetch(self.words[later as usize].hash);
             }
+            let word = &self.words[word as usize];
+            let number = shard.number(self.term(word), word.hash) * SHARDS as u32 + n as u32;
+            word.number.store(number, Ordering::Relaxed);
         }
+    }
+
+    /// What the forms stand for, and their expansions, which will stand from `place` on.
+    fn meanings(&self, place: usize) -> (Vec<Meaning>, Vec<u32>) {
         let mut meanings = Vec::with_capacity(self.ends.len());
         let mut expansions = Vec::with_capacity(self.expansion_words);
         let (mut word, mut member) = (0, 0);
@@ -191,7 +201,8 @@ impl Part {
             let meaning = match words {
                 [] => Meaning::NOTHING,
                 [one] if member - before == 1 => {
-                    Meaning { term: one.number, member: self.members[before] }
+                    let term = one.number.load(Ordering::Relaxed);
+                    Meaning { term, member: self.members[before] }
                 }
                 _ => {
                     let place = (place + expansions.len()) as u32;
@@ -199,7 +210,7 @@ impl Part {
                     let mut at = before;
                     for word in words {
                         // The first member comes with the term.
-                        let mut term = word.number;
+                        let mut term = word.number.load(Ordering::Relaxed);
                         for &member in &self.members[at..word.members as usize] {
                             expansions.extend([std::mem::replace(&mut term, NO_TERM), member]);
                         }
@@ -225,6 +236,7 @@ pub struct Forms {
     threads: usize,
     crew: Crew,
     shards: Vec<Shard>,
+    parts: Vec<Part>,
 }
 
 fn no_terms() -> Vec<Shard> {
@@ -234,7 +246,13 @@ fn no_terms() -> Vec<Shard> {
 impl Forms {
     /// Knows no terms; at most so many `threads` learn at once.
     pub fn new(analysis: Analysis, threads: usize) -> Self {
-        Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), shards: no_terms() }
+        Self {
+            analysis,
+            threads: threads.max(1),
+            crew: Crew::new("forms"),
+            shards: no_terms(),
+            parts: Vec::new(),
+        }
     }
 
     /// The numbers of terms are below this.
@@ -255,38 +273,31 @@ impl Forms {
     ) -> (Vec<Meaning>, Vec<u32>) {
         let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
         let each = count.div_ceil(threads).max(1);
-        let (analysis, form, crew) = (&self.analysis, &form, &mut self.crew);
-        let part = |n: usize| Part::of(analysis, (n * each..count.min((n + 1) * each)).map(form));
-        let mut parts: Vec<Part> = crew.all((0..threads).map(|n| move || part(n)).collect());
-        let numbers: Vec<Vec<Vec<u32>>> = {
-            let parts = &parts;
-            let shards = self.shards.chunks_mut(SHARDS.div_ceil(threads)).enumerate();
-            let work = shards.map(|(chunk, shards)| {
-                let first = chunk * SHARDS.div_ceil(threads);
-                move || {
-                    let number = |(n, shard): (usize, &mut Shard)| {
-                        let of = |part: &Part, word: u32| {
-                            let word = &part.words[word as usize];
-                            let local = shard.number(part.term(word), word.hash);
-                            local * SHARDS as u32 + n as u32
-                        };
-                        number_all(parts, n, of)
-                    };
-                    (first..).zip(shards).map(number).collect::<Vec<Vec<u32>>>()
-                }
-            });
-            crew.all(work.collect())
-        };
-        let numbers: Vec<Vec<u32>> = numbers.into_iter().flatten().collect();
-        let (mut begins, mut place) = ([0; SHARDS], place);
-        let numbers = &numbers;
-        let work = parts.iter_mut().map(|part| {
-            let (mine, here) = (begins, place);
-            begins.iter_mut().zip(&part.by_shard).for_each(|(begin, words)| *begin += words.len());
-            place += part.expansion_words;
-            move || part.meanings(numbers, mine, here)
+        let Self { analysis, crew, shards, parts, .. } = self;
+        parts.resize_with(parts.len().max(threads), Part::default);
+        let (parts, form) = (&mut parts[..threads], &form);
+        let analysis = &*analysis;
+        let work = parts.iter_mut().enumerate().map(|(n, part)| {
+            let forms = n * each..count.min((n + 1) * each);
+            move || part.read(analysis, forms.map(form))
         });
-        let work = work.collect();
+        crew.all(work.collect());
+        let parts = &*parts;
+        let each = SHARDS.div_ceil(threads);
+        let work = shards.chunks_mut(each).enumerate().map(|(chunk, shards)| {
+            let number = move |(n, shard): (usize, &mut Shard)| {
+                parts.iter().for_each(|part| part.number(chunk * each + n, shard));
+            };
+            move || shards.iter_mut().enumerate().for_each(number)
+        });
+        crew.all(work.collect());
+        let mut place = place;
+        let meanings = parts.iter().map(|part| {
+            let here = place;
+            place += part.expansion_words;
+            move || part.meanings(here)
+        });
+        let work = meanings.collect();
         assert!(place < EXPANDED as usize, "expansions take too much");
         let (mut meanings, mut expansions) = (Vec::with_capacity(count), Vec::new());
         for (of_part, more) in crew.all(work) {
@@ -301,12 +312,6 @@ impl Forms {
         let shards = std::mem::replace(&mut self.shards, no_terms());
         Terms { shards: shards.into_iter().map(|shard| shard.terms).collect() }
     }
-}
-
-/// The numbers of all words of shard `n`, part after part.
-fn number_all(parts: &[Part], n: usize, mut number: impl FnMut(&Part, u32) -> u32) -> Vec<u32> {
-    let of = parts.iter().flat_map(|part| part.by_shard[n].iter().map(move |&word| (part, word)));
-    of.map(|(part, word)| number(part, word)).collect()
 }
 
 #[cfg(test)]

@@ -114,7 +114,11 @@ impl Part<'_> {
         let (mut begin, mut written) = (0, 0);
         for (collection, end) in self.collections.zip(places) {
             let terms = &mut sorted[begin..end];
-            terms.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| suffix(a).cmp(suffix(b))));
+            // Numbers are sorted without a branch for each comparison.
+            terms.sort_unstable_by_key(|term| term.key);
+            for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
+                alike.sort_unstable_by(|a, b| suffix(a).cmp(suffix(b)));
+            }
             self.of[begin..end].fill(collection as u16);
             for (at, term) in (begin..).zip(terms) {
                 let suffix = suffix(term);

@@ -58,6 +58,7 @@ pub struct Runs<M> {
     /// What is taken next: the forms of the first of these batches are found.
     coming: VecDeque<Vec<PieceText>>,
     batches: Vec<Lists>,
+    /// The codes of its documents' lengths, unless the device keeps them.
     lengths: Vec<Arc<[u8]>>,
     /// The run before, while it is not encoded, or not written: there is memory for one.
     before: Weak<dyn Any + Send + Sync>,
@@ -134,21 +135,17 @@ impl<M: Machine> Runs<M> {
         self.has_coming() && self.inverter.is_ready()
     }
 
-    /// Takes the next pieces, if there are some.
+    /// Takes the next pieces, of which nobody needs the texts any more then.
     ///
     /// # Errors
     /// Of the device, a piece with more text than a device takes, or too many documents.
-    pub fn take_next(&mut self, out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
-        match self.coming.pop_front() {
-            Some(pieces) => {
-                self.take(&pieces, out)?;
-                let began = Instant::now();
-                drop(pieces);
-                self.seconds().give += spent(began);
-                Ok(())
-            }
-            None => Ok(()),
-        }
+    pub fn take_next(
+        &mut self,
+        out: impl FnMut(Event) + Send,
+    ) -> Result<Vec<PieceText>, ClosedError> {
+        let pieces = self.coming.pop_front().unwrap_or_default();
+        self.take(&pieces, out)?;
+        Ok(pieces)
     }
 
     fn take(
@@ -177,7 +174,7 @@ impl<M: Machine> Runs<M> {
                         if !self.wait_for_encoders() {
                             return Ok(());
                         }
-                        self.batches = self.inverter.spill()?;
+                        self.spill(first)?;
                     }
                     Err(error) if error.is_out_of_memory() && here > 1 => here /= 2,
                     counted => break counted?,
@@ -201,8 +198,10 @@ impl<M: Machine> Runs<M> {
             self.seconds().lists += spent(began);
             let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
-                let codes = counted.lengths.iter().map(|&length| code_below(length));
-                self.lengths.push(codes.collect());
+                if !self.inverter.keeps() {
+                    let codes = counted.lengths.iter().map(|&length| code_below(length));
+                    self.lengths.push(codes.collect());
+                }
                 let counts = Arc::new(counted.counts);
                 out(Event::Piece { counts, lengths: counted.lengths });
             }
@@ -238,7 +237,7 @@ impl<M: Machine> Runs<M> {
             if !self.wait_for_encoders() || self.encode(at, out)? {
                 return Ok(());
             }
-            self.batches = self.inverter.spill()?;
+            self.spill(at.run_documents)?;
         }
         let terms = self.end_run()?;
         let batches = std::mem::take(&mut self.batches);
@@ -272,9 +271,15 @@ impl<M: Machine> Runs<M> {
             encoded => encoded?,
         }
         self.before = Arc::downgrade(&held) as _;
-        self.lengths.clear();
         self.end_run()?;
         Ok(true)
+    }
+
+    /// Takes what the device keeps of the run, which has so many documents, to the host.
+    fn spill(&mut self, documents: u32) -> Result<(), GpuError> {
+        self.lengths = vec![self.inverter.codes(documents)?.into()];
+        self.batches = self.inverter.spill()?;
+        Ok(())
     }
 
     fn end_run(&mut self) -> Result<Terms, ClosedError> {

@@ -127,14 +127,16 @@ enum Message {
 /// Texts that are on the device at a time: of the batch whose forms are found, of the next, and of one that is brought.
 const MOST_TEXTS: usize = 3;
 
-/// Brings texts to a device, batch after batch, whenever there may be one more; texts that nobody needs any more come back.
+/// Brings texts to a device, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
+/// back, and those of the host are freed here, beside the thread that drives the device.
 fn bring(
     mut uploader: Box<dyn Uploader>,
     batches: &Receiver<Vec<PieceText>>,
-    room: &Receiver<Option<DeviceText>>,
+    (room, done): (&Receiver<Option<DeviceText>>, &Receiver<Vec<PieceText>>),
     to: &Sender<Message>,
 ) {
     for pieces in batches {
+        done.try_iter().for_each(drop);
         // Whoever has gone wants no texts.
         let Ok(old) = room.recv() else { return };
         let began = Instant::now();
@@ -178,10 +180,10 @@ fn drive(
     }
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
     let uploader = runs.uploader()?;
-    let (room, rooms) = channel();
+    let ((room, rooms), (done, free)) = (channel(), channel());
     (0..MOST_TEXTS).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
-    *uploading = Some(thread.spawn(move || bring(uploader, &batches, &rooms, &to))?);
+    *uploading = Some(thread.spawn(move || bring(uploader, &batches, (&rooms, &free), &to))?);
     runs.seconds().open = began.elapsed().as_secs_f64();
     let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceText>)> = VecDeque::new();
     let (mut has_text, mut over) = (false, false);
@@ -202,7 +204,8 @@ fn drive(
         let next = match messages.try_recv() {
             Ok(message) => message,
             Err(_) if runs.is_ready() => {
-                runs.take_next(&mut tell)?;
+                // If nobody brings more, it frees them itself.
+                _ = done.send(runs.take_next(&mut tell)?);
                 continue;
             }
             Err(_) if over && !runs.has_coming() && brought.is_empty() => {

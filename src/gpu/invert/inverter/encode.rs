@@ -226,6 +226,17 @@ impl<M: Machine> Inverter<M> {
         self.keeping.is_on()
     }
 
+    /// The codes of the lengths of the first documents of the run, of which the device keeps the lists.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn codes(&mut self, documents: u32) -> Result<Vec<u8>, GpuError> {
+        match documents {
+            0 => Ok(Vec::new()),
+            _ => self.get(Array::Codes, 0, documents as usize),
+        }
+    }
+
     /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
     /// and the device knows no forms.
     ///
