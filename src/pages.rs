@@ -3,12 +3,11 @@
 //! take 512. A look-up at a random place of a table of 32 MiB is a fifth faster for it.
 
 use bytemuck::Zeroable;
-use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use memmap2::{MmapMut, MmapOptions};
 use std::alloc::{Layout, handle_alloc_error};
 use std::fs::File;
 use std::io;
-use std::ops::{Deref, DerefMut, Range};
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
 /// Buffers from this many bytes on are asked onto huge pages.
 const LARGE: usize = 4 << 20;
@@ -80,49 +79,6 @@ pub(crate) fn of_file(file: &File, at: u64, bytes: u64) -> io::Result<()> {
     {
         let _ = (file, at, bytes);
         Err(io::ErrorKind::Unsupported.into())
-    }
-}
-
-/// A part of a file that is written through memory, by whoever has it alone.
-pub(crate) struct FilePart {
-    window: Arc<MmapRaw>,
-    range: Range<usize>,
-}
-
-/// Parts of so many bytes each, `count` of them, of a file from byte `at` on, where a page begins. The file is as long and has the pages, nobody else has
-/// these parts, and it stays as long while they live: a part that is not there ends the process.
-///
-/// # Errors
-/// The system cannot do that.
-pub(crate) fn parts_of_file(
-    file: &File,
-    at: u64,
-    bytes: usize,
-    count: usize,
-) -> io::Result<impl Iterator<Item = FilePart>> {
-    let window = Arc::new(MmapOptions::new().offset(at).len(bytes * count).map_raw(file)?);
-    let part = move |n| FilePart { window: window.clone(), range: n * bytes..(n + 1) * bytes };
-    Ok((0..count).map(part))
-}
-
-impl FilePart {
-    /// Has all of its pages at hand at once, which is faster than one after the other.
-    pub(crate) fn touch(&self) {
-        // It is advice, as below, and older systems do not know it.
-        #[cfg(target_os = "linux")]
-        {
-            let advice = memmap2::Advice::PopulateWrite;
-            _ = self.window.advise_range(advice, self.range.start, self.range.len());
-        }
-    }
-
-    /// Its bytes.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the window lives as long as this, and has the range, which no other part of it has.
-        unsafe {
-            let start = self.window.as_mut_ptr().add(self.range.start);
-            std::slice::from_raw_parts_mut(start, self.range.len())
-        }
     }
 }
 

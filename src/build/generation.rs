@@ -13,7 +13,6 @@ use crate::dataflow::build::assemble;
 use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
 use crate::dataflow::workers;
-use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
@@ -27,7 +26,6 @@ use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::Wanted;
-use crate::order::Budget;
 use crate::rebuild::scanned::Scan;
 use crate::schedule::claims::Claims;
 use std::path::PathBuf;
@@ -52,16 +50,6 @@ const PROCESS_BYTES: u64 = 12 << 20;
 /// Text that a device takes together, at most: it works well with so much, and with more it waits longer for the first, and the batches
 /// that it has take the room of what is to come.
 const MOST_BATCH_BYTES: usize = 128 << 20;
-
-/// Texts that wait for a device, at most: sixteen workers parse about as many in the time in which it is opened.
-const MOST_TEXT_BYTES: u64 = 8 << 30;
-
-/// Bytes of texts for a device that may be under way beside what is for all builds: a quarter of what the memory has left. They wait while the
-/// device is opened, and while it encodes.
-fn text_bytes(budget: &Budget, workers: usize) -> u64 {
-    let taken = PROCESS_BYTES + budget.run_limit + budget.worker * workers as u64;
-    (budget.memory.saturating_sub(taken) / 4).min(MOST_TEXT_BYTES)
-}
 
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
@@ -122,10 +110,6 @@ pub(super) fn dataflow_of(
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
     let under_way = budget.under_way() as usize * workers;
-    let texts = match options.indexer.indexing() {
-        Indexing::Texts => text_bytes(&budget, workers) as usize,
-        Indexing::Postings | Indexing::Tokens => 0,
-    };
     let own = options.pipeline.make_indexer.take();
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
@@ -148,7 +132,7 @@ pub(super) fn dataflow_of(
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
         turns: Arc::new(Turns::new(budget.long_documents(workers))),
-        flow: Flow::new(under_way - pinned + texts, roles.parsing(), budget.piece_bytes()),
+        flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         lengths: Default::default(),

@@ -146,8 +146,8 @@ pub struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
-    /// It has so many bytes of pages, which may be more than it needs, or nobody has asked for any.
-    ahead: u64,
+    /// It may have more pages than it needs.
+    is_ahead: bool,
 }
 
 impl StorageFile {
@@ -162,7 +162,7 @@ impl StorageFile {
     ) -> Result<Self, IndexError> {
         let path = generation.join(name);
         let file = attempt("create", &path, || {
-            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
+            OpenOptions::new().write(true).create_new(true).open(&path)
         })?;
         Ok(Self {
             file,
@@ -173,7 +173,7 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
-            ahead: 0,
+            is_ahead: false,
         })
     }
 
@@ -259,7 +259,7 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.ahead > 0 {
+        if self.is_ahead {
             attempt("cut", &self.path, || self.file.set_len(bytes))?;
         }
         if self.durability == Durability::Lasting {

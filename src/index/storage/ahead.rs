@@ -89,16 +89,13 @@ impl Ahead {
         let ask = move || {
             let name = run_file(&run_name(RUN), Kind::Postings);
             // Whoever writes it creates it then, and says what is wrong.
-            let mut file = StorageFile::create(&directory, &name, Durability::Scratch).ok()?;
+            let file = StorageFile::create(&directory, &name, Durability::Scratch).ok()?;
             for at in asked {
                 if let Err(error) = pages::of_file(&file.file, at, STEP_BYTES) {
                     // Not every file system knows how, and writing says what it has no room for.
                     debug!(%error, at, "no pages ahead");
-                    // What it has got of them is given back.
-                    file.ahead = file.ahead.max(1);
                     break;
                 }
-                file.ahead = at + STEP_BYTES;
             }
             Some(file)
         };
@@ -115,7 +112,9 @@ impl Ahead {
         state.is_over = true;
         let Asking { steps, thread } = state.asking.take()?;
         drop(steps);
-        thread.join().ok()?
+        let mut file = thread.join().ok()??;
+        file.is_ahead = true;
+        Some(file)
     }
 }
 

@@ -1,18 +1,17 @@
 //! How does a file get to the system whose bytes lie in many buffers of others? In *parts* of whole pages, of which each is gathered,
 //! gets its checksums and is written at its place, by threads if there are any: of a large file that is most of the work.
 //!
-//! The system lets one thread at a time write to a file. Where pages were asked for ahead and the file lies in memory its parts are gathered in
-//! the file itself: eight threads so bring 11 to 17 GB/s there, and 6 by writing, however many they are.
+//! The system lets one thread at a time write to a file. Gathering parts in the file itself, through a map, gains nothing
+//! (docs/measurements/2026-11-23-gpu-indexing.md).
 
 #![forbid(unsafe_code)]
 
 use super::sums::spill_of_sums;
-use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
+use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
-use crate::pages::{self, FilePart};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -20,7 +19,6 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
-use tracing::debug;
 
 /// Bytes of a part, but for the first, which begins behind the header, and the last.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
@@ -41,8 +39,6 @@ struct Part {
     /// Its place in the file.
     at: u64,
     pieces: Vec<Piece>,
-    /// Where it is gathered, if it is in the file.
-    there: Option<FilePart>,
 }
 
 /// What is taken of a part that is written.
@@ -80,48 +76,6 @@ impl Outcome {
     fn fail(&mut self, error: IndexError) {
         self.is_over = true;
         self.failed.get_or_insert(error);
-    }
-}
-
-/// Parts that are mapped together.
-const MAPPED_PARTS: u64 = 8;
-
-/// The parts of a file that are written through memory.
-struct Mapped {
-    /// How many there are.
-    count: u64,
-    /// The next ones.
-    next: VecDeque<FilePart>,
-}
-
-impl Mapped {
-    /// As many parts as the file has pages for, if it lies in memory.
-    fn of(file: &StorageFile) -> Self {
-        const TMPFS: u64 = 0x0102_1994;
-        let is_in_memory =
-            || rustix::fs::fstatfs(&file.file).is_ok_and(|there| there.f_type as u64 == TMPFS);
-        let count = if file.ahead > 0 && is_in_memory() { file.ahead / PART_BYTES } else { 0 };
-        Self { count, next: VecDeque::new() }
-    }
-
-    /// The part with a number, if it is one of them; they are asked for in their order.
-    ///
-    /// # Errors
-    /// `Storage`.
-    fn part(&mut self, file: &StorageFile, number: u64) -> Result<Option<FilePart>, IndexError> {
-        if number < self.count && self.next.is_empty() {
-            let (at, parts) = (number * PART_BYTES, (self.count - number).min(MAPPED_PARTS));
-            let end = at + parts * PART_BYTES;
-            attempt("lengthen", &file.path, || file.file.set_len(end))?;
-            match pages::parts_of_file(&file.file, at, PART_BYTES as usize, parts as usize) {
-                Ok(parts) => self.next.extend(parts),
-                Err(error) => {
-                    debug!(%error, number, "the file is not mapped");
-                    self.count = 0;
-                }
-            }
-        }
-        Ok(self.next.pop_front())
     }
 }
 
@@ -187,7 +141,6 @@ pub(crate) struct GatheredFile {
     /// Bytes of the body so far.
     bytes: u64,
     part: Part,
-    mapped: Mapped,
     /// Of the part that is gathered here, if there are no threads.
     buffer: Vec<u8>,
     writers: Writers,
@@ -199,9 +152,9 @@ impl GatheredFile {
     /// # Errors
     /// `Storage`, if the system gives no thread.
     pub(crate) fn new(file: StorageFile, threads: usize) -> Result<Self, IndexError> {
-        let (mapped, writers) = (Mapped::of(&file), Writers::start(&file, threads)?);
-        let part = Part { number: 0, at: HEADER_BYTES as u64, pieces: Vec::new(), there: None };
-        Ok(Self { file, bytes: 0, part, mapped, buffer: Vec::new(), writers })
+        let writers = Writers::start(&file, threads)?;
+        let part = Part { number: 0, at: HEADER_BYTES as u64, pieces: Vec::new() };
+        Ok(Self { file, bytes: 0, part, buffer: Vec::new(), writers })
     }
 
     /// Bytes of the body so far.
@@ -256,10 +209,8 @@ impl GatheredFile {
             number: self.part.number + 1,
             at: HEADER_BYTES as u64 + self.bytes,
             pieces: Vec::new(),
-            there: None,
         };
-        let mut part = std::mem::replace(&mut self.part, next);
-        part.there = self.mapped.part(&self.file, part.number as u64)?;
+        let part = std::mem::replace(&mut self.part, next);
         match &self.writers.parts {
             // The threads take parts until there are no more, whatever fails.
             Some(parts) => _ = parts.send(part),
@@ -332,33 +283,19 @@ fn write_part(
     if lock(outcome).is_over {
         return;
     }
-    let Part { number, at, pieces, mut there } = part;
-    let (bytes, is_there) = (pieces.iter().map(Piece::len).sum(), there.is_some());
-    let room = match &mut there {
-        Some(there) => {
-            there.touch();
-            let begin = (at % PART_BYTES) as usize;
-            &mut there.bytes_mut()[begin..begin + bytes]
-        }
-        None => {
-            buffer.reserve_exact(PART_BYTES as usize - buffer.len());
-            buffer.resize(bytes, 0);
-            &mut buffer[..]
-        }
-    };
-    gather(&pieces, room);
+    let Part { number, at, pieces } = part;
+    let bytes = pieces.iter().map(Piece::len).sum();
+    buffer.reserve_exact(PART_BYTES as usize - buffer.len());
+    buffer.resize(bytes, 0);
+    gather(&pieces, buffer);
     // From now on whoever made the bytes may make more.
     drop(pieces);
     let in_first = (PAGE_BYTES - at % PAGE_BYTES) as usize;
-    let (first, rest) = room.split_at(room.len().min(in_first));
+    let (first, rest) = buffer.split_at(buffer.len().min(in_first));
     let pages = std::iter::once(first).chain(rest.chunks(PAGE_BYTES as usize));
     let pages = pages.map(crc32::hash).collect();
-    let taken = Taken { bytes: bytes as u64, crc: crc32::hash(room), pages };
-    let written = match is_there {
-        true => attempt("write", path, || Ok(())),
-        false => write_at(file, path, room, at),
-    };
-    drop(there);
+    let taken = Taken { bytes: bytes as u64, crc: crc32::hash(buffer), pages };
+    let written = write_at(file, path, buffer, at);
     let mut outcome = lock(outcome);
     if let Err(error) = written.and_then(|()| outcome.take(number, taken)) {
         outcome.fail(error);
