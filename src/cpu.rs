@@ -1,5 +1,5 @@
 //! Which vector instructions does this machine have? Asked once; every fast path of every module asks
-//! here, and nowhere else is the processor asked.
+//! here, and nowhere else is the processor asked. What fast paths of several modules begin with stands here, too.
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,18 @@ impl Level {
         all.into_iter().filter(|&each| each <= level())
     }
 }
+
+/// The numbers of the bytes of a vector.
+#[cfg(target_arch = "x86_64")]
+pub(crate) static IOTA: [u8; 64] = {
+    let mut iota = [0; 64];
+    let mut i = 0;
+    while i < 64 {
+        iota[i] = i as u8;
+        i += 1;
+    }
+    iota
+};
 
 /// Whether one instruction finds what two vectors have in common, which few machines have that have
 /// [`Level::Avx512`].

@@ -4,6 +4,7 @@
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
 
+use crate::crew::Crew;
 use crate::pages;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fs::File;
@@ -12,7 +13,6 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// With fewer names for each it is not worth starting a thread.
@@ -177,12 +177,14 @@ impl Names {
         let Kept { mut pieces, hashes, file, spilled, mut parted } = kept;
         let threads = threads.min((hashes + spilled as usize) / LEAST_NAMES).max(1);
         let each = pieces.len().div_ceil(threads).max(1);
-        parted.extend(in_threads(pieces.chunks(each).map(|pieces| {
+        let mut crew = Crew::new("names");
+        let in_memory = pieces.chunks(each).map(|pieces| {
             move || {
                 let (entries, ends) = part(pieces, bits);
                 Parted { place: Place::Memory(entries), ends }
             }
-        })));
+        });
+        parted.extend(crew.all(in_memory.collect()));
         pieces.clear();
         let next = AtomicUsize::new(0);
         let look = || {
@@ -199,27 +201,11 @@ impl Names {
             }
         };
         let mut duplicates = Duplicates::default();
-        for counted in in_threads((0..threads).map(|_| &look)) {
+        for counted in crew.all(vec![&look; threads]) {
             duplicates.add(counted?);
         }
         Ok(duplicates)
     }
-}
-
-/// Does work in a thread for each but the last, which is done here; what came of each, in order.
-fn in_threads<T: Send>(work: impl DoubleEndedIterator<Item = impl FnOnce() -> T + Send>) -> Vec<T> {
-    let mut work = work.rev();
-    let Some(last) = work.next() else { return Vec::new() };
-    thread::scope(|scope| {
-        let others: Vec<_> = work.rev().map(|work| scope.spawn(work)).collect();
-        let last = last();
-        let joined = others.into_iter().map(|other| other.join());
-        let mut all: Vec<T> = joined
-            .map(|came| came.unwrap_or_else(|cause| std::panic::resume_unwind(cause)))
-            .collect();
-        all.push(last);
-        all
-    })
 }
 
 /// The names of some pieces by the first `bits` of their hashes, and where each part ends.

@@ -18,6 +18,7 @@ pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;
 use sums::Sums;
 
+use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
 use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, padding};
@@ -25,7 +26,6 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -371,13 +371,7 @@ pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), Inde
         }
         removed
     };
-    std::thread::scope(|scope| {
-        let others = (1..threads.min(paths.len())).map(|_| scope.spawn(remove));
-        let others: Vec<_> = others.collect();
-        others.into_iter().fold(remove(), |removed, other| {
-            removed.and(other.join().unwrap_or_else(|cause| resume_unwind(cause)))
-        })
-    })
+    Crew::new("remover").all(vec![&remove; threads.min(paths.len())]).into_iter().collect()
 }
 
 /// Threads that remove the files of a folder.

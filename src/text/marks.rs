@@ -172,7 +172,7 @@ fn find_avx2(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt")]
 fn find_avx512(part: &[u8], places: &mut [u16; WINDOW + 64]) -> usize {
-    use super::scan::IOTA;
+    use crate::cpu::IOTA;
     use std::arch::x86_64::*;
     // SAFETY: the arrays have 16 and 64 bytes.
     let (table, iota) = unsafe {

@@ -14,6 +14,8 @@
 //! Classes are found with AVX-512 (VBMI2 compresses the list of places), AVX2 or a table, chosen
 //! when the program runs. Timed in `benches/build.rs`.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::IOTA;
 use crate::cpu::{Level, level};
 
 /// An ASCII token of up to 16 bytes, lower-cased, padded with zero bytes.
@@ -39,18 +41,6 @@ pub trait Stretches {
     /// Bytes that hold none, one or several whole tokens, among them bytes from 0x80 on.
     fn mixed(&mut self, bytes: &[u8]);
 }
-
-/// The numbers of the bytes of a vector.
-#[cfg(target_arch = "x86_64")]
-pub(super) const IOTA: [u8; 64] = {
-    let mut iota = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        iota[i] = i as u8;
-        i += 1;
-    }
-    iota
-};
 
 /// Finds tokens; keeps its buffers from text to text.
 pub struct Scanner {

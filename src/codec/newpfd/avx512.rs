@@ -10,19 +10,10 @@ use std::mem::MaybeUninit;
 
 use super::{MAX_LEN, Parts, unary};
 use crate::codec::bp128::avx512::{shape, some_of_sixteen};
+use crate::cpu::IOTA;
 
 /// Words of 64 bits of unary codes, whose places fit a byte.
 const WORDS: u64 = 4;
-
-static IOTA: [u8; 64] = {
-    let mut bytes = [0; 64];
-    let mut i = 0;
-    while i < 64 {
-        bytes[i] = i as u8;
-        i += 1;
-    }
-    bytes
-};
 
 /// As `add_exceptions_portable`, but returns the end of the unary codes and all bits of the
 /// quotients, for the caller to look at. `None`, with nothing done, if there are more unary codes

@@ -3,7 +3,9 @@
 
 #![forbid(unsafe_code)]
 
+use super::lengths::{long_documents, no_long, of_long};
 use super::{Input, Merging};
+use crate::crew::Crew;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{
     DocumentColumns, DocumentsEntry, DocumentsPlace, Location, PlacedDocuments,
@@ -15,7 +17,6 @@ use crate::index::window::Window;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Documents of a stretch. Tests have few documents.
 const STRETCH: u32 = if cfg!(test) { 1 << 6 } else { 1 << 14 };
@@ -55,26 +56,21 @@ pub(super) fn merge(
         input.cut(number, &mut place, &mut stretches)?;
     }
     let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
+    let next = AtomicUsize::new(0);
     let copy = || {
         while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let input = &inputs[stretch.input];
-            if let Err(error) = input.copy(stretch, &longs[stretch.input], &table, &merging.stop) {
+            let (input, long) = (&inputs[stretch.input], &longs[stretch.input]);
+            input.copy(stretch, long, &table, &merging.stop).inspect_err(|_| {
                 // Nobody begins another one.
                 next.store(stretches.len(), Ordering::Relaxed);
-                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.get_or_insert(error);
-            }
+            })?;
         }
+        Ok(())
     };
-    std::thread::scope(|scope| {
-        for _ in 1..merging.threads_of(THREAD_BYTES).min(stretches.len()) {
-            scope.spawn(copy);
-        }
-        copy();
-    });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failed.map_or_else(|| table.finish(), Err)
+    let threads = merging.threads_of(THREAD_BYTES).min(stretches.len());
+    let copied = Crew::new("documents").all(vec![&copy; threads]);
+    copied.into_iter().collect::<Result<(), _>>()?;
+    table.finish()
 }
 
 /// The documents of 65,535 tokens or more, and their lengths.
@@ -108,15 +104,7 @@ impl Input {
         let mut window = self.open(Kind::Lengths, BORDER_BYTES)?;
         let bytes = 2 * u64::from(self.run.documents);
         let first = BODY + bytes + padding(bytes);
-        let mut long = Vec::new();
-        for number in 0..count {
-            let pair = window.read(first.saturating_add(8 * number), 8)?;
-            let number = |at: usize| {
-                u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
-            };
-            long.push((number(0), number(4)));
-        }
-        Ok(long)
+        long_documents(&mut window, first, count)
     }
 
     /// Cuts the documents, which come behind `place`, into stretches.
@@ -196,15 +184,8 @@ impl Input {
             let read = lengths.read(at(2), 2 * count)?.as_chunks().0;
             for (document, &bytes) in (docid..).zip(read) {
                 columns.lengths.push(match u16::from_le_bytes(bytes) {
-                    LONG => match long.binary_search_by_key(&document, |long| long.0) {
-                        Ok(at) => long[at].1,
-                        Err(_) => {
-                            let expected = format!("document {document} among the long ones");
-                            let offset = at(2) + 2 * u64::from(document - docid);
-                            let path = self.path(Kind::Lengths);
-                            return Err(IndexError::damaged(&path, offset, expected, "none"));
-                        }
-                    },
+                    LONG => of_long(long, document.into())
+                        .ok_or_else(|| no_long(&self.path(Kind::Lengths), document.into()))?,
                     length => length.into(),
                 });
             }

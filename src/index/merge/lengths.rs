@@ -4,12 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::index::window::Window;
 use crate::score::bounds::code_below;
-use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,6 +38,34 @@ pub(super) struct Lengths {
     pages: Vec<Option<u32>>,
 }
 
+/// Reads the `count` documents of 65,535 tokens or more, and their lengths, which stand from byte `first` of a file of lengths on.
+pub(super) fn long_documents(
+    window: &mut Window,
+    first: u64,
+    count: u64,
+) -> Result<Vec<(u32, u32)>, IndexError> {
+    let mut long = Vec::new();
+    for number in 0..count {
+        let pair = window.read(first.saturating_add(8 * number), 8)?;
+        let number =
+            |at: usize| u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]]);
+        long.push((number(0), number(4)));
+    }
+    Ok(long)
+}
+
+/// What there is of a long document, by its docid.
+pub(super) fn of_long<T: Copy>(long: &[(u32, T)], docid: u64) -> Option<T> {
+    long.binary_search_by_key(&docid, |long| long.0.into()).ok().map(|at| long[at].1)
+}
+
+/// The file of lengths at `path` says that a document is long, and does not have it among those.
+#[cold]
+pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
+    let expected = format!("document {docid} among the long ones");
+    IndexError::damaged(path, HEADER_BYTES as u64 + 2 * docid, expected, "none")
+}
+
 impl Lengths {
     /// Opens the lengths of a run, in the file at `path`; about `memory_bytes` are used, if there are
     /// so many documents.
@@ -49,16 +77,8 @@ impl Lengths {
         // A file of other length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
         let first = HEADER_BYTES as u64 + bytes + padding(bytes);
-        let mut long_documents = Vec::new();
-        for number in 0..long {
-            let pair = window.read(first.saturating_add(8 * number), 8)?;
-            let number = |at: usize| {
-                u32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
-            };
-            let (docid, length) = (number(0), number(4));
-            long_documents.push((docid, code_below(length)));
-        }
-        let long = long_documents;
+        let long = long_documents(&mut window, first, long)?;
+        let long = long.into_iter().map(|(docid, length)| (docid, code_below(length))).collect();
         let pages = documents.div_ceil(PAGE as u64).max(1);
         let affordable = memory_bytes.max(LEAST_BYTES) / PAGE as u64;
         // A power of two, so that the place of a page takes no division.
@@ -80,12 +100,12 @@ impl Lengths {
         memory_bytes: u64,
         threads: usize,
     ) -> Result<Option<Arc<Vec<u8>>>, IndexError> {
-        let pages = Self::open(path, 0)?.documents.div_ceil(PAGE as u64);
+        let documents = Self::open(path, 0)?.documents;
+        let pages = documents.div_ceil(PAGE as u64);
         if pages.saturating_mul(PAGE as u64) > memory_bytes {
             return Ok(None);
         }
-        let documents = Self::open(path, 0)?.documents as usize;
-        let mut codes = vec![0; documents];
+        let mut codes = vec![0; documents as usize];
         let each = (pages as usize).div_ceil(threads.max(1)).max(LEAST_PAGES) * PAGE;
         let read = |(number, part): (usize, &mut [u8])| {
             let mut lengths = Self::open(path, 0)?;
@@ -93,16 +113,9 @@ impl Lengths {
             let mut pages = (first as u64..).zip(part.chunks_mut(PAGE));
             pages.try_for_each(|(page, codes)| lengths.read_page(page, codes))
         };
-        std::thread::scope(|scope| {
-            let mut parts = codes.chunks_mut(each).enumerate();
-            let own = parts.next();
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || read(part))).collect();
-            let mut done = own.map_or(Ok(()), read);
-            for other in others {
-                done = done.and(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            }
-            done
-        })?;
+        let parts = codes.chunks_mut(each).enumerate();
+        let read = parts.map(|part| move || read(part)).collect();
+        Crew::new("lengths").all(read).into_iter().collect::<Result<(), _>>()?;
         Ok(Some(Arc::new(codes)))
     }
 
@@ -187,13 +200,9 @@ impl Lengths {
         let lengths = self.window.read(HEADER_BYTES as u64 + 2 * first, 2 * codes.len())?;
         for (docid, (code, &length)) in (first..).zip(codes.iter_mut().zip(lengths.as_chunks().0)) {
             *code = match u16::from_le_bytes(length) {
-                LONG => match self.long.binary_search_by_key(&docid, |long| long.0.into()) {
-                    Ok(at) => self.long[at].1,
-                    Err(_) => {
-                        let (path, at) = (self.window.path(), HEADER_BYTES as u64 + 2 * docid);
-                        let expected = format!("document {docid} among the long ones");
-                        return Err(IndexError::damaged(path, at, expected, "none"));
-                    }
+                LONG => match of_long(&self.long, docid) {
+                    Some(code) => code,
+                    None => return Err(no_long(self.window.path(), docid)),
                 },
                 length => code_below(length.into()),
             };

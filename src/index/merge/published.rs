@@ -4,6 +4,7 @@
 
 use super::ordered::reorder;
 use super::{Merging, deletions_of, merge_runs};
+use crate::crew::Crew;
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, check_length};
@@ -20,7 +21,6 @@ use crate::index::window::{Window, checksum};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Bytes of the window that checksums are computed through.
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
@@ -241,22 +241,19 @@ pub(in crate::index) fn verify<'a>(
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));
         }
     }
-    let (next, sums) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let next = AtomicUsize::new(0);
     let sum = || {
+        let mut sums = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some((file, part)) = parts.get(number) else { return };
+            let Some((file, part)) = parts.get(number) else { return sums };
             let path = generation.join(&file.name);
-            let sum = checksum(&path, part.clone(), CHECKSUM_WINDOW_BYTES);
-            sums.lock().unwrap_or_else(PoisonError::into_inner).insert(number, sum);
+            sums.push((number, checksum(&path, part.clone(), CHECKSUM_WINDOW_BYTES)));
         }
     };
-    std::thread::scope(|scope| {
-        let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(parts.len());
-        (1..threads).for_each(|_| _ = scope.spawn(sum));
-        sum();
-    });
-    let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(parts.len());
+    let sums = Crew::new("verifier").all(vec![&sum; threads]);
+    let sums: BTreeMap<usize, _> = sums.into_iter().flatten().collect();
     let mut crc = crc32fast::Hasher::new();
     for ((file, part), sum) in parts.iter().zip(sums.into_values()) {
         crc.combine(&sum?);
