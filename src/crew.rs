@@ -1,8 +1,9 @@
 //! How do threads share work that comes again and again? They stay: starting one takes longer than many a piece of the work, and as long as it
-//! starts it keeps others from new memory.
+//! starts it keeps others from new memory. And who waits for what a thread makes but once?
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -91,6 +92,41 @@ impl Drop for Crew {
             // What its work has to tell was told.
             _ = thread.join();
         }
+    }
+}
+
+/// What a thread makes that nobody waits for yet. Whoever lets it go waits for the thread: what it uses is not to be used when the job has ended.
+pub(crate) struct Awaited<T>(Option<JoinHandle<T>>);
+
+impl<T> fmt::Debug for Awaited<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Awaited").field(&self.0).finish()
+    }
+}
+
+impl<T: Send + 'static> Awaited<T> {
+    /// Has a thread of this name make it.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(crate) fn begin(name: &str, make: impl FnOnce() -> T + Send + 'static) -> io::Result<Self> {
+        Ok(Self(Some(Builder::new().name(name.into()).spawn(make)?)))
+    }
+
+    /// Waits until it is made.
+    ///
+    /// # Panics
+    /// As the thread did.
+    pub(crate) fn made(mut self) -> T {
+        let thread = self.0.take().expect("it is waited for once");
+        thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+    }
+}
+
+impl<T> Drop for Awaited<T> {
+    fn drop(&mut self) {
+        // Nobody needs it any more.
+        _ = self.0.take().map(JoinHandle::join);
     }
 }
 

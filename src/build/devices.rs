@@ -3,6 +3,7 @@
 use super::error::{BuildError, OptionsError};
 use super::note::Note;
 use super::options::{BuildOptions, Indexer, Notes};
+use crate::crew::Awaited;
 use crate::dataflow::build_context::MakeIndexer;
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::ClosedError;
@@ -33,8 +34,8 @@ pub(super) struct Chosen {
     toolchain: Option<Toolchain>,
     /// Why there are not more.
     reasons: Vec<String>,
-    /// The one device that takes texts, if nobody knows yet which that is.
-    awaited: Option<Awaited>,
+    /// The one device that takes texts, if nobody knows yet which that is: a thread finds and opens it, for what has begun already.
+    awaited: Option<Awaited<Result<CudaMachine, ClosedError>>>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
@@ -52,24 +53,6 @@ struct Looking {
 impl Looking {
     fn found(self) -> Discovery {
         self.thread.join().unwrap_or_else(|cause| resume_unwind(cause))
-    }
-}
-
-/// A device that a thread finds and opens, for what has begun already.
-struct Awaited(Option<JoinHandle<Result<CudaMachine, ClosedError>>>);
-
-impl Awaited {
-    fn opened(mut self) -> Result<CudaMachine, ClosedError> {
-        let thread = self.0.take().expect("it is waited for once");
-        thread.join().unwrap_or_else(|cause| resume_unwind(cause))
-    }
-}
-
-impl Drop for Awaited {
-    /// A device is not to be used when the job has ended.
-    fn drop(&mut self) {
-        // Nobody needs it any more.
-        _ = self.0.take().map(JoinHandle::join);
     }
 }
 
@@ -130,9 +113,8 @@ impl Finding {
             let discovery = finding.map(Looking::found).expect("it is under way");
             Chosen::of(&discovery, gpus)?.open(indexer)
         };
-        let thread = Builder::new().name("opening".into()).spawn(open);
-        let awaited = Some(Awaited(Some(thread.map_err(BuildError::Thread)?)));
-        Ok(Chosen { awaited, ..Chosen::default() })
+        let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
+        Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
     }
 }
 
@@ -224,7 +206,7 @@ impl Chosen {
             let chosen = chosen.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut chosen = chosen.ok_or("a device takes the texts of one build")?;
             let machine = match chosen.awaited.take() {
-                Some(awaited) => awaited.opened(),
+                Some(awaited) => awaited.made(),
                 None => chosen.open(indexer),
             };
             Ok(Box::new(machine?))

@@ -4,9 +4,7 @@ use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::error::{Cuda, GpuError};
-use millrace::gpu::invert::machine::{
-    Arrays, DeviceText, Downloader, Lent, Machine, Places, Uploader,
-};
+use millrace::gpu::invert::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Uploader};
 use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
@@ -48,7 +46,11 @@ impl Emulated {
 struct Brought;
 
 impl Uploader for Brought {
-    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError> {
+    fn upload(
+        &mut self,
+        parts: &[&[u8]],
+        old: Option<DeviceMemory>,
+    ) -> Result<DeviceMemory, GpuError> {
         let mut bytes = old.map_or_else(Vec::new, |old| *old.downcast::<Vec<u8>>().unwrap());
         bytes.clear();
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
@@ -63,7 +65,7 @@ impl Downloader for Taken {
     /// From the last to the first: those who take parts may not rely on an order.
     fn download(
         &mut self,
-        of: &Lent,
+        of: &DeviceMemory,
         parts: &[Range<u64>],
         take: &(dyn Fn(usize, &[u8]) + Sync),
     ) -> Result<(), GpuError> {
@@ -120,11 +122,15 @@ impl Machine for Emulated {
         Ok(Box::new(Taken))
     }
 
-    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
         Ok(Box::new(self.arrays.place(array).take().unwrap().download().unwrap()))
     }
 
-    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
+    fn adopt(
+        &mut self,
+        array: Array,
+        text: DeviceMemory,
+    ) -> Result<Option<DeviceMemory>, GpuError> {
         let text = text.downcast::<Vec<u8>>().unwrap();
         let new = self.emulator.alloc(text.len()).unwrap();
         new.write(0, &text).unwrap();

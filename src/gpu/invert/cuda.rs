@@ -1,11 +1,11 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
 //! buffers by turns, results through others.
 
-use super::machine::{Arrays, DeviceText, Downloader, Lent, Machine, Places, Uploader};
+use super::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Uploader};
 use super::steps::{Array, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
-use crate::crew::Crew;
+use crate::crew::{Awaited, Crew};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
 use crate::gpu::events::is_done;
@@ -18,10 +18,9 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
 use std::ops::Range;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{Builder, JoinHandle, sleep};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Bytes of each pinned buffer.
@@ -187,7 +186,7 @@ impl CudaDownloader {
 impl Downloader for CudaDownloader {
     fn download(
         &mut self,
-        of: &Lent,
+        of: &DeviceMemory,
         parts: &[Range<u64>],
         take: &(dyn Fn(usize, &[u8]) + Sync),
     ) -> Result<(), GpuError> {
@@ -227,7 +226,7 @@ impl Downloader for CudaDownloader {
 #[derive(Debug, Default)]
 struct Making {
     has_begun: bool,
-    thread: Option<JoinHandle<Result<CudaDownloader, GpuError>>>,
+    thread: Option<Awaited<Result<CudaDownloader, GpuError>>>,
 }
 
 impl Making {
@@ -236,22 +235,14 @@ impl Making {
             return Ok(());
         }
         let of = device.clone();
-        let thread = Builder::new().name("pinning".into()).spawn(move || CudaDownloader::new(&of));
+        let thread = Awaited::begin("pinning", move || CudaDownloader::new(&of));
         let refused = |source| GpuError::Thread { device: device.info().to_string(), source };
         self.thread = Some(thread.map_err(refused)?);
         Ok(())
     }
 
     fn made(&mut self) -> Option<Result<CudaDownloader, GpuError>> {
-        self.thread.take().map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)))
-    }
-}
-
-impl Drop for Making {
-    /// A device is not to be used when the job has ended.
-    fn drop(&mut self) {
-        // Nobody asks for it any more.
-        _ = self.thread.take().map(JoinHandle::join);
+        self.thread.take().map(Awaited::made)
     }
 }
 
@@ -409,18 +400,22 @@ impl Machine for CudaMachine {
         Ok(Box::new(made?))
     }
 
-    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
         self.finish()?;
         let lent = self.arrays.place(array).take();
         Ok(Box::new(lent.expect("an array is reserved before it is lent")))
     }
 
-    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
-        let text = text.downcast::<Slab>().expect("a CUDA device made it");
+    fn adopt(
+        &mut self,
+        array: Array,
+        memory: DeviceMemory,
+    ) -> Result<Option<DeviceMemory>, GpuError> {
+        let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
         // Kernels may read the old one.
         self.finish()?;
         self.downloader.begin(&self.device)?;
-        let old = self.arrays.place(array).replace(*text);
+        let old = self.arrays.place(array).replace(*memory);
         Ok(old.map(|old| Box::new(old) as _))
     }
 

@@ -12,6 +12,7 @@ mod find;
 mod learner;
 mod work;
 
+pub use find::MOST_FOUND;
 pub use learner::Tell;
 pub use work::{InverterSeconds, InverterWork};
 
@@ -19,7 +20,7 @@ use self::encode::Keeping;
 use self::find::{Found, Layout, Which, which};
 use self::learner::Learner;
 use super::Tuning;
-use super::machine::{DeviceText, Machine};
+use super::machine::{DeviceMemory, Machine};
 use super::steps::{self, Array, Columns, SUM};
 use super::text::PieceText;
 use crate::dictionary::forms::{Forms, Terms};
@@ -139,8 +140,8 @@ impl<M: Machine> Inverter<M> {
     pub fn adopt(
         &mut self,
         pieces: &[PieceText],
-        text: DeviceText,
-    ) -> Result<Option<DeviceText>, GpuError> {
+        text: DeviceMemory,
+    ) -> Result<Option<DeviceMemory>, GpuError> {
         self.brought = Some(which(pieces));
         self.machine.adopt(Array::Text, text)
     }

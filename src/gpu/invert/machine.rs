@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// Makes a machine, once for each device that inverts.
 pub type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
 
-/// The texts of a batch on a device: an array of it, whatever that is there.
-pub type DeviceText = Box<dyn Any + Send>;
+/// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts that are brought, or of lists that are taken.
+pub type DeviceMemory = Box<dyn Any + Send>;
 
 /// Brings texts to a device, while another thread drives it.
 pub trait Uploader: Send {
@@ -20,11 +20,12 @@ pub trait Uploader: Send {
     ///
     /// # Errors
     /// There is not so much memory, or the device refuses.
-    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError>;
+    fn upload(
+        &mut self,
+        parts: &[&[u8]],
+        old: Option<DeviceMemory>,
+    ) -> Result<DeviceMemory, GpuError>;
 }
-
-/// The memory of an array that somebody else uses meanwhile.
-pub type Lent = Box<dyn Any + Send>;
 
 /// Takes what lies on a device to the host, while another thread drives it.
 pub trait Downloader: Send {
@@ -34,7 +35,7 @@ pub trait Downloader: Send {
     /// The device refuses.
     fn download(
         &mut self,
-        of: &Lent,
+        of: &DeviceMemory,
         parts: &[Range<u64>],
         take: &(dyn Fn(usize, &[u8]) + Sync),
     ) -> Result<(), GpuError>;
@@ -174,13 +175,17 @@ pub trait Machine: Send {
     ///
     /// # Panics
     /// There is no such array.
-    fn lend(&mut self, array: Array) -> Result<Lent, GpuError>;
+    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError>;
 
     /// Puts texts that were brought, or memory that was lent, in the place of an array; gives back what was there, which nothing uses that was launched before.
     ///
     /// # Errors
     /// What was launched before failed.
-    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError>;
+    fn adopt(
+        &mut self,
+        array: Array,
+        memory: DeviceMemory,
+    ) -> Result<Option<DeviceMemory>, GpuError>;
 }
 
 impl Machine for Box<dyn Machine> {
@@ -212,11 +217,15 @@ impl Machine for Box<dyn Machine> {
         (**self).downloader()
     }
 
-    fn lend(&mut self, array: Array) -> Result<Lent, GpuError> {
+    fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
         (**self).lend(array)
     }
 
-    fn adopt(&mut self, array: Array, text: DeviceText) -> Result<Option<DeviceText>, GpuError> {
-        (**self).adopt(array, text)
+    fn adopt(
+        &mut self,
+        array: Array,
+        memory: DeviceMemory,
+    ) -> Result<Option<DeviceMemory>, GpuError> {
+        (**self).adopt(array, memory)
     }
 }

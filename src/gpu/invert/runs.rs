@@ -2,8 +2,8 @@
 //! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
 //! to its end are counted again without the others, and these begin the next run.
 
-use super::inverter::{Inverter, InverterSeconds, InverterWork, spent};
-use super::machine::{DeviceText, Machine, Uploader};
+use super::inverter::{Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
+use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::Terms;
@@ -103,8 +103,8 @@ impl<M: Machine> Runs<M> {
     pub fn find(
         &mut self,
         pieces: Vec<PieceText>,
-        text: Option<DeviceText>,
-    ) -> Result<Option<DeviceText>, GpuError> {
+        text: Option<DeviceMemory>,
+    ) -> Result<Option<DeviceMemory>, GpuError> {
         let old = match text {
             Some(text) => self.inverter.adopt(&pieces, text)?,
             None => None,
@@ -122,7 +122,8 @@ impl<M: Machine> Runs<M> {
 
     /// Whether pieces can be given to [`find`](Self::find).
     pub fn has_room(&self) -> bool {
-        self.inverter.has_room() && self.coming.len() < 2
+        // What is found is among them.
+        self.coming.len() < MOST_FOUND
     }
 
     /// Whether pieces are still to be taken.

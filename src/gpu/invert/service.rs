@@ -1,8 +1,8 @@
 //! Who drives a device that inverts? One thread: it takes batches of texts, waits for the device, and tells what became of
 //! them. Another one brings the texts of the next batch there meanwhile, and a third makes terms of the forms that were found. No worker waits.
 
-use super::inverter::Inverter;
-use super::machine::{DeviceText, Machine, Uploader};
+use super::inverter::{Inverter, spent};
+use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, Runs};
 use super::text::{PieceText, fitting, parts};
 use crate::dictionary::closed::{ClosedError, Wake};
@@ -115,7 +115,7 @@ impl Drop for InvertService {
 /// What the thread that drives a device waits for.
 enum Message {
     /// Pieces, their texts on the device if there is room for them ahead, and the seconds that this took.
-    Brought(Vec<PieceText>, Option<DeviceText>, f64),
+    Brought(Vec<PieceText>, Option<DeviceMemory>, f64),
     /// Nobody could bring them.
     Failed(GpuError),
     /// There will be no more.
@@ -124,15 +124,15 @@ enum Message {
     Learned,
 }
 
-/// Texts that are on the device at a time: of the batch whose forms are found, of the next, and of one that is brought.
-const MOST_TEXTS: usize = 3;
+/// Texts that are on the device beside those of the batch whose forms were found last: of the next, and of one that is brought.
+const TEXTS_AHEAD: usize = 2;
 
 /// Brings texts to a device, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
 /// back, and those of the host are freed here, beside the thread that drives the device.
 fn bring(
     mut uploader: Box<dyn Uploader>,
     batches: &Receiver<Vec<PieceText>>,
-    (room, done): (&Receiver<Option<DeviceText>>, &Receiver<Vec<PieceText>>),
+    (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Vec<PieceText>>),
     to: &Sender<Message>,
 ) {
     for pieces in batches {
@@ -144,7 +144,7 @@ fn bring(
             true => uploader.upload(&parts(&pieces), old).map(Some),
             false => Ok(None),
         };
-        let seconds = began.elapsed().as_secs_f64();
+        let seconds = spent(began);
         let message = match brought {
             Ok(text) => Message::Brought(pieces, text, seconds),
             // Whoever needs them makes room.
@@ -181,24 +181,19 @@ fn drive(
     let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
     let uploader = runs.uploader()?;
     let ((room, rooms), (done, free)) = (channel(), channel());
-    (0..MOST_TEXTS).for_each(|_| _ = room.send(None));
+    (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
     *uploading = Some(thread.spawn(move || bring(uploader, &batches, (&rooms, &free), &to))?);
-    runs.seconds().open = began.elapsed().as_secs_f64();
-    let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceText>)> = VecDeque::new();
-    let (mut has_text, mut over) = (false, false);
+    runs.seconds().open = spent(began);
+    let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceMemory>)> = VecDeque::new();
+    let mut over = false;
     while !stop.load(Ordering::Relaxed) {
         // Forms are found first: the host makes terms of them while the batch before is counted.
         if runs.has_room()
             && let Some((pieces, text)) = brought.pop_front()
         {
-            let is_there = text.is_some();
-            let old = runs.find(pieces, text)?;
-            // The first texts take room, each later one that of those before.
-            if !is_there || std::mem::replace(&mut has_text, true) {
-                // If nobody brings more, it is of no use.
-                _ = room.send(old);
-            }
+            // If nobody brings more, there is no use for the room that these texts have left.
+            _ = room.send(runs.find(pieces, text)?);
             continue;
         }
         let next = match messages.try_recv() {
@@ -214,7 +209,7 @@ fn drive(
             Err(_) => {
                 let began = Instant::now();
                 let message = messages.recv().map_err(|_| "the inverter keeps a sender")?;
-                let seconds = began.elapsed().as_secs_f64();
+                let seconds = spent(began);
                 match runs.has_coming() {
                     true => runs.seconds().terms += seconds,
                     false => runs.seconds().texts += seconds,

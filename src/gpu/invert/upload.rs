@@ -2,7 +2,7 @@
 //! other one is copied, on a stream of its own: nobody waits for anybody else before all is there.
 
 use super::cuda::{Buffer, wait};
-use super::machine::{DeviceText, Uploader};
+use super::machine::{DeviceMemory, Uploader};
 use crate::crew::Crew;
 use crate::gpu::device::Device;
 use crate::gpu::error::GpuError;
@@ -126,7 +126,11 @@ fn gather((parts, ends): (&[&[u8]], &[u64]), at: u64, mut to: &mut [u8]) {
 }
 
 impl Uploader for CudaUploader {
-    fn upload(&mut self, parts: &[&[u8]], old: Option<DeviceText>) -> Result<DeviceText, GpuError> {
+    fn upload(
+        &mut self,
+        parts: &[&[u8]],
+        old: Option<DeviceMemory>,
+    ) -> Result<DeviceMemory, GpuError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let old = old.and_then(|old| old.downcast::<Slab>().ok());
         let text = match old.filter(|old| old.bytes() >= bytes) {

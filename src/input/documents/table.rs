@@ -91,8 +91,6 @@ struct Shared {
 struct Sum {
     /// Runs that are ended, by number.
     runs: BTreeMap<u32, DocumentsEntry>,
-    documents: u32,
-    tokens: u64,
     empty: u64,
     skipped: BTreeMap<String, u64>,
     first_skipped: Vec<String>,
@@ -207,9 +205,9 @@ impl DocumentsTable {
     /// When the files cannot be written, or there is no thread.
     pub fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
         self.end_run()?;
-        let Self { shared, documents, skipped, first_skipped, .. } = self;
+        let Self { shared, skipped, first_skipped, .. } = self;
         let mut sum = shared.sum();
-        (sum.documents, sum.skipped, sum.first_skipped) = (documents, skipped, first_skipped);
+        (sum.skipped, sum.first_skipped) = (skipped, first_skipped);
         drop(sum);
         Shared::end(shared)
     }
@@ -241,10 +239,8 @@ impl PieceRows {
             hashes: &rows.contents,
         };
         run.files.write(place, columns)?;
-        let mut sum = shared.sum();
-        sum.tokens += rows.lengths.iter().map(|&length| u64::from(length)).sum::<u64>();
-        sum.empty += rows.lengths.iter().filter(|&&length| length == 0).count() as u64;
-        drop(sum);
+        let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
+        shared.sum().empty += empty as u64;
         shared.leave(run)?;
         Shared::end(shared)
     }
@@ -271,14 +267,14 @@ impl Shared {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Sum { runs, documents, tokens, empty, skipped, first_skipped } = sum;
-        let runs = runs.into_values().collect();
+        let Sum { runs, empty, skipped, first_skipped } = sum;
+        let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         let thread = Builder::new().name("names".into());
         let duplicates = Counting(thread.spawn(move || names.finish(threads))?);
         Ok(Some(DocumentsDone {
+            documents: runs.iter().map(|run| run.documents).sum(),
+            tokens: runs.iter().map(|run| run.tokens).sum(),
             runs,
-            documents,
-            tokens,
             empty,
             duplicates,
             skipped,

@@ -9,7 +9,7 @@ use super::{Inverter, spent};
 use crate::dictionary::forms::OrderedTerms;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::{Downloader, Lent, Machine};
+use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::{self, Array, Columns};
 use crate::index::lexicon::TermCoder;
@@ -159,7 +159,7 @@ impl Terms {
 }
 
 /// Who has taken lists to the host, and where they lay.
-type Taken = Result<(Box<dyn Downloader>, Lent), GpuError>;
+type Taken = Result<(Box<dyn Downloader>, DeviceMemory), GpuError>;
 
 /// Lists on their way to the host.
 type Taking<'scope> = ScopedJoinHandle<'scope, Taken>;

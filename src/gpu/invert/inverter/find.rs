@@ -20,7 +20,7 @@ const MOST_ARENA_BYTES: u64 = (4 << 30) - MOST_BYTES as u64;
 const MOST_FORMS: u32 = 1 << 30;
 const MOST_EXPANSIONS: usize = 1 << 30;
 /// Batches that are found and not counted: of one more there are no arrays.
-const MOST_FOUND: usize = 2;
+pub const MOST_FOUND: usize = 2;
 
 /// The texts of a batch as one.
 pub(super) struct Layout {
