@@ -9,7 +9,6 @@ use crate::index::error::IndexError;
 use crate::index::format::LONG;
 use crate::index::storage::{Durability, PlacedFile};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Neighbouring documents as columns, each with an entry for each of them.
@@ -44,8 +43,6 @@ pub struct DocumentsPlace {
 pub struct PlacedDocuments {
     files: Files<PlacedFile>,
     first_input: u32,
-    /// Writes so far.
-    turns: AtomicUsize,
     sum: Mutex<Sum>,
 }
 
@@ -71,8 +68,7 @@ impl PlacedDocuments {
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let files = Files::create(generation, number, durability)?.map(PlacedFile::new);
-        let (turns, sum) = Default::default();
-        Ok(Self { files, first_input, turns, sum })
+        Ok(Self { files, first_input, sum: Mutex::default() })
     }
 
     fn sum(&self) -> MutexGuard<'_, Sum> {
@@ -124,16 +120,13 @@ impl PlacedDocuments {
         }
         let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
         let files = &self.files;
-        let mut writes: [(&PlacedFile, u64, &[u8]); 5] = [
+        let writes: [(&PlacedFile, u64, &[u8]); 5] = [
             (&files.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
             (&files.names, place.name_bytes, names.as_bytes()),
             (&files.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
             (&files.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
             (&files.hashes, at(size_of::<u64>()), bytemuck::cast_slice(hashes)),
         ];
-        // The system lets one thread at a time write to a file, so that all begin with another one.
-        let first = self.turns.fetch_add(1, Ordering::Relaxed) % writes.len();
-        writes.rotate_left(first);
         for (file, at, bytes) in writes {
             file.write(at, bytes)?;
         }
