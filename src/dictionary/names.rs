@@ -24,6 +24,10 @@ const PARTS_AT_ONCE: usize = 8;
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
+/// If the memory is full, one of so many hashes goes to the file, but not fewer than so many: who adds some parts these meanwhile, which takes
+/// 30 ns for each, and others may wait for it.
+const SPILLED_PART: usize = 64;
+const LEAST_SPILLED: usize = 1 << 20;
 
 /// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,6 +83,8 @@ pub struct Names {
     folder: PathBuf,
     /// Hashes that are kept in memory.
     most: usize,
+    /// Of these, what goes to the file at once.
+    spilled: usize,
     bits: u32,
     kept: Mutex<Kept>,
 }
@@ -100,8 +106,9 @@ impl Names {
         // When they are parted each is there twice.
         let bytes = size_of::<u128>() + size_of::<Entry>();
         let most = (most_bytes as usize / bytes).max(1);
+        let spilled = (most / SPILLED_PART).max(LEAST_SPILLED);
         let bits = (most / LEAST_IN_PART).max(1).ilog2().min(MOST_BITS);
-        Self { folder: folder.to_path_buf(), most, bits, kept: Mutex::default() }
+        Self { folder: folder.to_path_buf(), most, spilled, bits, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -150,14 +157,19 @@ impl Names {
         if kept.hashes < self.most {
             return Ok(());
         }
-        let pieces = std::mem::take(&mut kept.pieces);
-        let count = std::mem::take(&mut kept.hashes) as u64;
+        let (mut count, mut pieces) = (0, 0);
+        while count < self.spilled && pieces < kept.pieces.len() {
+            count += kept.pieces[pieces].hashes.len();
+            pieces += 1;
+        }
+        let pieces: Vec<Piece> = kept.pieces.drain(..pieces).collect();
+        kept.hashes -= count;
         if kept.file.is_none() {
             crate::fault::storage()?;
             kept.file = Some(Arc::new(tempfile::tempfile_in(&self.folder)?));
         }
         let (file, at) = (kept.file.clone().expect("a file was made"), kept.spilled);
-        kept.spilled += count;
+        kept.spilled += count as u64;
         // Others may go on.
         drop(kept);
         let (entries, ends) = part(&pieces, self.bits);
@@ -294,13 +306,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, threads in 1usize..4) {
+        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, spilled in 1usize..1500, threads in 1usize..4) {
             let dir = tempfile::tempdir().unwrap();
-            let counted = Names::new(dir.path(), most);
+            let counted = Names { spilled, ..Names::new(dir.path(), most) };
             let mut seen: HashMap<u32, u32> = HashMap::new();
             let mut expected = Duplicates::default();
             for (docid, name) in (0u32..).zip(&names) {
-                counted.push(&name.to_le_bytes(), docid).unwrap();
+                // Pieces of one name and of some.
+                match docid % 3 {
+                    0 => counted.extend(docid, vec![name_hash(&name.to_le_bytes())]).unwrap(),
+                    _ => counted.push(&name.to_le_bytes(), docid).unwrap(),
+                }
                 match seen.get(name) {
                     Some(&earlier) => {
                         expected.count += 1;
