@@ -49,6 +49,7 @@ SHARED_IS(Measure, MEASURE_SHARED_BYTES);
 // Counters.
 #define NEW_FORMS 0
 #define ODD_TOKENS 1
+#define NEW_BYTES 3
 
 // What stands for the terms of a form: NONE, a term, or where its terms stand among the expansions.
 #define EXPANDED 0x80000000u
@@ -127,7 +128,8 @@ extern "C" __global__ void invert_write_tokens(
 }
 
 // token_forms [tokens]: the slot of each token, or NONE. New forms get numbers behind those that are `known`:
-// new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first counters[NEW_FORMS] are written.
+// new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first counters[NEW_FORMS] are written;
+// the lengths are counters[NEW_BYTES] in all.
 extern "C" __global__ void invert_find_forms(
     const u8* __restrict__ text, const u32* __restrict__ starts, u32 tokens, u64* slots, u32 mask, u32 bits, u32 probes,
     u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts, u32* new_lengths, u32* new_places) {
@@ -141,6 +143,7 @@ extern "C" __global__ void invert_find_forms(
         slot = find_slot(slots, mask, probes, fingerprint, fresh);
         if (fresh) {
             u32 number = atomicAdd(&counters[NEW_FORMS], 1u);
+            atomicAdd(&counters[NEW_BYTES], length);
             slot_forms[slot] = known + number;
             new_starts[number] = start;
             new_lengths[number] = length;

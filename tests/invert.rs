@@ -12,7 +12,7 @@ use millrace::codec::folded;
 use millrace::dictionary::inverted::Lists;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::inverter::{Counted, Inverter};
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::{Machine, Reading};
 use millrace::gpu::invert::steps::{self, Array};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
@@ -175,7 +175,7 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 fn get(machine: &mut Emulated, array: Array, len: usize) -> Vec<u32> {
     let mut bytes = vec![0; 4 * len];
-    machine.read(array, 0, &mut bytes).unwrap();
+    machine.read(&mut [Reading { array, at: 0, to: &mut bytes }]).unwrap();
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 

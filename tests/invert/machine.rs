@@ -4,7 +4,9 @@ use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::error::{Cuda, GpuError};
-use millrace::gpu::invert::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Uploader};
+use millrace::gpu::invert::machine::{
+    Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader,
+};
 use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
@@ -108,9 +110,11 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
-        let bytes = self.array(array).download().unwrap();
-        to.copy_from_slice(&bytes[at as usize..][..to.len()]);
+    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+        for Reading { array, at, to } in parts {
+            let bytes = self.array(*array).download().unwrap();
+            to.copy_from_slice(&bytes[*at as usize..][..to.len()]);
+        }
         Ok(())
     }
 

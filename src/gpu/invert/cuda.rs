@@ -1,8 +1,10 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
 //! buffers by turns, results through others.
 
-use super::machine::{Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, Places, Uploader};
-use super::steps::{Array, Step};
+use super::machine::{
+    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, Places, Reading, Uploader,
+};
+use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
 use crate::crew::{Awaited, Crew};
@@ -13,6 +15,7 @@ use crate::gpu::lane::event;
 use crate::gpu::modules::Toolchain;
 use crate::gpu::query::device::launch;
 use crate::gpu::query::slab::{Slab, Staging};
+use crate::gpu::query::steps::Argument;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
@@ -51,11 +54,13 @@ impl Buffer {
     }
 }
 
-/// Two pinned buffers, which are filled by turns.
+/// Two pinned buffers: one is filled while what was copied from the other is on its way.
 #[derive(Debug)]
 struct Buffers {
     buffers: [Buffer; 2],
-    next: usize,
+    /// Which is filled, and how far.
+    current: usize,
+    filled: usize,
     crew: Crew,
 }
 
@@ -79,7 +84,8 @@ pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
 impl Buffers {
     fn new(device: &Device) -> Result<Self, GpuError> {
         let buffer = || Buffer::new(device, STAGED_BYTES);
-        Ok(Self { buffers: [buffer()?, buffer()?], next: 0, crew: Crew::new("copier") })
+        let (buffers, crew) = ([buffer()?, buffer()?], Crew::new("copier"));
+        Ok(Self { buffers, current: 0, filled: 0, crew })
     }
 
     /// Enqueues copies of parts to the device, one behind the other.
@@ -95,11 +101,15 @@ impl Buffers {
     ) -> Result<(), GpuError> {
         let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
         loop {
-            let buffer = &mut self.buffers[self.next];
-            wait(device, &buffer.copied)?;
-            // SAFETY: its last copy is done.
-            let mut room = unsafe { buffer.staging.bytes_mut() };
-            let (mut copies, mut filled) = (Vec::new(), 0);
+            if self.filled == STAGED_BYTES {
+                (self.current, self.filled) = (1 - self.current, 0);
+                // Its last copy is the last one that was enqueued from it.
+                wait(device, &self.buffers[self.current].copied)?;
+            }
+            let (buffer, first) = (&mut self.buffers[self.current], self.filled);
+            // SAFETY: what is copied from this buffer lies before that.
+            let mut room = unsafe { &mut buffer.staging.bytes_mut()[first..] };
+            let mut copies = Vec::new();
             while !room.is_empty() {
                 if rest.is_empty() {
                     let Some(part) = parts.next() else { break };
@@ -111,8 +121,9 @@ impl Buffers {
                 let (from, more) = rest.split_at(len);
                 (room, rest) = (behind, more);
                 copies.push((to, from));
-                filled += len;
+                self.filled += len;
             }
+            let filled = self.filled - first;
             if filled == 0 {
                 return Ok(());
             }
@@ -120,11 +131,10 @@ impl Buffers {
             let to = to.part(at, filled as u64);
             let call = |e| device.call("copy texts to the device", e);
             device.context().bind_to_thread().map_err(call)?;
-            // SAFETY: the array has so many bytes from there on, and the caller answers for it; the buffer is not filled again
-            // before, and waits for the device when it is dropped.
-            let copied = unsafe { buffer.staging.copy_up(0..filled, to, stream) };
+            // SAFETY: the array has so many bytes from there on, and the caller answers for it; this part of the buffer is not filled again
+            // before, and it waits for the device when it is dropped.
+            let copied = unsafe { buffer.staging.copy_up(first..self.filled, to, stream) };
             copied.and_then(|()| buffer.copied.record(stream)).map_err(call)?;
-            self.next = 1 - self.next;
             at += filled as u64;
         }
     }
@@ -244,6 +254,8 @@ pub struct CudaMachine {
     downloader: Making,
     functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
+    /// Arrays that kernels use of which it is not known whether they are done, a bit for each.
+    in_use: u64,
     /// What kernels took, if that is measured.
     times: Option<Times>,
     device: Arc<Device>,
@@ -279,7 +291,8 @@ impl CudaMachine {
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
         let (arrays, downloader) = (Arrays::new(), Making::default());
-        Ok(Self { arrays, up, down, downloader, functions, stream, times: None, device })
+        let (in_use, times) = (0, None);
+        Ok(Self { arrays, up, down, downloader, functions, stream, in_use, times, device })
     }
 
     /// Measures from now on what each kernel takes, which keeps them apart, or does not.
@@ -300,14 +313,32 @@ impl CudaMachine {
     /// Waits until all that was enqueued is done.
     fn finish(&mut self) -> Result<(), GpuError> {
         self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait(&self.device, &self.down.copied)
+        wait(&self.device, &self.down.copied)?;
+        self.in_use = 0;
+        Ok(())
+    }
+
+    /// Waits until all that was enqueued is done, and takes parts of the buffer.
+    fn take(&mut self, brought: Vec<(&mut [u8], Range<usize>)>) -> Result<(), GpuError> {
+        self.finish()?;
+        // SAFETY: the copies are done.
+        let bytes = unsafe { self.down.staging.bytes() };
+        let copies = brought.into_iter().map(|(to, from)| (to, &bytes[from]));
+        copy_all(&mut self.up.crew, copies.collect());
+        Ok(())
     }
 
     fn array(&self, array: Array) -> &Slab {
         self.arrays.of(array).expect("an array is reserved before it is used")
     }
 
-    fn launch(&self, step: &Step) -> Result<(), GpuError> {
+    fn launch(&mut self, step: &Step) -> Result<(), GpuError> {
+        const { assert!(ARRAYS <= u64::BITS as usize) };
+        for argument in &step.arguments {
+            if let Argument::Array(array, _) = argument {
+                self.in_use |= 1 << *array as usize;
+            }
+        }
         let address = |array| self.array(array).address();
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too, and the inverter
         // has reserved what the kernel writes and reads for as many items as it is told.
@@ -355,26 +386,29 @@ impl Machine for CudaMachine {
         unsafe { self.up.send((to, at), parts, &self.device, &self.stream) }
     }
 
-    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
-        let mut at = at;
-        for part in to.chunks_mut(STAGED_BYTES) {
-            let from = self.array(array).part(at, part.len() as u64);
-            let call = |e| self.device.call("copy lists from the device", e);
-            self.device.context().bind_to_thread().map_err(call)?;
-            // SAFETY: the array has so many bytes, and nobody looks at the buffer before the copy is done.
-            unsafe { self.down.staging.copy_down(from, 0, part.len(), &self.stream) }
-                .and_then(|()| self.down.copied.record(&self.stream))
-                .map_err(call)?;
-            wait(&self.device, &self.down.copied)?;
-            at += part.len() as u64;
-            // SAFETY: the copy is done.
-            let bytes = unsafe { self.down.staging.bytes() };
-            copy_all(
-                &mut self.up.crew,
-                part.chunks_mut(COPY_BYTES).zip(bytes.chunks(COPY_BYTES)).collect(),
-            );
+    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+        // What of the buffer goes where.
+        let (mut brought, mut filled) = (Vec::new(), 0);
+        for Reading { array, at, to } in parts {
+            let mut at = *at;
+            for to in to.chunks_mut(COPY_BYTES) {
+                if filled + to.len() > STAGED_BYTES {
+                    self.take(std::mem::take(&mut brought))?;
+                    filled = 0;
+                }
+                let from = self.array(*array).part(at, to.len() as u64);
+                let call = |e| self.device.call("copy lists from the device", e);
+                self.device.context().bind_to_thread().map_err(call)?;
+                // SAFETY: the array has so many bytes, and nobody looks at this part of the buffer before the copy is done.
+                unsafe { self.down.staging.copy_down(from, filled, to.len(), &self.stream) }
+                    .map_err(call)?;
+                at += to.len() as u64;
+                let end = filled + to.len();
+                brought.push((to, filled..end));
+                filled = end;
+            }
         }
-        Ok(())
+        self.take(brought)
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {
@@ -398,8 +432,9 @@ impl Machine for CudaMachine {
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
         let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
-        // Kernels may read the old one.
-        self.finish()?;
+        if self.in_use >> array as usize & 1 != 0 {
+            self.finish()?;
+        }
         self.downloader.begin(&self.device)?;
         let old = self.arrays.place(array).replace(*memory);
         Ok(old.map(|old| Box::new(old) as _))

@@ -20,8 +20,8 @@ use self::encode::Keeping;
 use self::find::{Found, Layout, Which, which};
 use self::learner::Learner;
 use super::Tuning;
-use super::machine::{DeviceMemory, Machine};
-use super::steps::{self, Array, Columns, SUM};
+use super::machine::{DeviceMemory, Machine, Reading};
+use super::steps::{self, Array, COUNTERS, Columns, SUM};
 use super::text::PieceText;
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
@@ -72,6 +72,11 @@ pub struct Inverter<M> {
     brought: Option<Which>,
     open: Option<Open>,
     work: InverterWork,
+}
+
+/// Values of an array from the one with number `at` on.
+fn part<T: Pod>(array: Array, at: u64, to: &mut [T]) -> Reading<'_> {
+    Reading { array, at: at * size_of::<T>() as u64, to: bytemuck::cast_slice_mut(to) }
 }
 
 pub(super) fn spent(began: Instant) -> f64 {
@@ -320,11 +325,16 @@ impl<M: Machine> Inverter<M> {
 
     /// What the pieces count.
     fn counted(&mut self, layout: &Layout, pieces: u32) -> Result<Vec<Counted>, GpuError> {
-        let lengths: Vec<u32> = self.get(Array::Lengths, 0, layout.documents() as usize)?;
-        let bytes: Vec<u64> = self.get(Array::PieceBytes, 0, pieces as usize)?;
-        let postings: Vec<u64> = self.get(Array::PiecePostings, 0, pieces as usize)?;
-        let words = steps::sketch_words(pieces) as usize;
-        let sketches: Vec<u32> = self.get(Array::Sketches, 0, words)?;
+        let mut lengths: Vec<u32> = pages::zeroed(layout.documents() as usize);
+        let mut bytes = vec![0u64; pieces as usize];
+        let mut postings = bytes.clone();
+        let mut sketches: Vec<u32> = pages::zeroed(steps::sketch_words(pieces) as usize);
+        self.machine.read(&mut [
+            part(Array::Lengths, 0, &mut lengths),
+            part(Array::PieceBytes, 0, &mut bytes),
+            part(Array::PiecePostings, 0, &mut postings),
+            part(Array::Sketches, 0, &mut sketches),
+        ])?;
         let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
         let starts = layout.piece_starts.windows(2);
         let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings));
@@ -369,17 +379,18 @@ impl<M: Machine> Inverter<M> {
     ) -> Result<Vec<T>, GpuError> {
         // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
         let mut values = pages::zeroed(len);
-        let from = at * size_of::<T>() as u64;
-        self.machine.read(array, from, bytemuck::cast_slice_mut(&mut values))?;
+        self.machine.read(&mut [part(array, at, &mut values)])?;
         Ok(values)
     }
 
-    fn counter(&mut self, counter: usize) -> Result<u32, GpuError> {
-        Ok(self.get::<u32>(Array::Counters, counter as u64, 1)?[0])
+    fn counters(&mut self) -> Result<[u32; COUNTERS], GpuError> {
+        let mut counters = [0; COUNTERS];
+        self.machine.read(&mut [part(Array::Counters, 0, &mut counters)])?;
+        Ok(counters)
     }
 
     /// The last sum of tiles.
     fn sum(&mut self) -> Result<u32, GpuError> {
-        self.counter(SUM)
+        Ok(self.counters()?[SUM])
     }
 }

@@ -44,6 +44,16 @@ pub trait Downloader: Send {
     ) -> Result<(), GpuError>;
 }
 
+/// A part of an array that goes to the host.
+pub struct Reading<'a> {
+    /// Of which array.
+    pub array: Array,
+    /// From which byte on.
+    pub at: u64,
+    /// Where it goes; as many bytes are read.
+    pub to: &'a mut [u8],
+}
+
 /// Arrays, and memory of some that is set aside: what is moved and freed without a copy.
 #[derive(Debug)]
 pub struct Arrays<M> {
@@ -147,11 +157,11 @@ pub trait Machine: Send {
     /// The device refuses.
     fn write(&mut self, array: Array, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
 
-    /// Reads of an array, when all before is done.
+    /// Reads parts of arrays, when all before is done: the host waits once for all that fit into a buffer.
     ///
     /// # Errors
     /// The device refuses, or what was before failed.
-    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError>;
+    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError>;
 
     /// Launches kernels one after the other.
     ///
@@ -204,8 +214,8 @@ impl Machine for Box<dyn Machine> {
         (**self).write(array, at, parts)
     }
 
-    fn read(&mut self, array: Array, at: u64, to: &mut [u8]) -> Result<(), GpuError> {
-        (**self).read(array, at, to)
+    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+        (**self).read(parts)
     }
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {

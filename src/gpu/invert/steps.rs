@@ -132,14 +132,16 @@ pub const ARRAYS: usize = Array::Encoded as usize + 1;
 /// A launch.
 pub type Step = crate::gpu::query::steps::Step<Array>;
 
-/// Words of [`Array::Counters`]: new forms, odd tokens, and the last sum of tiles.
-pub const COUNTERS: usize = 3;
+/// Words of [`Array::Counters`]: new forms and their bytes, odd tokens, and the last sum of tiles.
+pub const COUNTERS: usize = 4;
 /// The number of new forms among the counters.
 pub const NEW_FORMS: usize = 0;
 /// The number of odd tokens.
 pub const ODD_TOKENS: usize = 1;
 /// The last sum.
 pub const SUM: usize = 2;
+/// The bytes of the new forms.
+pub const NEW_BYTES: usize = 3;
 
 /// Threads of a block.
 const THREADS: u32 = 256;

@@ -2,11 +2,12 @@
 //! found while the one before is not counted.
 
 use super::learner::{Learned, Unknown};
-use super::{Inverter, spent};
+use super::{Inverter, part, spent};
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::machine::Machine;
-use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_FORMS, ODD_TOKENS};
+use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
+use crate::pages;
 use std::time::Instant;
 
 /// The smallest table.
@@ -227,28 +228,30 @@ impl<M: Machine> Inverter<M> {
         self.grow_table(tokens)?;
         let known = self.known;
         self.machine.run(&[steps::find_forms(tokens, self.slots, known, self.tuning)])?;
-        let new = self.counter(NEW_FORMS)?;
-        let mut new_bytes = 0;
-        if new > 0 {
-            self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
-            self.machine.run(&steps::scan(NewPlaces, new))?;
-            new_bytes = self.sum()?;
-        }
+        let counters = self.counters()?;
+        let (new, new_bytes) = (counters[NEW_FORMS], counters[NEW_BYTES]);
         let (used, places) = (self.arena_bytes, u64::from(known) + 1);
         self.machine.reserve(Array::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
         self.machine.reserve(Array::FormPlaces, 4 * all, if known > 0 { 4 * places } else { 0 })?;
         self.machine.reserve(Array::Meanings, 8 * all, 8 * u64::from(known))?;
         if new > 0 {
+            self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
+            self.machine.run(&steps::scan(NewPlaces, new))?;
             self.machine.run(&[steps::keep_forms(new, known, used as u32)])?;
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut unknown = Unknown::default();
+        let mut counters = [0u32; COUNTERS];
+        let mut parts = vec![part(Array::Counters, 0, &mut counters)];
         if new > 0 {
-            unknown.bytes = self.get(Array::Arena, used, new_bytes as usize)?;
-            unknown.places = self.get(Array::FormPlaces, known.into(), new as usize + 1)?;
+            unknown.bytes = pages::zeroed(new_bytes as usize);
+            unknown.places = pages::zeroed(new as usize + 1);
+            parts.push(part(Array::Arena, used, &mut unknown.bytes));
+            parts.push(part(Array::FormPlaces, known.into(), &mut unknown.places));
         }
-        let odd = self.counter(ODD_TOKENS)?;
+        self.machine.read(&mut parts)?;
+        let odd = counters[ODD_TOKENS];
         if odd > 0 {
             let starts: Vec<u32> = self.get(Odd, 0, odd as usize)?;
             unknown.odd = starts.iter().map(|&at| layout.form(pieces, at).to_vec()).collect();
