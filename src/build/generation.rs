@@ -123,12 +123,16 @@ pub(super) fn dataflow_of(
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+    let ahead = Arc::new(Ahead::new(&directory));
+    let of_lists = ahead.clone();
     let wiring = BuildWiring {
         writing: roles.writing(),
         make_indexer,
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
-            let how = Inverting { analysis, threads: workers, run_limit, encodes };
+            let of_lists = of_lists.clone();
+            let lists = Box::new(move |run| of_lists.lists(run));
+            let how = Inverting { analysis, threads: workers, run_limit, encodes, lists };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         // Five batches are with the device, and the next is gathered.
@@ -142,7 +146,7 @@ pub(super) fn dataflow_of(
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
         lengths: Default::default(),
-        ahead: Ahead::new(&directory),
+        ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };
     let build = Arc::new(Build {

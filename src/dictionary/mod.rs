@@ -29,3 +29,4 @@ pub mod slices;
 pub mod stream;
 pub mod tally;
 pub mod texts;
+pub(crate) mod xxh3;

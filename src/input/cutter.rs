@@ -39,6 +39,8 @@ pub struct Cutter {
 
 /// Room that is made for decoded bytes at a time, beyond the end of a piece.
 const STEP_BYTES: usize = 64 << 10;
+/// A buffer with less room than this grows.
+const LEAST_ROOM: usize = 16 << 10;
 
 impl Cutter {
     /// Makes a cutter of pieces of [`PIECE_BYTES`]; records over `max_document` bytes are skipped.
@@ -120,7 +122,7 @@ impl Cutter {
     /// told to [`grown`](Self::grown).
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         let bytes = &mut self.piece.bytes;
-        if bytes.capacity() - bytes.len() < STEP_BYTES {
+        if bytes.capacity() - bytes.len() < LEAST_ROOM {
             // Growing copies all of the piece, so it grows by a part of it; not by more, since most of what is behind its end has to be
             // copied to the next. A buffer that has grown once is used again.
             bytes.reserve_exact(STEP_BYTES.max(self.piece_bytes / 8));

@@ -49,6 +49,16 @@ impl Rows {
         self.contents.push(content);
     }
 
+    /// Makes room for documents and bytes of their names.
+    fn reserve(&mut self, (documents, name_bytes): (usize, usize)) {
+        self.names.reserve(name_bytes);
+        self.ends.reserve(documents);
+        self.lines.reserve(documents);
+        self.lengths.reserve(documents);
+        self.locations.reserve(documents);
+        self.contents.reserve(documents);
+    }
+
     fn len(&self) -> usize {
         self.ends.len()
     }
@@ -73,6 +83,18 @@ impl PieceDocuments {
     pub fn new(input: u32, skipped: Vec<Skipped>) -> Self {
         let (lines, counts, rows, name_hashes, seen) = Default::default();
         Self { input, skipped, lines, counts, rows, name_hashes, seen }
+    }
+
+    /// Makes room for documents and bytes of their names.
+    pub(super) fn reserve(&mut self, room: (usize, usize)) {
+        self.rows.reserve(room);
+        self.name_hashes.reserve(room.0);
+    }
+
+    /// Room for as much as is here and a little more.
+    pub(super) fn room(&self) -> (usize, usize) {
+        let (documents, name_bytes) = (self.rows.len(), self.rows.names.len());
+        (documents + documents / 16, name_bytes + name_bytes / 16)
     }
 
     /// Adds a document with the hash of its `content`; an empty name is missing.

@@ -3,11 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+use crate::dictionary::xxh3::Xxh3;
 use crate::index::manifest::InputEntry;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use xxhash_rust::xxh3::Xxh3;
 
 /// The name of the hash, as a manifest has it before the colon.
 pub const NAME: &str = "xxh3-1m";
@@ -73,7 +73,7 @@ impl InputHash {
 
     /// The hash of an input whose chunks have these hashes.
     pub fn of_chunks(hashes: &[u64]) -> u64 {
-        let mut chunks = Xxh3::new();
+        let mut chunks = Xxh3::default();
         hashes.iter().for_each(|hash| chunks.update(&hash.to_le_bytes()));
         chunks.digest()
     }
@@ -125,7 +125,7 @@ impl Chunk {
     fn end(&mut self, ended: impl FnOnce(u64)) {
         if self.bytes > 0 {
             ended(self.hash.digest());
-            self.hash.reset();
+            self.hash = Xxh3::default();
             self.bytes = 0;
         }
     }

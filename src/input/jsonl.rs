@@ -96,10 +96,10 @@ impl JsonlParser {
         JsonlParser { scan, buffers: Buffers::default() }
     }
 
-    /// Gives all records of `piece` to `sink`, in their order.
+    /// Gives all records of `piece` to `sink`, in their order. Returns its line feeds.
     ///
     /// Takes time linear in the piece's length, and memory for the longest text in it.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) {
+    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
         let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan: self.scan };
         let mut line = piece.line;
         while cursor.at < cursor.bytes.len() {
@@ -110,6 +110,7 @@ impl JsonlParser {
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
         self.buffers.short.shrink(KEPT_BUFFER_BYTES);
         self.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
+        piece.line_feeds(line, cursor.at)
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.

@@ -2,13 +2,10 @@
 //! begin in it, and anybody finds the first of them without a look at what comes before. Its pieces are those that
 //! one reader would cut from first to last, since both end at multiples of the same number of bytes.
 
-#![forbid(unsafe_code)]
-
 use super::cutter::Cutter;
 use super::hash::{CHUNK_BYTES, ChunkHashes, InputHash};
 use super::piece::Piece;
 use super::{Compression, Format};
-use rustix::buffer::spare_capacity;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::{Errno, pread};
 use std::fs::{File, Metadata};
@@ -20,6 +17,10 @@ use super::splits::CHANGED;
 
 /// Bytes that are read at a time to find the first line of a stretch.
 const LOOK_BYTES: usize = 4 << 10;
+/// Bytes that are read at a time, so that they are hashed while they are in the core's cache.
+const READ_BYTES: u64 = 256 << 10;
+/// Bytes that are read at a time behind a stretch, for the end of its last line.
+const BEHIND_BYTES: usize = 16 << 10;
 
 /// A plain file of lines that is being read.
 pub struct LineFile {
@@ -55,7 +56,7 @@ impl LineFile {
             return Ok(None);
         }
         let mut start = Vec::with_capacity(6);
-        read_at(&file, &mut start, 0)?;
+        read_at(&file, &mut start, 0, usize::MAX)?;
         if Compression::by_content(&start) != Compression::None {
             return Ok(None);
         }
@@ -121,7 +122,11 @@ impl LineFile {
             while at < self.bytes() && !cutter.is_past_part() {
                 let buffer = cutter.buffer();
                 let before = buffer.len();
-                let grown = read_at(&self.file, buffer, at)?;
+                let most = match end.saturating_sub(at) {
+                    0 => BEHIND_BYTES,
+                    left => left.min(READ_BYTES) as usize,
+                };
+                let grown = read_at(&self.file, buffer, at, most)?;
                 if grown == 0 {
                     return Err(changed());
                 }
@@ -155,7 +160,7 @@ impl LineFile {
         let mut look = Vec::with_capacity(LOOK_BYTES);
         while at < end {
             look.clear();
-            if read_at(&self.file, &mut look, at)? == 0 {
+            if read_at(&self.file, &mut look, at, usize::MAX)? == 0 {
                 return Err(changed());
             }
             look.truncate((end - at) as usize);
@@ -189,12 +194,19 @@ impl LineFile {
     }
 }
 
-/// Reads as many bytes as a buffer has room for, and tells how many there were.
-fn read_at(file: &File, buffer: &mut Vec<u8>, at: u64) -> io::Result<usize> {
+/// Reads as many bytes as a buffer has room for, at most so many, and tells how many there were.
+fn read_at(file: &File, buffer: &mut Vec<u8>, at: u64, most: usize) -> io::Result<usize> {
     loop {
-        match pread(file, spare_capacity(buffer), at) {
+        let room = buffer.spare_capacity_mut();
+        let most = most.min(room.len());
+        match pread(file, &mut room[..most], at) {
             Err(Errno::INTR) => {}
-            read => return Ok(read?),
+            read => {
+                let bytes = read?.0.len();
+                // SAFETY: they were read to the begin of the buffer's room.
+                unsafe { buffer.set_len(buffer.len() + bytes) };
+                return Ok(bytes);
+            }
         }
     }
 }

@@ -10,9 +10,9 @@ use super::splits::Plan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
-use crate::dictionary::hash::hash;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::xxh3::xxh3;
 use crate::index::documents::Location;
 use crate::text::analysis::Analysis;
 use crate::text::html::Page;
@@ -25,6 +25,8 @@ pub struct PieceParser<R> {
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
     parsers: Parsers,
+    /// Documents and bytes of names that the next piece may have: about those of the last one.
+    room: (usize, usize),
 }
 
 impl<R: Regroup> PieceParser<R> {
@@ -42,6 +44,7 @@ impl<R: Regroup> PieceParser<R> {
             turn: Turn::new(turns.clone()),
             regroup: R::new(analysis, owners, memo_bytes),
             parsers: Parsers::new((max_document, fields), Turn::new(turns)),
+            room: (0, 0),
         }
     }
 
@@ -57,6 +60,7 @@ impl<R: Regroup> PieceParser<R> {
             self.turn.take(piece.bytes.len());
         }
         let mut batch = PieceDocuments::new(piece.input, std::mem::take(&mut piece.skipped));
+        batch.reserve(self.room);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,
@@ -82,6 +86,7 @@ impl<R: Regroup> PieceParser<R> {
             let lines = self.parsers.records(piece.format, records, place, &mut sink);
             batch.lines = lines;
         }
+        self.room = batch.room();
         let groups = self.regroup.finish();
         self.turn.give_back();
         self.parsers.give_back();
@@ -128,10 +133,10 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
         };
         let content = match self.wanted {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => hash(document.text),
+            None | Some(Wanted::At(_)) => xxh3(document.text),
             Some(Wanted::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
-                let content = hash(document.text);
+                let content = xxh3(document.text);
                 self.batch.see(name, document.line, location, content);
                 if known.contains(named, content) {
                     return;

@@ -56,16 +56,15 @@ impl Parsers {
             Format::Jsonl | Format::Json => self.jsonl.parse(records, sink),
             Format::Tsv => self.tsv.parse(records, sink),
             Format::Plaintext => self.plaintext.parse(records, sink),
-            Format::Csv => return self.csv.parse(head, records, sink),
-            Format::Mediawiki => return self.mediawiki.parse(records, sink),
-            Format::Warc => return self.warc.parse(records, ends_input, sink),
+            Format::Csv => self.csv.parse(head, records, sink),
+            Format::Mediawiki => self.mediawiki.parse(records, sink),
+            Format::Warc => self.warc.parse(records, ends_input, sink),
             Format::Trec => {
                 self.trec.parse(records, sink);
-                return 0;
+                0
             }
             Format::Text | Format::Html => unreachable!("a file of these is a document"),
         }
-        memchr::memchr_iter(b'\n', records.bytes).count() as u64
     }
 
     /// Gives a file that is a document to `sink`.

@@ -22,8 +22,8 @@ impl PlaintextParser {
         Self::default()
     }
 
-    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's length.
-    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) {
+    /// Gives all records of `piece` to `sink`, in their order, in time linear in the piece's length. Returns its line feeds.
+    pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
         let mut offset = piece.first_record();
         let mut line = piece.line;
         while offset < piece.bytes.len() {
@@ -40,6 +40,7 @@ impl PlaintextParser {
             offset += end + 1;
             line += 1;
         }
+        piece.line_feeds(line, offset)
     }
 }
 
@@ -52,7 +53,7 @@ mod tests {
     fn the_first_word_is_the_name() {
         let mut kept = Kept::default();
         let bytes = b"\xef\xbb\xbfd1 one\ttwo \r\n\n \nd2\nd3\t x";
-        PlaintextParser::new().parse(Piece::whole(bytes), &mut kept);
+        assert_eq!(PlaintextParser::new().parse(Piece::whole(bytes), &mut kept), 4);
         let name = |name: &str| Some(name.to_owned());
         let documents = vec![
             (name("d1"), b"one\ttwo".to_vec(), 3, 11, 1),

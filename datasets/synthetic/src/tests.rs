@@ -70,8 +70,8 @@ fn parsed(format: Format, files: &[Vec<u8>]) -> Found {
     let mut found = Found::default();
     for file in files {
         match format {
-            Format::Jsonl => JsonlParser::new().parse(Piece::whole(file), &mut found),
-            Format::Tsv => TsvParser::new().parse(Piece::whole(file), &mut found),
+            Format::Jsonl => _ = JsonlParser::new().parse(Piece::whole(file), &mut found),
+            Format::Tsv => _ = TsvParser::new().parse(Piece::whole(file), &mut found),
             Format::Warc => unreachable!("pages are not parsed here"),
         }
     }

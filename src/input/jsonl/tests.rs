@@ -9,7 +9,8 @@ use super::*;
 fn parse(piece: Piece<'_>) -> Kept {
     let mut all = JsonlParser::all().map(|(_, mut parser)| {
         let mut kept = Kept::default();
-        parser.parse(piece, &mut kept);
+        let line_feeds = parser.parse(piece, &mut kept);
+        assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
         kept
     });
     let first = all.next().unwrap();
