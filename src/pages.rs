@@ -60,24 +60,20 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     *buffer = larger;
 }
 
-/// Asks the system for the pages of a file, whose length and bytes stay as they are.
+/// Asks the system for pages of a file, whose bytes stay as they are; and its length, unless it shall be as long as the pages reach.
 ///
 /// # Errors
 /// It has no room, or the file system cannot do that.
-pub(crate) fn of_file(file: &File, at: u64, bytes: u64) -> io::Result<()> {
+pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
-        use std::os::fd::AsRawFd;
-        let (at, bytes) = (at as libc::off_t, bytes as libc::off_t);
-        // SAFETY: the file is open, and the call changes no memory of this process.
-        match unsafe { libc::fallocate(file.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, at, bytes) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        use rustix::fs::{FallocateFlags, fallocate};
+        let flags = if lengthens { FallocateFlags::empty() } else { FallocateFlags::KEEP_SIZE };
+        Ok(fallocate(file, flags, at, bytes)?)
     }
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (file, at, bytes);
+        let _ = (file, at, bytes, lengthens);
         Err(io::ErrorKind::Unsupported.into())
     }
 }

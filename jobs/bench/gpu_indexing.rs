@@ -8,7 +8,7 @@
 //! Before that the counts of the first pieces are compared with those of the CPU.
 
 use crate::args::size;
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
@@ -18,13 +18,14 @@ use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
 use millrace::gpu::modules::Toolchain;
-use millrace::index::run::RunPart;
+use millrace::index::run::{LaidChunk, RunPart};
+use millrace::index::storage::FilledFile;
 use millrace::input::document::{Document, Piece, Sink, Skip};
 use millrace::input::jsonl::JsonlParser;
 use millrace::text::analysis::Analysis;
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -126,7 +127,13 @@ fn round(inverter: &mut Inverter<CudaMachine>, batches: &[&[PieceText]]) -> anyh
     }
     let began = Instant::now();
     let part = RunPart { documents: first, ..RunPart::default() };
-    inverter.encode(part, &Arc::new(()), |chunk| list_bytes += chunk.payload.len())?;
+    // In memory, where the system has such a folder.
+    let memory = Path::new("/dev/shm");
+    let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
+    let open = || Ok(FilledFile::create(scratch.path(), "lists")?);
+    let bytes = |chunk: LaidChunk| chunk.stretches.iter().map(|s| s.payload_bytes).sum::<usize>();
+    let encoded = inverter.encode(part, &Arc::new(()), open, |chunk| list_bytes += bytes(chunk));
+    encoded.map_err(|error| anyhow!(error))?;
     let encoding = began.elapsed().as_secs_f64();
     inverter.end_run()?;
     let seconds = start.elapsed().as_secs_f64();

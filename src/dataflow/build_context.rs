@@ -104,7 +104,7 @@ pub(crate) struct BuildWiring {
     /// What of each owner is encoded.
     pub(crate) encoded: Vec<Encoded>,
     /// The file of the lists of the first run.
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: Arc<Ahead>,
 }
 
 /// What of one owner is encoded.

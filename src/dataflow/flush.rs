@@ -4,7 +4,8 @@
 //!   end while the last run is written; those of an owner come in the order of the
 //!   lexicon, and a trie collection has one owner, so the next list is that of the least collection
 //!   at the head of the owners' queues. Out: a stream without records.
-//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered, summed and written by threads.
+//! - The operator decides which place chunks get, and writes the lexicon; the lists are gathered, summed and written by threads. Where a device
+//!   encodes all of a run, who takes its lists has put them in their places.
 //! - Memory: the chunks that the owners may have under way, and the writers' buffers.
 //! - Work per activation: all lists that can be placed.
 
@@ -47,10 +48,9 @@ impl<'scope> Flush<'scope> for StreamVec<'scope, u64, Local<LaidChunk>> {
                     for Local(chunk) in data.drain(..) {
                         let part = chunk.part;
                         let owners = if chunk.whole { 1 } else { build.owners.len() };
-                        // A device's lists do not come from the worker, which has time.
-                        let threads = writers(build.workers.max(1 + usize::from(chunk.whole)));
                         let run = runs.entry(part.run).or_insert_with(|| {
                             let (directory, form) = (&build.directory, build.form);
+                            let threads = writers(build.workers);
                             let run = RunAssembler::new(directory, form, owners, part, threads);
                             run.ahead(build.wiring.ahead.take(part.run))
                         });

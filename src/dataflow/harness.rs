@@ -122,7 +122,7 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],
-        ahead: Ahead::new(folder),
+        ahead: Arc::new(Ahead::new(folder)),
     };
     Build {
         plan,

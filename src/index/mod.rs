@@ -37,5 +37,6 @@ pub(crate) mod testing;
 pub mod vectors;
 pub mod watch;
 mod window;
+mod write_map;
 
 pub use error::IndexError;

@@ -9,6 +9,7 @@ mod files;
 mod lay;
 mod pages;
 mod part;
+mod put;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub use assemble::RunAssembler;
 pub(crate) use files::{OpenChunk, RunFiles};
 pub use lay::{LaidChunk, Layout, Stretch, Unwritten};
 pub use part::{CHUNK_BYTES, EncodedList, PartEncoder, RunPart};
+pub(crate) use put::{Padded, Putting};
 pub use read::Run;
 pub use write::RunWriter;
 

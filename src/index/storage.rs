@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod filled;
 mod gathered;
 mod placed;
 mod spill;
@@ -13,6 +14,8 @@ mod sums;
 mod tests;
 
 pub(crate) use ahead::Ahead;
+pub use filled::FilledFile;
+pub(crate) use filled::Room;
 pub(crate) use gathered::{GatheredFile, Source};
 pub(crate) use placed::PlacedFile;
 pub(crate) use spill::Spill;
@@ -146,8 +149,8 @@ pub struct StorageFile {
     /// Checksums of their pages, if they are wanted.
     sums: Option<Sums>,
     durability: Durability,
-    /// It may have more pages than it needs.
-    is_ahead: bool,
+    /// So many of its bytes have pages that were asked for before anything was written.
+    ahead_bytes: u64,
 }
 
 impl StorageFile {
@@ -162,7 +165,7 @@ impl StorageFile {
     ) -> Result<Self, IndexError> {
         let path = generation.join(name);
         let file = attempt("create", &path, || {
-            OpenOptions::new().write(true).create_new(true).open(&path)
+            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
         })?;
         Ok(Self {
             file,
@@ -173,7 +176,7 @@ impl StorageFile {
             crc: crc32fast::Hasher::new(),
             sums: None,
             durability,
-            is_ahead: false,
+            ahead_bytes: 0,
         })
     }
 
@@ -259,7 +262,7 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.is_ahead {
+        if self.ahead_bytes > bytes {
             attempt("cut", &self.path, || self.file.set_len(bytes))?;
         }
         if self.durability == Durability::Lasting {

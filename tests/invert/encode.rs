@@ -3,6 +3,7 @@
 use super::machine::{Emulated, compiled};
 use super::{keyed, read};
 use crate::emulation::Random;
+use crate::util::Scratch;
 use millrace::codec::vbyte;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::inverter::Inverter;
@@ -11,6 +12,7 @@ use millrace::gpu::invert::text::PieceText;
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::index::list::ListEncoder;
 use millrace::index::run::{LaidChunk, RunPart};
+use millrace::index::storage::FilledFile;
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use std::collections::BTreeMap;
@@ -45,25 +47,28 @@ fn piece(random: &mut Random, documents: u32) -> PieceText {
 /// The lists by collection and suffix: postings and bytes.
 type Encoded = BTreeMap<(u16, Vec<u8>), (u32, Vec<u8>)>;
 
-/// Puts chunks together, which come in the order of the lexicon, laid out as it will have them.
-fn join(chunks: &[LaidChunk], part: RunPart) -> Encoded {
+/// Puts chunks together, which come in the order of the lexicon, laid out as it will have them; their lists are in the `file` where they belong.
+fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
     let mut lists = Encoded::new();
     assert!(chunks.iter().rev().map(|chunk| chunk.ends_run).eq((0..chunks.len()).map(|i| i == 0)));
-    let (mut suffix, mut before, mut of_collection) = (Vec::new(), None, 0);
+    let body = file.get(64..).unwrap_or_default();
+    let (mut suffix, mut before, mut of_collection, mut end) = (Vec::new(), None, 0, 0usize);
     for chunk in chunks {
         assert!(chunk.whole && chunk.held.is_some() && chunk.part == part);
-        let (mut at, mut payload, mut blocks) = (0, 0, &chunk.blocks[..]);
+        assert!(chunk.payload.is_empty() && chunk.placed.is_some() != chunk.ends_run);
+        let (mut at, mut blocks) = (0, &chunk.blocks[..]);
         let (mut begun, mut begin) = (Vec::new(), Vec::new());
         for stretch in &chunk.stretches {
+            let start = if stretch.is_aligned { end.next_multiple_of(16) } else { end };
             let (here, rest) = blocks.split_at(stretch.blocks);
-            begun.extend(here.iter().map(|block| (at + block.terms, payload + block.lists)));
+            begun.extend(here.iter().map(|block| (at + block.terms, start + block.lists)));
             blocks = rest;
             let collection = stretch.collection;
-            for _ in 0..stretch.terms {
+            for n in 0..stretch.terms {
                 of_collection = if before == Some(collection) { of_collection + 1 } else { 0 };
                 before = Some(collection);
                 if of_collection % 16 == 0 {
-                    begin.push((at, payload));
+                    begin.push((at, end));
                 }
                 let [shared, more] = [chunk.terms[at], chunk.terms[at + 1]].map(usize::from);
                 assert!(of_collection % 16 != 0 || shared == 0);
@@ -74,13 +79,18 @@ fn join(chunks: &[LaidChunk], part: RunPart) -> Encoded {
                 let (df, bytes) = (number() as u32, number() as usize);
                 let key = (collection, suffix.clone());
                 assert!(lists.last_key_value().is_none_or(|(last, _)| *last < key), "they rise");
-                lists.insert(key, (df, chunk.payload[payload..payload + bytes].to_vec()));
-                payload += bytes;
+                assert_eq!(df >= 128, n == 0 && stretch.is_aligned);
+                let from = if df >= 128 { start } else { end };
+                assert!(body[end..from].iter().all(|&byte| byte == 0));
+                lists.insert(key, (df, body[from..from + bytes].to_vec()));
+                end = from + bytes;
             }
+            assert!(stretch.terms == 0 || end == start + stretch.payload_bytes);
         }
-        assert_eq!((at, payload), (chunk.terms.len(), chunk.payload.len()));
+        assert_eq!(at, chunk.terms.len());
         assert!(begun == begin && blocks.is_empty(), "every sixteenth term begins a block");
     }
+    assert!(body.len() >= end);
     lists
 }
 
@@ -119,11 +129,14 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
         }
         let part =
             RunPart { run: number as u32, documents: codes.len() as u32, ..RunPart::default() };
-        let (held, mut chunks) = (Arc::new(()), Vec::new());
-        inverter.encode(part, &held, |chunk| chunks.push(chunk)).unwrap();
+        let (held, mut chunks, scratch) = (Arc::new(()), Vec::new(), Scratch::new());
+        let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
+        inverter.encode(part, &held, open, |chunk| chunks.push(chunk)).unwrap();
         assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
         inverter.end_run().unwrap();
-        let (found, expected) = (join(&chunks, part), expected(&run, &codes));
+        // A run without terms has none.
+        let file = std::fs::read(scratch.path("lists")).unwrap_or_default();
+        let (found, expected) = (join(&chunks, part, &file), expected(&run, &codes));
         assert!(found.keys().eq(expected.keys()), "the terms differ");
         for (key, list) in expected {
             assert!(found[&key] == list, "the list of {key:?}, of {} postings", list.0);

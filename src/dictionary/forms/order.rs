@@ -2,7 +2,7 @@
 //! how many terms they have; each gathers the suffixes of its own, so that what is compared lies together, puts terms to their
 //! collection, sorts within it, and writes to its part of what all give.
 
-use super::{Forms, LEAST_FORMS, SHARDS, Shard};
+use super::{Forms, PART_FORMS, SHARDS, Shard};
 use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
 use std::ops::Range;
@@ -153,7 +153,7 @@ impl Forms {
         let OrderedTerms { numbers, collections, suffix_bytes, suffixes } = &mut ordered;
         let mut rest =
             (&mut numbers[..], &mut collections[..], &mut suffix_bytes[..], &mut suffixes[..]);
-        let each = all.terms.div_ceil(self.threads).max(LEAST_FORMS);
+        let each = all.terms.div_ceil(self.threads).max(PART_FORMS);
         let (mut parts, mut begin, mut here) = (Vec::new(), 0, Size::default());
         for (collection, &size) in sizes.iter().enumerate() {
             here.add(size);

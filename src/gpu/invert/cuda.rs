@@ -1,7 +1,9 @@
 //! How does a CUDA device run the steps? On one stream, by a thread that waits for it: what is written goes through two pinned
 //! buffers by turns, results through others.
 
-use super::machine::{Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader};
+use super::machine::{
+    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, Places, Reading, Uploader,
+};
 use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
@@ -14,7 +16,6 @@ use crate::gpu::modules::Toolchain;
 use crate::gpu::query::device::launch;
 use crate::gpu::query::slab::{Slab, Staging};
 use crate::gpu::query::steps::Argument;
-use crate::pages;
 use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
@@ -31,14 +32,15 @@ const STAGED_BYTES: usize = 4 << 20;
 const COPY_BYTES: usize = 512 << 10;
 const COPIERS: usize = 4;
 
-/// Threads that take parts of an array to the host, and bytes of the buffer of each: one copies a fifth of what a device gives in the same time.
-const TAKERS: usize = 8;
-const TAKEN_BYTES: usize = 8 << 20;
+/// Threads that take parts of an array to the host: who puts lists in a file through a map, page by page, does 1.3 GB/s, and 16 do 21.
+const TAKERS: usize = 16;
 
 /// How long a thread looks again and again whether something is done, before it sleeps between two looks: most of what it waits for takes less
 /// than going to sleep and waking up.
 const LOOKING: Duration = Duration::from_micros(60);
 const PAUSE: Duration = Duration::from_micros(20);
+/// The same for the thread that drives the device, of which there is one: where all cores are busy it would wake up long after.
+const DRIVER_LOOKING: Duration = Duration::from_millis(2);
 
 /// A pinned buffer and the end of its last copy.
 #[derive(Debug)]
@@ -71,9 +73,14 @@ fn failed(device: &Device, source: DriverError) -> GpuError {
 
 /// Waits until what stands before an event is done.
 pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
+    wait_looking(device, event, LOOKING)
+}
+
+/// The same, and looks for so long before it sleeps.
+fn wait_looking(device: &Device, event: &CudaEvent, looking: Duration) -> Result<(), GpuError> {
     let began = Instant::now();
     while !is_done(event).map_err(|e| failed(device, e))? {
-        match began.elapsed() < LOOKING {
+        match began.elapsed() < looking {
             true => spin_loop(),
             false => sleep(PAUSE),
         }
@@ -151,7 +158,7 @@ impl Taker {
     fn new(device: &Device) -> Result<Self, GpuError> {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
-        Ok(Self { buffer: Buffer::new(device, TAKEN_BYTES)?, stream })
+        Ok(Self { buffer: Buffer::new(device, MOST_TAKEN as usize)?, stream })
     }
 
     /// Brings bytes of the device to the buffer.
@@ -205,22 +212,10 @@ impl Downloader for CudaDownloader {
                 let n = next.fetch_add(1, Ordering::Relaxed);
                 let Some(part) = parts.get(n) else { return Ok(()) };
                 let bytes = (part.end - part.start) as usize;
-                if bytes <= TAKEN_BYTES {
-                    // SAFETY: the memory has these bytes, and it is borrowed until all is taken.
-                    take(n, unsafe {
-                        taker.bring(device, from.part(part.start, bytes as u64), bytes)
-                    }?);
-                    continue;
-                }
-                let mut whole = pages::with_capacity(bytes);
-                for at in part.clone().step_by(TAKEN_BYTES) {
-                    let bytes = (part.end - at).min(TAKEN_BYTES as u64);
-                    // SAFETY: as above.
-                    let brought =
-                        unsafe { taker.bring(device, from.part(at, bytes), bytes as usize) };
-                    whole.extend_from_slice(brought?);
-                }
-                take(n, &whole);
+                // SAFETY: the memory has these bytes, and it is borrowed until all is taken.
+                take(n, unsafe {
+                    taker.bring(device, from.part(part.start, bytes as u64), bytes)
+                }?);
             }
         };
         let take_parts = &take_parts;
@@ -325,7 +320,7 @@ impl CudaMachine {
     /// Waits until all that was enqueued is done.
     fn finish(&mut self) -> Result<(), GpuError> {
         self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait(&self.device, &self.down.copied)?;
+        wait_looking(&self.device, &self.down.copied, DRIVER_LOOKING)?;
         self.in_use = 0;
         Ok(())
     }

@@ -27,9 +27,12 @@ pub trait Uploader: Send {
     ) -> Result<DeviceMemory, GpuError>;
 }
 
+/// Bytes of a part that is taken to the host, at most.
+pub const MOST_TAKEN: u64 = 4 << 20;
+
 /// Takes what lies on a device to the host, while another thread drives it.
 pub trait Downloader: Send {
-    /// Takes parts of memory that was [lent](Machine::lend). Each goes to `take` with its number; several threads may call that at once, in any order.
+    /// Takes parts of memory that was [lent](Machine::lend), of at most [`MOST_TAKEN`] bytes. Each goes to `take` with its number; several threads may call that at once, in any order.
     ///
     /// # Errors
     /// The device refuses.

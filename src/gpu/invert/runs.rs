@@ -9,7 +9,9 @@ use crate::dictionary::closed::ClosedError;
 use crate::dictionary::forms::Terms;
 use crate::dictionary::inverted::{InvertedRun, Lists};
 use crate::gpu::error::GpuError;
+use crate::index::error::IndexError;
 use crate::index::run::{LaidChunk, RunPart};
+use crate::index::storage::FilledFile;
 use crate::order::{PieceCounts, Placement, Sequencer};
 use crate::score::bounds::code_below;
 use std::any::Any;
@@ -51,9 +53,13 @@ pub struct RunEnd {
     pub lengths: Vec<Arc<[u8]>>,
 }
 
+/// Opens the file of the lists of a run, by its number.
+pub type OpenLists = Box<dyn Fn(u32) -> Result<FilledFile, IndexError> + Send + Sync>;
+
 /// The open run of a device.
 pub struct Runs<M> {
     inverter: Inverter<M>,
+    lists: OpenLists,
     sequencer: Sequencer,
     /// What is taken next: the forms of the first of these batches are found.
     coming: VecDeque<Vec<PieceText>>,
@@ -69,10 +75,17 @@ pub struct Runs<M> {
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl<M: Machine> Runs<M> {
-    /// The first run, which ends at about so much cost ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set.
-    pub fn new(inverter: Inverter<M>, run_limit: u64, stop: Arc<AtomicBool>) -> Self {
+    /// The first run, which ends at about so much cost ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where
+    /// the device encodes lists they go to the files of `lists`.
+    pub fn new(
+        inverter: Inverter<M>,
+        run_limit: u64,
+        lists: OpenLists,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             inverter,
+            lists,
             sequencer: Sequencer::new(run_limit),
             coming: VecDeque::new(),
             batches: Vec::new(),
@@ -262,13 +275,18 @@ impl<M: Machine> Runs<M> {
     ) -> Result<bool, ClosedError> {
         let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
-        let (held, mut given) = (Arc::new(()), false);
-        let encoded = self.inverter.encode(part, &held, |chunk| {
-            given = true;
-            out(Event::Encoded(chunk));
-        });
+        let (held, mut is_open) = (Arc::new(()), false);
+        let lists = &self.lists;
+        let open = || {
+            is_open = true;
+            Ok(lists(run)?)
+        };
+        let encoded = self.inverter.encode(part, &held, open, |chunk| out(Event::Encoded(chunk)));
+        let has_no_room = |error: &ClosedError| {
+            error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
+        };
         match encoded {
-            Err(error) if error.is_out_of_memory() && !given => return Ok(false),
+            Err(error) if !is_open && has_no_room(&error) => return Ok(false),
             encoded => encoded?,
         }
         self.before = Arc::downgrade(&held) as _;

@@ -3,7 +3,7 @@
 
 use super::inverter::{Inverter, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
-use super::runs::{Event, Runs};
+use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, fitting, parts};
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::gpu::error::GpuError;
@@ -31,6 +31,8 @@ pub struct Inverting {
     pub run_limit: u64,
     /// Lists are encoded on the device where it has room for them, with [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
+    /// Opens the files of these.
+    pub lists: OpenLists,
 }
 
 /// What became of texts, or why nothing more will.
@@ -178,7 +180,7 @@ fn drive(
     if how.encodes {
         inverter = inverter.encoding();
     }
-    let mut runs = Runs::new(inverter, how.run_limit, stop.clone());
+    let mut runs = Runs::new(inverter, how.run_limit, how.lists, stop.clone());
     let uploader = runs.uploader()?;
     let ((room, rooms), (done, free)) = (channel(), channel());
     (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));

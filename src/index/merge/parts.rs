@@ -156,7 +156,7 @@ impl Joint<'_> {
                 };
                 let place = |chunk| {
                     let LaidChunk { stretches, terms, blocks, payload, .. } = chunk;
-                    let open = OpenChunk::new((stretches, terms, blocks), Arc::new(payload));
+                    let open = OpenChunk::new((stretches, terms, blocks), Some(Arc::new(payload)));
                     files.place_all(open).map(|()| Vec::new())
                 };
                 self.merge_part(&all, (memory, LEAST_CHUNK_BYTES), &mut lengths, place)?;

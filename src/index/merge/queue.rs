@@ -197,7 +197,7 @@ impl Queue {
                 drop(state);
                 let LaidChunk { stretches, terms, blocks, payload, .. } = chunk;
                 let payload = Arc::new(Payload { bytes: payload, queue: self.clone() });
-                files.place_all(OpenChunk::new((stretches, terms, blocks), payload))?;
+                files.place_all(OpenChunk::new((stretches, terms, blocks), Some(payload)))?;
                 self.room.notify_all();
                 state = self.lock();
             } else if state.ended[head] {

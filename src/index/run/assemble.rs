@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 use super::WrittenRun;
-use super::files::{OpenChunk, RunFiles};
+use super::files::{ListsFile, OpenChunk, RunFiles};
 use super::lay::{LaidChunk, Unwritten};
 use super::part::{CHUNK_BYTES, RunPart};
 use crate::index::error::IndexError;
@@ -54,7 +54,7 @@ pub struct RunAssembler {
     owners: Vec<Owner>,
     files: Option<RunFiles>,
     /// The file of the lists, if it is there already.
-    ahead: Option<StorageFile>,
+    lists: Option<ListsFile>,
     part: RunPart,
     threads: usize,
 }
@@ -64,14 +64,14 @@ impl RunAssembler {
     /// with lists of a `form`; so many `threads` write the lists, or who calls.
     pub fn new(directory: &Path, form: Form, owners: usize, part: RunPart, threads: usize) -> Self {
         let owners = (0..owners).map(|_| Owner::default()).collect();
-        let (directory, files, ahead) = (directory.to_path_buf(), None, None);
-        Self { directory, form, owners, files, ahead, part, threads }
+        let (directory, files, lists) = (directory.to_path_buf(), None, None);
+        Self { directory, form, owners, files, lists, part, threads }
     }
 
     /// Writes the lists to a file that is there already, if there is one, and empty.
     #[must_use]
     pub(crate) fn ahead(self, ahead: Option<StorageFile>) -> Self {
-        Self { ahead, ..self }
+        Self { lists: ahead.map(|file| ListsFile::Empty(Box::new(file))), ..self }
     }
 
     /// Takes the next chunk of its owner.
@@ -79,13 +79,24 @@ impl RunAssembler {
     /// # Panics
     /// If there is no such owner.
     pub fn take(&mut self, chunk: LaidChunk) {
-        let LaidChunk { stretches, terms, blocks, payload, ends_run, held, unwritten, .. } = chunk;
+        let LaidChunk {
+            stretches, terms, blocks, payload, placed, ends_run, held, unwritten, ..
+        } = chunk;
         // A part of the file may wait for the chunks of others with bytes of this one. It keeps a few large chunks of
         // an owner waiting, but not many small ones, which the owner needs to go on.
         let (guards, none) = ((held, unwritten), (None, None));
         let is_small = payload.len() < CHUNK_BYTES;
         let (_guards, of_payload) = if is_small { (guards, none) } else { (none, guards) };
-        let payload: Source = Arc::new(Payload { bytes: payload, _guards: of_payload });
+        let payload: Option<Source> = match placed {
+            // Whoever has placed lists has taken room for them in the order of the run.
+            Some(file) => {
+                if self.files.is_none() {
+                    self.lists = Some(ListsFile::Placed(file));
+                }
+                None
+            }
+            None => Some(Arc::new(Payload { bytes: payload, _guards: of_payload })),
+        };
         let open = OpenChunk::new((stretches, terms, blocks), payload);
         self.owners[chunk.part.owner].chunks.push_back(Head { open, ends_run, _guards });
     }
@@ -144,9 +155,9 @@ impl RunAssembler {
     /// Makes the files when they are first needed.
     fn files(&mut self) -> Result<(), IndexError> {
         if self.files.is_none() {
-            let (run, ahead) = ((self.part.run, self.form), self.ahead.take());
+            let (run, lists) = ((self.part.run, self.form), self.lists.take());
             let scratch = Durability::Scratch;
-            let files = RunFiles::create(&self.directory, run, scratch, ahead, self.threads)?;
+            let files = RunFiles::create(&self.directory, run, scratch, lists, self.threads)?;
             self.files = Some(files);
         }
         Ok(())

@@ -10,15 +10,16 @@ use crate::index::error::IndexError;
 use crate::index::format::{Kind, LIST_ALIGNMENT, run_file, run_name};
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
-use crate::index::storage::{Durability, GatheredFile, Source, StorageFile};
+use crate::index::storage::{Durability, FilledFile, GatheredFile, Source, StorageFile};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A chunk that is being placed.
 pub(crate) struct OpenChunk {
     stretches: Vec<Stretch>,
     terms: Vec<u8>,
     blocks: Vec<BlockStart>,
-    payload: Source,
+    payload: Option<Source>,
     /// How much of each is placed.
     placed: Placed,
 }
@@ -32,10 +33,10 @@ struct Placed {
 }
 
 impl OpenChunk {
-    /// Of the stretches, terms and blocks of a [`LaidChunk`](super::LaidChunk), whose lists are in the `payload`.
+    /// Of the stretches, terms and blocks of a [`LaidChunk`](super::LaidChunk), whose lists are in the `payload`, or where they belong.
     pub(crate) fn new(
         (stretches, terms, blocks): (Vec<Stretch>, Vec<u8>, Vec<BlockStart>),
-        payload: Source,
+        payload: Option<Source>,
     ) -> Self {
         Self { stretches, terms, blocks, payload, placed: Placed::default() }
     }
@@ -44,6 +45,14 @@ impl OpenChunk {
     pub(crate) fn collection(&self) -> Option<u16> {
         self.stretches.get(self.placed.stretches).map(|stretch| stretch.collection)
     }
+}
+
+/// The file of the lists of a run that is there already.
+pub(crate) enum ListsFile {
+    /// Nothing is in it.
+    Empty(Box<StorageFile>),
+    /// Those who have room in it put the lists there.
+    Placed(Arc<FilledFile>),
 }
 
 /// The lexicon and the lists of a run that is being written.
@@ -56,7 +65,7 @@ pub(crate) struct RunFiles {
 
 impl RunFiles {
     /// Creates the files of run `number` in the folder of a generation, with lists of a `form`, but for that of the lists if it is there
-    /// already, and empty. So many `threads` write the lists, or who calls.
+    /// already. So many `threads` write the lists, or who calls, if they are not placed.
     ///
     /// # Errors
     /// `Storage`.
@@ -64,18 +73,21 @@ impl RunFiles {
         generation: &Path,
         (number, form): (u32, Form),
         durability: Durability,
-        ahead: Option<StorageFile>,
+        lists: Option<ListsFile>,
         threads: usize,
     ) -> Result<Self, IndexError> {
         let name = run_name(number);
         let lexicon = run_file(&name, Kind::Lexicon);
         let lexicon = LexiconWriter::create(generation, &lexicon, durability)?;
         let lexicon = lexicon.with_blocks_of(form.block_len());
-        let postings = match ahead {
-            Some(postings) => postings,
-            None => StorageFile::create(generation, &run_file(&name, Kind::Postings), durability)?,
+        let postings = match lists {
+            Some(ListsFile::Placed(file)) => GatheredFile::by_others(file)?,
+            Some(ListsFile::Empty(file)) => GatheredFile::new(*file, threads)?,
+            None => {
+                let name = run_file(&name, Kind::Postings);
+                GatheredFile::new(StorageFile::create(generation, &name, durability)?, threads)?
+            }
         };
-        let postings = GatheredFile::new(postings, threads)?;
         Ok(Self { number, form, lexicon, postings })
     }
 
@@ -88,15 +100,15 @@ impl RunFiles {
         while let Some(stretch) = open.stretches.get(open.placed.stretches)
             && collection == Some(stretch.collection)
         {
+            let mut at = self.postings.body_bytes();
             if stretch.is_aligned {
-                let end = self.postings.body_bytes().next_multiple_of(LIST_ALIGNMENT);
-                self.postings.fill(end)?;
+                at = at.next_multiple_of(LIST_ALIGNMENT);
             }
+            let end = at + stretch.payload_bytes as u64;
             let placed = &mut open.placed;
             let payload = placed.payload..placed.payload + stretch.payload_bytes;
             let terms = placed.terms..placed.terms + stretch.term_bytes;
             let blocks = placed.blocks..placed.blocks + stretch.blocks;
-            let at = self.postings.body_bytes();
             let coded = CodedTerms {
                 collection: stretch.collection,
                 terms: stretch.terms,
@@ -104,12 +116,18 @@ impl RunFiles {
                 bytes: &open.terms[terms.clone()],
                 blocks: &open.blocks[blocks.clone()],
             };
-            self.lexicon.coded_terms(&coded, (at, at + stretch.payload_bytes as u64))?;
-            self.postings.append(&open.payload, payload.clone())?;
+            self.lexicon.coded_terms(&coded, (at, end))?;
+            match &open.payload {
+                Some(source) => {
+                    self.postings.fill(at)?;
+                    self.postings.append(source, payload.clone())?;
+                }
+                None => self.postings.pass(end),
+            }
             placed.stretches += 1;
             (placed.payload, placed.terms, placed.blocks) = (payload.end, terms.end, blocks.end);
         }
-        Ok(())
+        self.postings.check()
     }
 
     /// Places all of a chunk.

@@ -9,6 +9,7 @@
 use super::part::{EncodedList, RunPart};
 use crate::index::lexicon::{BlockStart, TermCoder};
 use crate::index::list::Form;
+use crate::index::storage::FilledFile;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +41,8 @@ pub struct LaidChunk {
     pub stretches: Vec<Stretch>,
     /// Bytes of the lists, end to end.
     pub payload: Vec<u8>,
+    /// The file of the lists of the run, if their bytes are where they belong there already; then there is no payload.
+    pub placed: Option<Arc<FilledFile>>,
     /// Bytes of the terms, end to end.
     pub terms: Vec<u8>,
     /// The beginnings of blocks, each from the beginning of its stretch on.

@@ -3,7 +3,8 @@
 //! first run while documents are read. Where the file system has much more room it asks for all that they may take, elsewhere for less than they are
 //! expected to, so that nothing is refused that would have had room; what is not needed is given back.
 
-use super::{Durability, StorageFile};
+use super::{Durability, FilledFile, StorageFile};
+use crate::index::error::IndexError;
 use crate::index::format::{Kind, run_file, run_name};
 use crate::pages;
 use rustix::fs::StatVfs;
@@ -89,13 +90,14 @@ impl Ahead {
         let ask = move || {
             let name = run_file(&run_name(RUN), Kind::Postings);
             // Whoever writes it creates it then, and says what is wrong.
-            let file = StorageFile::create(&directory, &name, Durability::Scratch).ok()?;
+            let mut file = StorageFile::create(&directory, &name, Durability::Scratch).ok()?;
             for at in asked {
-                if let Err(error) = pages::of_file(&file.file, at, STEP_BYTES) {
+                if let Err(error) = pages::of_file(&file.file, at, STEP_BYTES, false) {
                     // Not every file system knows how, and writing says what it has no room for.
                     debug!(%error, at, "no pages ahead");
                     break;
                 }
+                file.ahead_bytes = at + STEP_BYTES;
             }
             Some(file)
         };
@@ -112,9 +114,22 @@ impl Ahead {
         state.is_over = true;
         let Asking { steps, thread } = state.asking.take()?;
         drop(steps);
-        let mut file = thread.join().ok()??;
-        file.is_ahead = true;
-        Some(file)
+        thread.join().ok()?
+    }
+
+    /// The file in which the lists of a run are put by those who know their places, whether its pages were asked for or not.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub(crate) fn lists(&self, run: u32) -> Result<FilledFile, IndexError> {
+        let file = match self.take(run) {
+            Some(file) => file,
+            None => {
+                let name = run_file(&run_name(run), Kind::Postings);
+                StorageFile::create(&self.directory, &name, Durability::Scratch)?
+            }
+        };
+        FilledFile::mapped(file)
     }
 }
 

@@ -1,5 +1,7 @@
 use super::*;
 use crate::index::format::Kind;
+use crate::pages;
+use proptest::prelude::*;
 
 fn header() -> Header {
     Header { kind: Kind::Names, values: [1, 2, 3, 0, 0], last: 0 }
@@ -100,6 +102,63 @@ fn checksums_are_eight_digits() {
     assert_eq!(serde_json::from_str::<FileEntry>(&text).unwrap(), entry);
     for wrong in ["ab", "000000AB", "+00000ab", "0000000ab"] {
         serde_json::from_str::<FileEntry>(&text.replace("000000ab", wrong)).unwrap_err();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn law_rooms_filled_in_any_order_are_the_file_of_one(
+        rooms in prop::collection::vec(prop_oneof![0usize..50, 4000usize..9000, Just(600_000)], 0..9),
+        order in any::<u64>(),
+        ahead in prop_oneof![Just(0u64), Just(1 << 13), Just(8 << 20)],
+        maps in any::<bool>(),
+    ) {
+        // In memory, where files can be filled through maps.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let create = |name| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+        let bytes: Vec<u8> = (0..rooms.iter().sum::<usize>()).map(|i| (i * 7 / 5) as u8).collect();
+        let mut whole = create("whole").with_sums();
+        whole.write(&bytes).unwrap();
+        let sums = whole.end_sums().unwrap().unwrap();
+        sums.pour(&mut whole).unwrap();
+        let mut file = create("filled");
+        if pages::of_file(&file.file, 0, ahead.max(1), false).is_ok() {
+            file.ahead_bytes = ahead;
+        }
+        let filled = if maps { FilledFile::mapped(file).unwrap() } else { FilledFile::written(file) };
+        let mut at = 0;
+        let mut taken: Vec<_> = rooms.iter().map(|&len| {
+            let range = at..at + len;
+            at += len;
+            (filled.room(len as u64), range)
+        }).collect();
+        taken.sort_by_key(|(_, range)| (range.start as u64 ^ order).wrapping_mul(order | 1));
+        let halves = taken.len() / 2;
+        let rest = taken.split_off(halves);
+        std::thread::scope(|scope| {
+            for half in [taken, rest] {
+                let (filled, bytes) = (&filled, &bytes);
+                scope.spawn(move || {
+                    let mut buffer = Vec::new();
+                    for (room, range) in half {
+                        let mut rest = &bytes[range];
+                        let put = |to: &mut [u8]| {
+                            let (here, behind) = rest.split_at(to.len());
+                            to.copy_from_slice(here);
+                            rest = behind;
+                        };
+                        filled.fill(room, put, &mut buffer);
+                    }
+                });
+            }
+        });
+        let (mut file, sums) = filled.end().unwrap();
+        sums.pour(&mut file).unwrap();
+        let entries = [whole, file].map(|file| file.finish(header()).unwrap());
+        prop_assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
+        let read = |name| fs::read(folder.path().join(name)).unwrap();
+        prop_assert!(read("whole") == read("filled"));
     }
 }
 

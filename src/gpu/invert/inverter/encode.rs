@@ -1,30 +1,29 @@
 //! How does a device give the lists of a run encoded? The postings of its batches stay there. At the end the host says the order of
 //! the terms, and the device gathers, encodes and gives their lists, as many at a time as there is room for. While it encodes some, those before
-//! are taken to the host by several threads, each of which lays out what it has, as the files will have it.
+//! are taken to the host by several threads, each of which puts what it has where it belongs in the file ([`parts`]).
 //!
 //! If the device has no room for the postings of a run, what it has is taken to the host ([`spill`](Inverter::spill)), and the run goes on as
 //! one whose lists are encoded there.
 
+mod parts;
+
+use self::parts::{Cut, Encoded, InOrder, Part, Terms};
 use super::{Inverter, spent};
-use crate::dictionary::forms::OrderedTerms;
+use crate::dictionary::closed::ClosedError;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
+use crate::gpu::invert::machine::{DeviceMemory, Downloader, MOST_TAKEN, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::{self, Array, Columns};
-use crate::index::lexicon::TermCoder;
-use crate::index::list::{BLOCK, BOUND_FROM, Form};
-use crate::index::run::{EncodedList, LaidChunk, Layout, RunPart};
-use crate::pages;
-use std::collections::{BTreeMap, VecDeque};
+use crate::index::list::{BLOCK, BOUND_FROM};
+use crate::index::run::{LaidChunk, RunPart};
+use crate::index::storage::FilledFile;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
-
-/// What the host takes of encoded lists at a time, at least.
-const TAKEN_BYTES: usize = 4 << 20;
 
 /// With fewer postings for a chunk there is no device.
 const LEAST_AT_ONCE: u32 = 1 << 20;
@@ -59,132 +58,45 @@ impl Keeping {
     }
 }
 
-/// The terms of a run in the order of the lexicon, and how many postings each has. A form that only pieces behind the run have may have
-/// made a term, which has none.
-struct Terms {
-    order: OrderedTerms,
-    /// Their numbers are below this.
-    numbers: u32,
-    dfs: Vec<u32>,
-}
-
-/// A term that has postings.
-#[derive(Clone, Copy)]
-struct Last {
-    rank: usize,
-    suffix: usize,
-    /// Terms of its collection up to it.
-    terms: usize,
-}
-
-/// How far the parts go that were cut: where the suffix of the next rank begins, and the last term before that.
-#[derive(Clone, Copy, Default)]
-struct Cut {
-    suffix: usize,
-    last: Option<Last>,
-}
-
-/// Lists that are encoded, on the device.
-struct Encoded {
-    ranks: Range<usize>,
-    /// Where each begins, and the end.
-    places: Vec<u32>,
-}
-
-/// Some of them, which are taken together.
-struct Part {
-    ranks: Range<usize>,
-    bytes: Range<u64>,
-    /// What is before them.
-    behind: Cut,
-}
-
-impl Terms {
-    fn suffix(&self, rank: usize, at: usize) -> &[u8] {
-        &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
-    }
-
-    /// Cuts lists into parts of so many bytes.
-    fn parts(&self, encoded: &Encoded, cut: &mut Cut) -> Vec<Part> {
-        let collections = &self.order.collections;
-        let (mut parts, mut from, mut begin) = (Vec::new(), 0, (encoded.ranks.start, *cut));
-        for (rank, &end) in encoded.ranks.clone().zip(&encoded.places[1..]) {
-            if self.dfs[rank] > 0 {
-                let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
-                let terms = 1 + same.map_or(0, |last| last.terms);
-                cut.last = Some(Last { rank, suffix: cut.suffix, terms });
-            }
-            cut.suffix += usize::from(self.order.suffix_bytes[rank]);
-            let is_last = rank + 1 == encoded.ranks.end;
-            if (end - from) as usize >= TAKEN_BYTES || is_last && end > from {
-                let (ranks, bytes) = (begin.0..rank + 1, from.into()..end.into());
-                parts.push(Part { ranks, bytes, behind: begin.1 });
-                (from, begin) = (end, (rank + 1, *cut));
-            }
-        }
-        parts
-    }
-
-    /// Lays out the lists of a part.
-    fn lay(&self, encoded: &Encoded, part: &Part, payload: &[u8]) -> LaidChunk {
-        let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
-            let collection = self.order.collections[last.rank];
-            TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
-        });
-        let mut layout = Layout::behind(Form::BP128, coder);
-        // Memory that is touched for the first time: on huge pages, if the system has them.
-        let mut bytes = pages::with_capacity(payload.len());
-        bytes.extend_from_slice(payload);
-        let mut laid = LaidChunk { payload: bytes, ..LaidChunk::default() };
-        let mut at = part.behind.suffix;
-        for rank in part.ranks.clone() {
-            let suffix = self.suffix(rank, at);
-            at += suffix.len();
-            let df = self.dfs[rank];
-            if df > 0 {
-                let n = rank - encoded.ranks.start;
-                let bytes = encoded.places[n + 1] - encoded.places[n];
-                let list = EncodedList {
-                    collection: self.order.collections[rank],
-                    ends: true,
-                    df,
-                    here: bytes as usize,
-                    bytes: bytes.into(),
-                };
-                layout.add(&mut laid, &list, suffix).expect("terms of a run come in order");
-            }
-        }
-        laid
-    }
+/// Who takes lists to the host, and how far it has come.
+struct Taker {
+    by: Box<dyn Downloader>,
+    cut: Cut,
+    /// Of the next part.
+    number: usize,
 }
 
 /// Who has taken lists to the host, and where they lay.
-type Taken = Result<(Box<dyn Downloader>, DeviceMemory), GpuError>;
+type Taken = (Taker, DeviceMemory);
+
+/// Takes the lists of a chunk to their places.
+fn take(
+    terms: &Terms,
+    encoded: &Encoded,
+    lists: &DeviceMemory,
+    taker: &mut Taker,
+    file: &Arc<FilledFile>,
+    given: &Mutex<InOrder<impl FnMut(LaidChunk) + Send>>,
+) -> Result<(), GpuError> {
+    let parts = terms.parts(encoded, MOST_TAKEN, &mut taker.cut, file);
+    let first = taker.number;
+    taker.number += parts.len();
+    let bytes: Vec<Range<u64>> = parts.iter().map(|part| part.bytes.clone()).collect();
+    let parts: Vec<Mutex<Option<Part>>> =
+        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+    taker.by.download(lists, &bytes, &|n, payload| {
+        let part = lock(&parts[n]).take().expect("a part is taken once");
+        let chunk = terms.place(encoded, part, payload, file);
+        lock(given).give(first + n, chunk);
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Lists on their way to the host.
-type Taking<'scope> = ScopedJoinHandle<'scope, Taken>;
-
-/// Waits for lists.
-fn taken(taking: Taking<'_>) -> Taken {
-    taking.join().unwrap_or_else(|cause| resume_unwind(cause))
-}
-
-/// Gives chunks, which are made in any order, in that of their numbers.
-struct InOrder<F> {
-    next: usize,
-    waiting: BTreeMap<usize, LaidChunk>,
-    emit: F,
-}
-
-impl<F: FnMut(LaidChunk)> InOrder<F> {
-    fn give(&mut self, number: usize, chunk: LaidChunk) {
-        self.waiting.insert(number, chunk);
-        while let Some(chunk) = self.waiting.remove(&self.next) {
-            (self.emit)(chunk);
-            self.next += 1;
-        }
-    }
-}
+type Taking<'scope> = ScopedJoinHandle<'scope, Result<Taken, GpuError>>;
 
 impl<M: Machine> Inverter<M> {
     /// Makes room for what stays of a batch.
@@ -277,17 +189,18 @@ impl<M: Machine> Inverter<M> {
         self.machine.places().free_aside();
     }
 
-    /// Encodes the lists of the run, in the order of the lexicon, and gives them by chunks, the last of which says so. Each has a part of
-    /// `held`.
+    /// Encodes the lists of the run, in the order of the lexicon, puts them where they belong in the file that `open` gives, and gives what
+    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`.
     ///
     /// # Errors
-    /// Of the device. If that is out of memory and nothing was given, [`spill`](Self::spill) may do.
+    /// Of the device, and those of `open`. If the device is out of memory and the file is not open, [`spill`](Self::spill) may do.
     pub fn encode(
         &mut self,
         part: RunPart,
         held: &Arc<()>,
+        open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         mut out: impl FnMut(LaidChunk) + Send,
-    ) -> Result<(), GpuError> {
+    ) -> Result<(), ClosedError> {
         let began = Instant::now();
         self.let_go()?;
         let (order, numbers) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
@@ -306,7 +219,7 @@ impl<M: Machine> Inverter<M> {
         let mut emit = |chunk| {
             out(LaidChunk { part, whole: true, held: Some(held.clone()), ..chunk });
         };
-        self.encode_all(&terms, &mut emit)?;
+        self.encode_all(&terms, open, &mut emit)?;
         emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
         self.machine.places().free(&OF_CHUNKS);
         self.work.seconds.encode += spent(began);
@@ -317,22 +230,22 @@ impl<M: Machine> Inverter<M> {
     fn encode_all(
         &mut self,
         terms: &Terms,
+        open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         emit: &mut (impl FnMut(LaidChunk) + Send),
-    ) -> Result<(), GpuError> {
+    ) -> Result<(), ClosedError> {
         let Terms { order, dfs, .. } = terms;
-        let given = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), emit });
-        let (mut next, mut cut, mut number) = (0, Cut::default(), 0);
+        let (given, mut open) = (Mutex::new(InOrder::new(emit)), Some(open));
+        let file: OnceLock<Arc<FilledFile>> = OnceLock::new();
         let postings: u64 = dfs.iter().map(|&df| u64::from(df)).sum();
         let mut most = postings.min(self.tuning.encoded_at_once.into()) as u32;
-        let mut plan = Plan::of(dfs, next, most / FIRST_PART, most);
+        let (mut next, mut plan) = (0, Plan::of(dfs, 0, most / FIRST_PART, most));
         scope(|scope| {
-            let mut taking: Option<Taking<'_>> = None;
+            let (mut taking, mut resting): (Option<Taking<'_>>, Option<Taker>) = (None, None);
             while let Some(here) = plan.chunks.front() {
                 let places = match self.encode_chunk(here, &plan.largest, terms) {
                     Err(error) if error.is_out_of_memory() && taking.is_some() => {
                         // The lists that are taken have room, too.
-                        self.keeping.downloader =
-                            taking.take().map(taken).transpose()?.map(|(by, _)| by);
+                        resting = self.taken(&mut taking)?.map(|(taker, _)| taker);
                         continue;
                     }
                     Err(error) if error.is_out_of_memory() && most > LEAST_AT_ONCE => {
@@ -350,38 +263,54 @@ impl<M: Machine> Inverter<M> {
                 let here = plan.chunks.pop_front().expect("it was there").ranks;
                 next = here.end;
                 let encoded = Encoded { ranks: here, places };
-                let parts = terms.parts(&encoded, &mut cut);
-                if parts.is_empty() {
-                    continue;
-                }
-                let before = taking.take().map(taken).transpose()?;
-                let lists = self.machine.lend(Array::Encoded)?;
-                let mut by = match before {
-                    Some((by, old)) => {
+                let before = self.taken(&mut taking)?;
+                let is_empty = encoded.places.last() == Some(&0);
+                let lent = if is_empty { None } else { Some(self.machine.lend(Array::Encoded)?) };
+                let mut taker = match before {
+                    Some((taker, old)) => {
                         // The next ones are written there.
                         self.machine.adopt(Array::Encoded, old)?;
-                        by
+                        taker
                     }
-                    None => self
-                        .keeping
-                        .downloader
-                        .take()
-                        .map_or_else(|| self.machine.downloader(), Ok)?,
+                    None => match resting.take() {
+                        Some(taker) => taker,
+                        None => {
+                            let by = self.keeping.downloader.take();
+                            let by = by.map_or_else(|| self.machine.downloader(), Ok)?;
+                            Taker { by, cut: Cut::default(), number: 0 }
+                        }
+                    },
                 };
-                let (given, first) = (&given, number);
-                number += parts.len();
+                let Some(lists) = lent else {
+                    terms.pass_empty(&encoded, &mut taker.cut);
+                    resting = Some(taker);
+                    continue;
+                };
+                if let Some(open) = open.take() {
+                    let opened = Arc::new(open()?);
+                    file.get_or_init(|| opened);
+                }
+                let (given, file) = (&given, file.get().expect("it was opened"));
                 taking = Some(scope.spawn(move || {
-                    let bytes: Vec<Range<u64>> = parts.iter().map(|p| p.bytes.clone()).collect();
-                    by.download(&lists, &bytes, &|n, payload| {
-                        let chunk = terms.lay(&encoded, &parts[n], payload);
-                        given.lock().unwrap_or_else(PoisonError::into_inner).give(first + n, chunk);
-                    })?;
-                    Ok((by, lists))
+                    take(terms, &encoded, &lists, &mut taker, file, given)?;
+                    Ok((taker, lists))
                 }));
             }
-            self.keeping.downloader = taking.map(taken).transpose()?.map(|(by, _)| by);
+            let taker = self.taken(&mut taking)?.map(|(taker, _)| taker).or(resting);
+            self.keeping.downloader = taker.map(|taker| taker.by);
             Ok(())
         })
+    }
+
+    /// Waits for lists, if any are on their way.
+    fn taken(&mut self, taking: &mut Option<Taking<'_>>) -> Result<Option<Taken>, GpuError> {
+        let began = Instant::now();
+        let taken = taking
+            .take()
+            .map(|t| t.join().unwrap_or_else(|cause| resume_unwind(cause)))
+            .transpose();
+        self.work.seconds.take += spent(began);
+        taken
     }
 
     /// Encodes the lists of a chunk; where each begins, and the end. There will be memory for chunks as large as the largest, so that nothing is

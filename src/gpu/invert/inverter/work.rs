@@ -35,6 +35,8 @@ pub struct InverterSeconds {
     pub order: f64,
     /// Encoding lists, their way back included.
     pub encode: f64,
+    /// Waiting, within that, for those who take lists to their places.
+    pub take: f64,
     /// Ending runs.
     pub close: f64,
 }

@@ -1,0 +1,320 @@
+//! Which lists are taken to the host together, and where do they belong? As soon as lists are encoded the length of each is known, so that each part has
+//! its room in the file before its bytes are brought. Whoever takes a part puts it there, and lays out what the lexicon has of its terms.
+
+use crate::dictionary::forms::OrderedTerms;
+use crate::index::format::list_start;
+use crate::index::lexicon::TermCoder;
+use crate::index::list::{BLOCK, Form};
+use crate::index::run::{EncodedList, LaidChunk, Layout, Padded, Putting};
+use crate::index::storage::{FilledFile, Room};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The terms of a run in the order of the lexicon, and how many postings each has. A form that only pieces behind the run have may have
+/// made a term, which has none.
+pub(super) struct Terms {
+    pub(super) order: OrderedTerms,
+    /// Their numbers are below this.
+    pub(super) numbers: u32,
+    pub(super) dfs: Vec<u32>,
+}
+
+/// A term that has postings.
+#[derive(Clone, Copy)]
+struct Last {
+    rank: usize,
+    suffix: usize,
+    /// Terms of its collection up to it.
+    terms: usize,
+}
+
+/// How far the parts go that were cut: where the suffix of the next rank begins, the last term before that, and where its list ends among those of the run.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Cut {
+    suffix: usize,
+    last: Option<Last>,
+    end: u64,
+}
+
+/// Lists that are encoded, on the device.
+pub(super) struct Encoded {
+    pub(super) ranks: Range<usize>,
+    /// Where each begins, and the end.
+    pub(super) places: Vec<u32>,
+}
+
+/// Some of them, which are taken together, or some bytes of one that is longer than a part.
+pub(super) struct Part {
+    /// Of the lists that end here.
+    ranks: Range<usize>,
+    pub(super) bytes: Range<u64>,
+    is_of_long: bool,
+    /// What is before them.
+    behind: Cut,
+    /// Where their bytes go to, and where that begins among the lists of the run.
+    room: Room,
+    at: u64,
+}
+
+impl Terms {
+    fn suffix(&self, rank: usize, at: usize) -> &[u8] {
+        &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
+    }
+
+    /// Cuts lists into parts of at most so many bytes, and takes room for them.
+    pub(super) fn parts(
+        &self,
+        encoded: &Encoded,
+        most: u64,
+        cut: &mut Cut,
+        file: &FilledFile,
+    ) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let (mut behind, mut at) = (*cut, cut.end);
+        let (mut begin, mut from) = (encoded.ranks.start, 0);
+        let mut give = |ranks, bytes: Range<u64>, is_of_long, behind, ends: (u64, u64)| {
+            let room = file.room(ends.1 - ends.0);
+            parts.push(Part { ranks, bytes, is_of_long, behind, room, at: ends.0 });
+        };
+        for (rank, ends) in encoded.ranks.clone().zip(encoded.places.windows(2)) {
+            let [start, end] = [ends[0], ends[1]].map(u64::from);
+            if end - from > most && start > from {
+                give(begin..rank, from..start, false, behind, (at, cut.end));
+                (begin, from, behind, at) = (rank, start, *cut, cut.end);
+            }
+            self.pass(cut, rank, end - start);
+            let is_long = end - from > most;
+            while is_long && from < end {
+                let to = end.min(from + most);
+                let ranks = if to == end { begin..rank + 1 } else { begin..begin };
+                let placed = cut.end - (end - to);
+                give(ranks, from..to, true, behind, (at, placed));
+                (from, at) = (to, placed);
+            }
+            if is_long {
+                (begin, behind) = (rank + 1, *cut);
+            }
+            if rank + 1 == encoded.ranks.end && end > from {
+                give(begin..rank + 1, from..end, false, behind, (at, cut.end));
+            }
+        }
+        parts
+    }
+
+    /// Goes on behind lists none of which has a byte.
+    pub(super) fn pass_empty(&self, encoded: &Encoded, cut: &mut Cut) {
+        encoded.ranks.clone().for_each(|rank| self.pass(cut, rank, 0));
+    }
+
+    /// Goes on behind a rank, whose list has so many bytes.
+    fn pass(&self, cut: &mut Cut, rank: usize, bytes: u64) {
+        let (collections, df) = (&self.order.collections, self.dfs[rank]);
+        if df > 0 {
+            let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
+            let terms = 1 + same.map_or(0, |last| last.terms);
+            cut.last = Some(Last { rank, suffix: cut.suffix, terms });
+            let begin = list_start(cut.end, df, BLOCK as u32);
+            cut.end = begin.expect("lists that are in memory have no such places") + bytes;
+        }
+        cut.suffix += usize::from(self.order.suffix_bytes[rank]);
+    }
+
+    /// Puts the lists of a part to their place, and lays out their terms.
+    pub(super) fn place(
+        &self,
+        encoded: &Encoded,
+        part: Part,
+        payload: &[u8],
+        file: &Arc<FilledFile>,
+    ) -> LaidChunk {
+        let laid = self.lay(encoded, &part);
+        let mut buffer = Vec::new();
+        if part.is_of_long {
+            // Only before its beginning there may be anything else.
+            let bytes = payload.len();
+            let padded = [Padded { zeros: part.room.bytes() - bytes, bytes }];
+            let mut putting = Putting::new(padded.into_iter(), payload);
+            file.fill(part.room, |to| putting.put(to), &mut buffer);
+        } else {
+            let mut putting = Putting::new(Padded::of(&laid.stretches, part.at), payload);
+            file.fill(part.room, |to| putting.put(to), &mut buffer);
+        }
+        LaidChunk { placed: Some(file.clone()), ..laid }
+    }
+
+    /// Lays out the terms of a part.
+    fn lay(&self, encoded: &Encoded, part: &Part) -> LaidChunk {
+        let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
+            let collection = self.order.collections[last.rank];
+            TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
+        });
+        let mut layout = Layout::behind(Form::BP128, coder);
+        let mut laid = LaidChunk::default();
+        let mut at = part.behind.suffix;
+        for rank in part.ranks.clone() {
+            let suffix = self.suffix(rank, at);
+            at += suffix.len();
+            let df = self.dfs[rank];
+            if df > 0 {
+                let n = rank - encoded.ranks.start;
+                let bytes = encoded.places[n + 1] - encoded.places[n];
+                let list = EncodedList {
+                    collection: self.order.collections[rank],
+                    ends: true,
+                    df,
+                    here: bytes as usize,
+                    bytes: bytes.into(),
+                };
+                layout.add(&mut laid, &list, suffix).expect("terms of a run come in order");
+            }
+        }
+        laid
+    }
+}
+
+/// Gives chunks, which are made in any order, in that of their numbers.
+pub(super) struct InOrder<F> {
+    next: usize,
+    waiting: BTreeMap<usize, LaidChunk>,
+    emit: F,
+}
+
+impl<F: FnMut(LaidChunk)> InOrder<F> {
+    pub(super) fn new(emit: F) -> Self {
+        Self { next: 0, waiting: BTreeMap::new(), emit }
+    }
+
+    pub(super) fn give(&mut self, number: usize, chunk: LaidChunk) {
+        self.waiting.insert(number, chunk);
+        while let Some(chunk) = self.waiting.remove(&self.next) {
+            (self.emit)(chunk);
+            self.next += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::run::{RunAssembler, RunPart, WrittenRun};
+    use proptest::prelude::*;
+    use std::fs;
+    use std::path::Path;
+
+    /// A rank: whether a collection begins with it, postings, and bytes of its list.
+    type Rank = (bool, u32, usize);
+
+    fn ranks() -> impl Strategy<Value = Vec<Rank>> {
+        let df = prop_oneof![Just(0u32), 1u32..128, 128u32..2000];
+        let bytes = prop_oneof![1usize..40, Just(100), 90usize..700];
+        prop::collection::vec((prop::bool::weighted(0.2), df, bytes), 0..60)
+    }
+
+    fn terms(ranks: &[Rank]) -> Terms {
+        let mut order = OrderedTerms::default();
+        let mut collection = 3;
+        for (n, &(begins, _, _)) in ranks.iter().enumerate() {
+            collection += u16::from(begins);
+            let suffix = format!("{n:03}").repeat(1 + n % 3);
+            order.numbers.push(n as u32);
+            order.collections.push(collection);
+            order.suffix_bytes.push(suffix.len() as u8);
+            order.suffixes.extend_from_slice(suffix.as_bytes());
+        }
+        Terms { order, numbers: ranks.len() as u32, dfs: ranks.iter().map(|rank| rank.1).collect() }
+    }
+
+    /// Both files of a run of chunks.
+    fn run(folder: &Path, chunks: Vec<LaidChunk>) -> (WrittenRun, [Vec<u8>; 2]) {
+        let part = RunPart { run: 0, first_docid: 0, documents: 5000, owner: 0 };
+        let mut run = RunAssembler::new(folder, Form::BP128, 1, part, 0);
+        for chunk in chunks {
+            run.take(LaidChunk { part, ..chunk });
+            assert!(!run.write().unwrap());
+        }
+        run.take(LaidChunk { part, ends_run: true, ..LaidChunk::default() });
+        assert!(run.write().unwrap());
+        let written = run.finish().unwrap();
+        let read = |name| fs::read(folder.join("runs").join(name)).unwrap();
+        (written, ["000000.lexicon", "000000.postings"].map(read))
+    }
+
+    fn folder() -> tempfile::TempDir {
+        // In memory, where files are filled through maps.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        fs::create_dir(folder.path().join("runs")).unwrap();
+        folder
+    }
+
+    proptest! {
+        #[test]
+        fn law_lists_that_are_placed_are_the_run_of_their_payload(
+            ranks in ranks(),
+            most in prop_oneof![Just(1u64), Just(100), 20u64..3000],
+            cuts in prop::collection::vec(0usize..60, 0..4),
+            turn in 0usize..7,
+        ) {
+            let terms = terms(&ranks);
+            let bytes: Vec<u8> = (0..100_000u32).map(|i| (i * 7 / 5) as u8 | 1).collect();
+            let mut at = 0;
+            let lists: Vec<&[u8]> = ranks.iter().map(|&(_, df, len)| {
+                let list = &bytes[at..at + if df > 0 { len } else { 0 }];
+                at += list.len();
+                list
+            }).collect();
+            let mut whole = LaidChunk::default();
+            let (mut layout, mut suffix) = (Layout::new(Form::BP128), 0);
+            for (rank, list) in lists.iter().enumerate() {
+                let here = terms.suffix(rank, suffix);
+                suffix += here.len();
+                let (collection, df) = (terms.order.collections[rank], terms.dfs[rank]);
+                let bytes = list.len();
+                let list = EncodedList { collection, ends: true, df, here: bytes, bytes: bytes as u64 };
+                if df > 0 {
+                    layout.add(&mut whole, &list, here).unwrap();
+                }
+            }
+            whole.payload = lists.concat();
+            let expected = run(folder().path(), vec![whole]);
+
+            let folder = folder();
+            let file = Arc::new(FilledFile::create(folder.path(), "runs/000000.postings").unwrap());
+            let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(ranks.len())).collect();
+            ends.push(ranks.len());
+            ends.sort_unstable();
+            let (mut begin, mut cut, mut chunks) = (0, Cut::default(), Vec::new());
+            for end in ends {
+                let mut places = vec![0];
+                for list in &lists[begin..end] {
+                    places.push(places.last().unwrap() + list.len() as u32);
+                }
+                let encoded = Encoded { ranks: begin..end, places };
+                let payload = lists[begin..end].concat();
+                begin = end;
+                if payload.is_empty() {
+                    terms.pass_empty(&encoded, &mut cut);
+                    continue;
+                }
+                let parts = terms.parts(&encoded, most, &mut cut, &file);
+                prop_assert!(parts.iter().all(|part| part.bytes.end - part.bytes.start <= most));
+                let mut placed: Vec<_> = parts.into_iter().enumerate().collect();
+                let count = placed.len();
+                // In some other order.
+                placed.sort_by_key(|(n, _)| n * 5 % 7 != turn);
+                let mut here: Vec<Option<LaidChunk>> = vec![None; count];
+                for (n, part) in placed {
+                    let payload = &payload[part.bytes.start as usize..part.bytes.end as usize];
+                    here[n] = Some(terms.place(&encoded, part, payload, &file));
+                }
+                chunks.extend(here.into_iter().map(Option::unwrap));
+            }
+            drop(file);
+            if chunks.is_empty() {
+                fs::remove_file(folder.path().join("runs/000000.postings")).unwrap();
+            }
+            let found = run(folder.path(), chunks);
+            prop_assert!(found == expected);
+        }
+    }
+}

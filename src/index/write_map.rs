@@ -1,0 +1,146 @@
+//! How do several threads write one file at the same time? The system lets one at a time write to a file, but all of them to maps of it: to a
+//! file in memory whose pages are there one writes 5.6 GB/s, however many threads do, and 16 threads put 21 GB/s through maps
+//! (docs/measurements/2026-11-23-gpu-indexing.md).
+//!
+//! Whoever writes through a map has its pages first: a page that the system has no room for would end this process (SIGBUS). A file on a disk is
+//! not mapped, since the system tells late, or not at all, what it could not keep of a map.
+
+use crate::pages;
+use memmap2::MmapOptions;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+/// Whether a file lies in memory.
+fn is_in_memory(file: &File) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        // TMPFS_MAGIC
+        rustix::fs::fstatfs(file).is_ok_and(|there| there.f_type == 0x0102_1994)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        false
+    }
+}
+
+/// Gives out the bytes of a file, each of them once.
+#[derive(Debug)]
+pub(super) struct WriteMap {
+    file: Arc<File>,
+    /// Those before it were given out.
+    next: u64,
+    /// The pages of the bytes before it are there, and the file is as long.
+    there: u64,
+}
+
+impl WriteMap {
+    /// Gives out what is behind the first `from` bytes of a file, which has the pages of its first `there` bytes and is as long; none if it does not lie in memory.
+    /// As long as somebody has bytes of it nobody else writes them, or cuts the file.
+    ///
+    /// # Errors
+    /// The system gives no second handle.
+    pub(super) fn of(file: &File, from: u64, there: u64) -> io::Result<Option<Self>> {
+        if !is_in_memory(file) {
+            return Ok(None);
+        }
+        Self::of_any(file, from, there).map(Some)
+    }
+
+    /// The same, wherever the file lies.
+    fn of_any(file: &File, from: u64, there: u64) -> io::Result<Self> {
+        Ok(Self { file: Arc::new(file.try_clone()?), next: from, there })
+    }
+
+    /// The next bytes.
+    pub(super) fn next(&mut self, bytes: u64) -> MappedRoom {
+        let at = self.next;
+        self.next += bytes;
+        let has_pages = self.next <= self.there;
+        MappedRoom { file: self.file.clone(), at, bytes, has_pages }
+    }
+}
+
+/// Bytes of a file that nobody else has.
+#[derive(Debug)]
+pub(super) struct MappedRoom {
+    file: Arc<File>,
+    at: u64,
+    bytes: u64,
+    has_pages: bool,
+}
+
+impl MappedRoom {
+    /// Has them written, once their pages are there.
+    ///
+    /// # Errors
+    /// There is no room for the pages, or the system gives no map.
+    pub(super) fn fill(self, write: impl FnOnce(&mut [u8])) -> io::Result<()> {
+        let Self { file, at, bytes, has_pages } = self;
+        if bytes == 0 {
+            return Ok(());
+        }
+        if !has_pages {
+            pages::of_file(&file, at, bytes, true)?;
+        }
+        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        // SAFETY: these bytes were given out once, so that nobody else in this process has a reference to them, and this room is gone afterwards. If
+        // another program changes or cuts the file, it is as `map` says.
+        let mut map = unsafe { MmapOptions::new().offset(at).len(bytes).map_mut(&*file) }?;
+        write(&mut map);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::MetadataExt;
+    use std::thread::scope;
+
+    #[test]
+    fn what_many_write_through_maps_is_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        for (case, there) in [0u64, 5000, 100_000].into_iter().enumerate() {
+            let path = folder.path().join(case.to_string());
+            let mut options = OpenOptions::new();
+            let file = options.read(true).write(true).create_new(true).open(&path).unwrap();
+            pages::of_file(&file, 0, there.max(1), true).unwrap();
+            let mut map = WriteMap::of_any(&file, 64, there).unwrap();
+            let lens = [0u64, 1, 4031, 4096, 0, 10_000, 37, 50_000];
+            let rooms: Vec<MappedRoom> = lens.iter().map(|&len| map.next(len)).collect();
+            scope(|scope| {
+                for (n, room) in rooms.into_iter().enumerate().rev() {
+                    scope.spawn(move || room.fill(|to| to.fill(n as u8 + 1)).unwrap());
+                }
+            });
+            let mut expected = vec![0u8; 64];
+            for (n, len) in (1..).zip(lens) {
+                expected.extend(vec![n; len as usize]);
+            }
+            expected.resize(expected.len().max(there as usize), 0);
+            let found = std::fs::read(&path).unwrap();
+            assert!(found == expected, "{there}");
+            assert!(std::fs::metadata(&path).unwrap().blocks() * 512 >= found.len() as u64);
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_without_pages() {
+        let file = tempfile::tempfile().unwrap();
+        let room = WriteMap::of_any(&file, 0, 0).unwrap().next(1 << 50);
+        let error = room.fill(|_| panic!("there is no room")).unwrap_err();
+        assert!(error.raw_os_error().is_some(), "{error}");
+        assert_eq!(file.metadata().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn only_files_in_memory_are_mapped() {
+        for (folder, expected) in [("/dev/shm", true), ("/proc/self", false)] {
+            let Ok(file) = File::open(folder) else { continue };
+            assert_eq!(WriteMap::of(&file, 0, 0).unwrap().is_some(), expected, "{folder}");
+        }
+    }
+}
