@@ -29,4 +29,3 @@ pub mod slices;
 pub mod stream;
 pub mod tally;
 pub mod texts;
-pub(crate) mod xxh3;
