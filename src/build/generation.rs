@@ -15,6 +15,7 @@ use crate::dataflow::flow::Flow;
 use crate::dataflow::workers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
+use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
@@ -123,6 +124,8 @@ pub(super) fn dataflow_of(
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+    let texts = TextBuffers::new(under_way - pinned);
+    let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
     let of_lists = ahead.clone();
     let wiring = BuildWiring {
@@ -130,9 +133,10 @@ pub(super) fn dataflow_of(
         make_indexer,
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
-            let of_lists = of_lists.clone();
+            let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
-            let how = Inverting { analysis, threads: workers, run_limit, encodes, lists };
+            let threads = workers;
+            let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         // Five batches are with the device, and the next is gathered.
@@ -145,6 +149,7 @@ pub(super) fn dataflow_of(
         flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
+        texts,
         lengths: Default::default(),
         ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
