@@ -5,7 +5,9 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -73,6 +75,38 @@ impl Crew {
         came.map(|came| came.unwrap_or_else(|cause| resume_unwind(cause))).collect()
     }
 
+    /// Does `count` pieces of work by their numbers, each once: this thread and at most `others` take the next one when they have done one. Nobody
+    /// waits for a thread that has not begun when all are taken, as one does not for milliseconds where all cores are busy.
+    ///
+    /// # Panics
+    /// If a piece does, once all have ended.
+    pub(crate) fn share(&mut self, others: usize, count: usize, work: impl Fn(usize) + Sync) {
+        let work: &(dyn Fn(usize) + Sync) = &work;
+        // SAFETY: only the lifetime changes. A piece is done before this function ends, and who takes none does not use the work.
+        let work = unsafe {
+            std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(
+                work,
+            )
+        };
+        let (next, done) = (AtomicUsize::new(0), Mutex::default());
+        let shared = Arc::new(Shared { work, count, next, done, all: Condvar::new() });
+        for number in 0..others.min(count.saturating_sub(1)) {
+            let here = shared.clone();
+            // If the system gives no more threads, those that there are do it.
+            let Some(hand) = self.hand(number) else { break };
+            _ = hand.jobs.send(Box::new(move || here.take()));
+        }
+        shared.take();
+        let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+        while done.pieces < count {
+            done = shared.all.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+        if let Some(cause) = done.panic.take() {
+            drop(done);
+            resume_unwind(cause);
+        }
+    }
+
     /// A thread by its number, which is started if there is none; none if the system gives none.
     fn hand(&mut self, number: usize) -> Option<&Hand> {
         if number >= self.hands.len() {
@@ -82,6 +116,50 @@ impl Crew {
             self.hands.push(Hand { jobs, thread });
         }
         self.hands.get(number)
+    }
+}
+
+/// Pieces of work that threads take one after the other.
+struct Shared {
+    work: *const (dyn Fn(usize) + Sync),
+    count: usize,
+    next: AtomicUsize,
+    done: Mutex<Done>,
+    all: Condvar,
+}
+
+#[derive(Default)]
+struct Done {
+    pieces: usize,
+    /// The first one.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: the work may be used by several threads, and is used by those only that have taken a piece.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// Does pieces until all are taken.
+    fn take(&self) {
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            if number >= self.count {
+                return;
+            }
+            // SAFETY: whoever shares the work waits until this piece is done, too.
+            let work = unsafe { &*self.work };
+            let came = catch_unwind(AssertUnwindSafe(|| work(number)));
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.pieces += 1;
+            if let Err(cause) = came {
+                done.panic.get_or_insert(cause);
+            }
+            if done.pieces == self.count {
+                self.all.notify_one();
+            }
+        }
     }
 }
 
@@ -151,6 +229,28 @@ mod tests {
             assert!(longer.iter().zip(&text).all(|(longer, text)| *longer == text.repeat(2)));
         }
         assert_eq!(crew.hands.len(), 8);
+    }
+
+    #[test]
+    fn shared_pieces_are_done_once_each() {
+        let mut crew = Crew::new("test");
+        for (others, count) in [(0, 5), (3, 0), (3, 1), (3, 1000), (9, 7)] {
+            let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
+            for _ in 0..50 {
+                crew.share(others, count, |n| _ = done[n].fetch_add(1, Ordering::Relaxed));
+            }
+            assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 50));
+        }
+        let busy = AtomicUsize::new(0);
+        let fails = AssertUnwindSafe(|| {
+            crew.share(2, 20, |n| {
+                busy.fetch_add(1, Ordering::Relaxed);
+                assert_ne!(n, 3, "piece {n}");
+            });
+        });
+        assert!(catch_unwind(fails).is_err());
+        assert_eq!(busy.into_inner(), 20);
+        assert_eq!(crew.all(vec![|| 1, || 2]), [1, 2]);
     }
 
     #[test]

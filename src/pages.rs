@@ -79,7 +79,7 @@ pub(crate) fn of_file(file: &File, at: u64, bytes: u64, lengthens: bool) -> io::
 }
 
 /// Bytes of a huge page.
-const HUGE: usize = 2 << 20;
+pub(crate) const HUGE: usize = 2 << 20;
 
 /// Bytes that are zero at first and never move. The system gives of them what is written, as huge pages if it
 /// has them: a buffer of the allocator has small ones at both of its ends, which here begin where a huge page does.

@@ -13,7 +13,9 @@ use crate::dataflow::build::assemble;
 use crate::dataflow::build_context::{Build, BuildWiring, Done, InputRead};
 use crate::dataflow::flow::Flow;
 use crate::dataflow::workers;
+use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
+use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::invert::service::{InvertService, Inverting};
 use crate::index::format::VERSION;
 use crate::index::manifest::{self, Manifest};
@@ -47,9 +49,9 @@ pub(super) struct Built {
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Text that a device takes together, at most: it works well with so much, and with more it waits longer for the first, and the batches
-/// that it has take the room of what is to come.
-const MOST_BATCH_BYTES: usize = 128 << 20;
+/// Text that a device takes together, at most: with half as much it waits for the host twice as often, and with more longer for the first, and the
+/// batches that it has take the room of what is to come.
+const MOST_BATCH_BYTES: usize = 256 << 20;
 
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
@@ -109,7 +111,12 @@ pub(super) fn dataflow_of(
     let workers = options.workers;
     let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
     let pinned = sizes.host_bytes * roles.gpu_indexers;
-    let under_way = budget.under_way() as usize * workers;
+    let indexing = options.indexer.indexing();
+    let under_way = match indexing {
+        Indexing::Texts => budget.texts_under_way(),
+        Indexing::Postings | Indexing::Tokens => budget.under_way(),
+    };
+    let under_way = under_way as usize * workers;
     let own = options.pipeline.make_indexer.take();
     let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
     let encodes = options.device_encodes();
@@ -117,6 +124,8 @@ pub(super) fn dataflow_of(
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+    let texts = TextBuffers::new(under_way - pinned);
+    let buffers = texts.clone();
     let ahead = Arc::new(Ahead::new(&directory));
     let of_lists = ahead.clone();
     let wiring = BuildWiring {
@@ -124,14 +133,15 @@ pub(super) fn dataflow_of(
         make_indexer,
         start_inverter: Box::new(move |wake| {
             let (machine, analysis) = (machine.clone(), analysis.clone());
-            let of_lists = of_lists.clone();
+            let (buffers, of_lists) = (buffers.clone(), of_lists.clone());
             let lists = Box::new(move |run| of_lists.lists(run));
-            let how = Inverting { analysis, threads: workers, run_limit, encodes, lists };
+            let threads = workers;
+            let how = Inverting { analysis, threads, run_limit, encodes, buffers, lists };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         // Five batches are with the device, and the next is gathered.
         batch_bytes: (under_way / 7).clamp(budget.piece_bytes(), MOST_BATCH_BYTES),
-        indexing: options.indexer.indexing(),
+        indexing,
         parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
@@ -139,6 +149,7 @@ pub(super) fn dataflow_of(
         flow: Flow::new(under_way - pinned, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: Arc::new(Buffers::new(Cutter::room(budget.piece_bytes()), under_way / 8)),
+        texts,
         lengths: Default::default(),
         ahead,
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),

@@ -37,19 +37,24 @@ use timely::worker::Worker;
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
+        let (analysis, owners) = (build.analysis.clone(), build.owners.clone());
+        let memo_bytes = build.budget.memo() as usize;
         let (runs, indexed, batches, encoded) = match build.wiring.indexing {
             Indexing::Postings => {
-                let (groups, batches) = parse_input::<Tally>(scope, build, &absorbed);
+                let tally = Tally::new(analysis, owners, memo_bytes);
+                let (groups, batches) = parse_input(scope, build, &absorbed, tally);
                 let (runs, indexed) = groups.index(build);
                 (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
-                let (groups, batches) = parse_input::<TokenTally>(scope, build, &absorbed);
+                let tally = TokenTally::new(analysis, owners, memo_bytes);
+                let (groups, batches) = parse_input(scope, build, &absorbed, tally);
                 let (runs, indexed) = groups.index_tokens(build);
                 (runs, indexed, batches, None)
             }
             Indexing::Texts => {
-                let (texts, batches) = parse_input::<Texts>(scope, build, &absorbed);
+                let texts = Texts::new(build.wiring.texts.clone());
+                let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))
             }

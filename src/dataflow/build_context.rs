@@ -7,6 +7,7 @@ use crate::dictionary::closed::Wake;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
+use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::invert::inverter::InverterWork;
 use crate::gpu::invert::service::InvertService;
 use crate::index::list::Form;
@@ -97,6 +98,8 @@ pub(crate) struct BuildWiring {
     pub(crate) flow: Flow,
     /// Buffers of pieces.
     pub(crate) buffers: Arc<Buffers>,
+    /// Those of texts for a device.
+    pub(crate) texts: Arc<TextBuffers>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
     /// Lengths of the documents of runs that are being encoded.

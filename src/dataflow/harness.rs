@@ -119,6 +119,7 @@ pub(super) fn build(plan: Plan, folder: &Path) -> Build {
         claims: Default::default(),
         flow: Flow::new(1 << 30, 0..1, PIECE_BYTES),
         buffers: Arc::default(),
+        texts: Arc::default(),
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],

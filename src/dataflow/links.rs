@@ -14,12 +14,10 @@ use super::documents::take_in_order;
 use super::local::Local;
 use super::parse::parse_input;
 use super::workers;
-use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::links::PageLinks;
-use crate::text::analysis::Analysis;
 use crate::text::html::{HtmlText, Page};
 use std::sync::{Arc, Mutex};
 use timely::container::CapacityContainerBuilder;
@@ -47,7 +45,7 @@ pub fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
 fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
-        let (groups, batches) = parse_input::<Links>(scope, build, &absorbed);
+        let (groups, batches) = parse_input(scope, build, &absorbed, Links::default());
         groups.take_links(build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
         let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
@@ -119,10 +117,6 @@ impl PieceGroup for LinkGroup {
 
 impl Regroup for Links {
     type Group = LinkGroup;
-
-    fn new(_: Analysis, _: Arc<Owners>, _: usize) -> Self {
-        Self::default()
-    }
 
     fn page(&mut self, input: u32, page: &Page<'_>) {
         self.pages.extend(PageLinks::of(input, page, &mut self.html));

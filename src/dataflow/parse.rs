@@ -30,25 +30,27 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 pub type Parsed<'scope, G> =
     (StreamVec<'scope, u64, Local<G>>, StreamVec<'scope, u64, Local<PieceDocuments>>);
 
-/// Reads the whole input of a build and parses it; groups are as `R` makes them. `absorbed` follows the far end of the dataflow.
+/// Reads the whole input of a build and parses it; groups are as `regroup` makes them. `absorbed` follows the far end of the dataflow.
 pub fn parse_input<'scope, R: Regroup + 'static>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: &ProbeHandle<u64>,
+    regroup: R,
 ) -> Parsed<'scope, R::Group> {
     let (blocks, feed) = read(scope, build);
     let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
     let lines = read_lines(scope, build, absorbed.clone());
-    streams.concat(lines).parse::<R>(build, feed)
+    streams.concat(lines).parse(build, feed, regroup)
 }
 
 /// See the [module](self).
 pub trait Parse<'scope> {
-    /// Parses; groups are as `R` makes them. `feed` is of the same worker's reader.
+    /// Parses; groups are as `regroup` makes them. `feed` is of the same worker's reader.
     fn parse<R: Regroup + 'static>(
         self,
         build: &Arc<Build>,
         feed: Rc<ReadAhead>,
+        regroup: R,
     ) -> Parsed<'scope, R::Group>;
 }
 
@@ -57,6 +59,7 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
         self,
         build: &Arc<Build>,
         feed: Rc<ReadAhead>,
+        regroup: R,
     ) -> Parsed<'scope, R::Group> {
         let build = build.clone();
         let scope = self.scope();
@@ -73,18 +76,9 @@ impl<'scope> Parse<'scope> for StreamVec<'scope, u64, Assigned> {
             let guard = Guard::new(&build.control, "Parse", worker);
             let mut waiting = VecDeque::new();
             let mut parser = {
-                let memo_bytes = build.budget.memo() as usize;
-                let analysis = build.analysis.clone();
                 let fields = &build.plan.fields;
-                let owners = build.owners.clone();
                 let turns = build.wiring.turns.clone();
-                PieceParser::<R>::new(
-                    analysis,
-                    owners,
-                    memo_bytes,
-                    (build.max_document, fields),
-                    turns,
-                )
+                PieceParser::new(regroup, (build.max_document, fields), turns)
             };
             move |_frontiers| {
                 input.for_each(|cap, data| {

@@ -15,12 +15,10 @@ use super::documents::take_in_order;
 use super::local::Local;
 use super::parse::parse_input;
 use super::workers;
-use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;
 use crate::rebuild::scanned::Scan;
-use crate::text::analysis::Analysis;
 use std::sync::Arc;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
@@ -38,7 +36,7 @@ pub fn scan(build: &Arc<Build>) -> Result<(), JobError> {
 fn assemble(worker: &mut Worker, build: &Arc<Build>) {
     worker.dataflow_named::<u64, _, _>("scan", |scope| {
         let absorbed = ProbeHandle::new();
-        let (_groups, batches) = parse_input::<Nothing>(scope, build, &absorbed);
+        let (_groups, batches) = parse_input(scope, build, &absorbed, Nothing { documents: 0 });
         take_documents(batches, build).probe_with(&absorbed);
     });
 }
@@ -89,10 +87,6 @@ impl PieceGroup for NoGroup {
 
 impl Regroup for Nothing {
     type Group = NoGroup;
-
-    fn new(_: Analysis, _: Arc<Owners>, _: usize) -> Self {
-        Self { documents: 0 }
-    }
 
     fn document(&mut self, _: &[u8]) -> u32 {
         self.documents += 1;

@@ -21,6 +21,7 @@ use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
 pub const NO_TERM: u32 = u32::MAX;
@@ -46,8 +47,8 @@ impl Meaning {
 
 /// Terms are shared out by this many parts of their hashes.
 const SHARDS: usize = 32;
-/// With fewer forms for each thread it is not worth starting one.
-const LEAST_FORMS: usize = 2048;
+/// Forms of a part, which one thread takes: 0.3 ms of work.
+const PART_FORMS: usize = 2048;
 /// Words for which the table of a shard is asked before it is read.
 const AHEAD: usize = 12;
 
@@ -188,41 +189,46 @@ impl Part {
         }
     }
 
-    /// What the forms stand for, and their expansions, which will stand from `place` on.
-    fn meanings(&self, place: usize) -> (Vec<Meaning>, Vec<u32>) {
-        let mut meanings = Vec::with_capacity(self.ends.len());
-        let mut expansions = Vec::with_capacity(self.expansion_words);
-        let (mut word, mut member) = (0, 0);
-        for &end in &self.ends {
+    /// Writes what the forms stand for, and their expansions, which will stand from `place` on.
+    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [u32]) {
+        let (mut word, mut member, mut filled) = (0, 0, 0);
+        for (&end, meaning) in self.ends.iter().zip(meanings) {
             let words = &self.words[word..end as usize];
             word = end as usize;
             let before = member;
             member = words.last().map_or(member, |last| last.members as usize);
-            let meaning = match words {
+            *meaning = match words {
                 [] => Meaning::NOTHING,
                 [one] if member - before == 1 => {
                     let term = one.number.load(Ordering::Relaxed);
                     Meaning { term, member: self.members[before] }
                 }
                 _ => {
-                    let place = (place + expansions.len()) as u32;
-                    expansions.extend([(member - before) as u32, words.len() as u32]);
+                    let place = (place + filled) as u32;
+                    let mut write = |pair: [u32; 2]| {
+                        expansions[filled..filled + 2].copy_from_slice(&pair);
+                        filled += 2;
+                    };
+                    write([(member - before) as u32, words.len() as u32]);
                     let mut at = before;
                     for word in words {
                         // The first member comes with the term.
                         let mut term = word.number.load(Ordering::Relaxed);
                         for &member in &self.members[at..word.members as usize] {
-                            expansions.extend([std::mem::replace(&mut term, NO_TERM), member]);
+                            write([std::mem::replace(&mut term, NO_TERM), member]);
                         }
                         at = word.members as usize;
                     }
                     Meaning { term: EXPANDED | place, member: 0 }
                 }
             };
-            meanings.push(meaning);
         }
-        (meanings, expansions)
     }
+}
+
+/// What only the thread has whose turn it is.
+fn sole<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn shard_of(hash: u64) -> usize {
@@ -271,39 +277,36 @@ impl Forms {
         form: impl Fn(usize) -> &'a [u8] + Sync,
         place: usize,
     ) -> (Vec<Meaning>, Vec<u32>) {
-        let threads = self.threads.min(count / LEAST_FORMS).clamp(1, SHARDS);
-        let each = count.div_ceil(threads).max(1);
-        let Self { analysis, crew, shards, parts, .. } = self;
-        parts.resize_with(parts.len().max(threads), Part::default);
-        let (parts, form) = (&mut parts[..threads], &form);
-        let analysis = &*analysis;
-        let work = parts.iter_mut().enumerate().map(|(n, part)| {
-            let forms = n * each..count.min((n + 1) * each);
-            move || part.read(analysis, forms.map(form))
+        let Self { analysis, threads, crew, shards, parts } = self;
+        let count_parts = count.div_ceil(PART_FORMS);
+        parts.resize_with(parts.len().max(count_parts), Part::default);
+        let others = (*threads - 1).min(count_parts / 2);
+        let of_parts: Vec<_> = parts[..count_parts].iter_mut().map(Mutex::new).collect();
+        crew.share(others, count_parts, |n| {
+            let forms = n * PART_FORMS..count.min((n + 1) * PART_FORMS);
+            sole(&of_parts[n]).read(analysis, forms.map(&form));
         });
-        crew.all(work.collect());
-        let parts = &*parts;
-        let each = SHARDS.div_ceil(threads);
-        let work = shards.chunks_mut(each).enumerate().map(|(chunk, shards)| {
-            let number = move |(n, shard): (usize, &mut Shard)| {
-                parts.iter().for_each(|part| part.number(chunk * each + n, shard));
-            };
-            move || shards.iter_mut().enumerate().for_each(number)
+        let parts = &parts[..count_parts];
+        let of_shards: Vec<_> = shards.iter_mut().map(Mutex::new).collect();
+        crew.share(others, SHARDS, |n| {
+            let mut shard = sole(&of_shards[n]);
+            parts.iter().for_each(|part| part.number(n, &mut shard));
         });
-        crew.all(work.collect());
-        let mut place = place;
-        let meanings = parts.iter().map(|part| {
+        let words: usize = parts.iter().map(|part| part.expansion_words).sum();
+        assert!(place + words < EXPANDED as usize, "expansions take too much");
+        let (mut meanings, mut expansions) = (pages::zeroed(count), pages::zeroed(words));
+        let (mut rest, mut place) = (&mut expansions[..], place);
+        let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
+            let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansion_words);
             let here = place;
-            place += part.expansion_words;
-            move || part.meanings(here)
+            (place, rest) = (place + part.expansion_words, behind);
+            Mutex::new((part, here, meanings, expansions))
         });
-        let work = meanings.collect();
-        assert!(place < EXPANDED as usize, "expansions take too much");
-        let (mut meanings, mut expansions) = (Vec::with_capacity(count), Vec::new());
-        for (of_part, more) in crew.all(work) {
-            meanings.extend(of_part);
-            expansions.extend(more);
-        }
+        let told: Vec<_> = told.collect();
+        crew.share(others, count_parts, |n| {
+            let (part, place, meanings, expansions) = &mut *sole(&told[n]);
+            part.meanings(*place, meanings, expansions);
+        });
         (meanings, expansions)
     }
 

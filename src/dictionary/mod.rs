@@ -6,7 +6,7 @@
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device, until the
 //! run is encoded as [`closed::ClosedTerms`]. A device that turns whole texts into lists knows forms and no
-//! terms: [`forms`] says what they mean, and [`inverted`] holds what it made.
+//! terms: [`forms`] says what they mean, and [`inverted`] holds what it made; [`texts`] and [`text_buffers`] are what it takes.
 
 pub mod btree;
 pub mod closed;
@@ -28,5 +28,6 @@ pub mod short;
 pub mod slices;
 pub mod stream;
 pub mod tally;
+pub mod text_buffers;
 pub mod texts;
 pub(crate) mod xxh3;

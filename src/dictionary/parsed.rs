@@ -2,10 +2,8 @@
 //! `fast`, tokens for `wei11`: a group for each owner, with what every owner must know of the piece.
 
 use super::group::{Group, GroupTerm};
-use super::owners::Owners;
 use super::stream::TokenGroup;
 use crate::order::PieceCounts;
-use crate::text::analysis::Analysis;
 use crate::text::html::Page;
 use std::sync::Arc;
 
@@ -13,9 +11,6 @@ use std::sync::Arc;
 pub trait Regroup {
     /// What one owner gets of a piece.
     type Group: PieceGroup;
-
-    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
-    fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self;
 
     /// Takes a page of HTML of an input, by the number of that; its document comes next, if it is one.
     #[inline]

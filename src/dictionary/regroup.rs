@@ -161,6 +161,13 @@ pub struct TokenTally {
 }
 
 impl TokenTally {
+    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
+    pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
+        let counter = Counter::new(analysis, memo_bytes);
+        let (text_bytes, words, streams, bytes) = Default::default();
+        Self { owners, counter, text_bytes, words, streams, bytes }
+    }
+
     /// Looks the terms of the piece up.
     fn find_words(&mut self) {
         let (counted, memo, _) = self.counter.counted();
@@ -288,12 +295,6 @@ const BEHIND: [u128; size_of::<Short>() + 1] = {
 
 impl Regroup for TokenTally {
     type Group = TokenGroup;
-
-    fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
-        let counter = Counter::new(analysis, memo_bytes);
-        let (text_bytes, words, streams, bytes) = Default::default();
-        Self { owners, counter, text_bytes, words, streams, bytes }
-    }
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.text_bytes += text.len() as u64;

@@ -199,11 +199,6 @@ pub struct Tally {
 impl Regroup for Tally {
     type Group = Group;
 
-    fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
-        let counter = Counter::new(analysis, memo_bytes);
-        Self { owners, counter, ordered: Vec::new(), starts: Vec::new() }
-    }
-
     fn document(&mut self, text: &[u8]) -> u32 {
         self.counter.document(text)
     }
@@ -231,6 +226,12 @@ impl Regroup for Tally {
 const AHEAD: usize = 16;
 
 impl Tally {
+    /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
+    pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
+        let counter = Counter::new(analysis, memo_bytes);
+        Self { owners, counter, ordered: Vec::new(), starts: Vec::new() }
+    }
+
     /// Sorts the piece's terms by owner and trie collection: a counting sort. [`NO_TERM`] is left
     /// out. Returns how many postings there are.
     fn order_terms(&mut self) -> u64 {

@@ -1,33 +1,37 @@
 //! What does a parser hand on when a device finds the words? The texts of a piece's documents, as the kernels of
 //! `invert.cu` read them; what the piece counts, and its documents' lengths, are known only later.
 
-use super::owners::Owners;
 use super::parsed::{PieceGroup, Regroup};
+use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::order::PieceCounts;
-use crate::text::analysis::Analysis;
 use std::sync::Arc;
 
 /// What stands behind each text.
 pub const SEPARATOR: u8 = b' ';
 
 /// The texts of a piece's documents, each with a [`SEPARATOR`] behind it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct PieceText {
     /// The texts.
-    pub bytes: Vec<u8>,
+    pub bytes: TextBuffer,
     /// Where each begins; the end of the last is that of the bytes.
     pub starts: Vec<u32>,
 }
 
 impl PieceText {
+    fn of(buffers: &Arc<TextBuffers>) -> Self {
+        Self { bytes: TextBuffer::of(buffers), starts: Vec::new() }
+    }
+
     /// Adds a document.
     ///
     /// # Panics
     /// If the piece would have 4 GiB or more.
     pub fn push(&mut self, text: &[u8]) {
         self.starts.push(u32::try_from(self.bytes.len()).expect("a piece has less than 4 GiB"));
+        self.bytes.reserve(text.len() + 1);
         self.bytes.extend_from_slice(text);
-        self.bytes.push(SEPARATOR);
+        self.bytes.extend_from_slice(&[SEPARATOR]);
     }
 
     /// Documents.
@@ -68,14 +72,18 @@ pub struct Texts {
     text: PieceText,
     /// Bytes of the last piece: the next one's are about as many.
     last: usize,
+    buffers: Arc<TextBuffers>,
+}
+
+impl Texts {
+    /// Texts go to such buffers.
+    pub fn new(buffers: Arc<TextBuffers>) -> Self {
+        Self { text: PieceText::of(&buffers), last: 0, buffers }
+    }
 }
 
 impl Regroup for Texts {
     type Group = TextGroup;
-
-    fn new(_: Analysis, _: Arc<Owners>, _: usize) -> Self {
-        Self { text: PieceText::default(), last: 0 }
-    }
 
     /// Keeps the text; its length is not known, and 0 stands for it.
     fn document(&mut self, text: &[u8]) -> u32 {
@@ -91,7 +99,7 @@ impl Regroup for Texts {
     }
 
     fn finish(&mut self) -> Vec<TextGroup> {
-        let text = std::mem::take(&mut self.text);
+        let text = std::mem::replace(&mut self.text, PieceText::of(&self.buffers));
         // A few thousand bytes more save moving the last ones.
         self.last = text.bytes.len() + text.bytes.len() / 16;
         vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]

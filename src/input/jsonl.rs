@@ -18,12 +18,15 @@
 
 #![forbid(unsafe_code)]
 
+mod shape;
+
 use std::ops::Range;
 
 use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::{Buffer, Scan};
+use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
@@ -31,11 +34,12 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;
 
-/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers.
+/// Finds the documents of JSON lines. It keeps nothing from piece to piece but its buffers, and how a record looked.
 #[derive(Debug)]
 pub struct JsonlParser {
     scan: Scan,
     buffers: Buffers,
+    shape: Shape,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +59,9 @@ struct Record {
     name_rank: usize,
     name: Span,
     text: Text,
+    /// Strings that are its text, and where the last of them lies between its quotes.
+    texts: u32,
+    last_text: Range<usize>,
 }
 
 /// Where the text of a record is.
@@ -93,7 +100,7 @@ impl JsonlParser {
     }
 
     fn with(scan: Scan) -> Self {
-        JsonlParser { scan, buffers: Buffers::default() }
+        JsonlParser { scan, buffers: Buffers::default(), shape: Shape::default() }
     }
 
     /// Gives all records of `piece` to `sink`, in their order. Returns its line feeds.
@@ -102,6 +109,7 @@ impl JsonlParser {
     pub fn parse<S: Sink>(&mut self, piece: Piece<'_>, sink: &mut S) -> u64 {
         let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan: self.scan };
         let mut line = piece.line;
+        self.shape.begin_piece();
         while cursor.at < cursor.bytes.len() {
             self.line(&mut cursor, line, sink);
             cursor.at += 1; // behind the line feed
@@ -116,20 +124,28 @@ impl JsonlParser {
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
     fn line<S: Sink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
-        cursor.space();
-        if matches!(cursor.peek(), None | Some(b'\n')) {
-            return;
-        }
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
         let mut record = Record {
             name_rank: NO_NAME,
             name: Span { range: 0..0, escapes: false },
             text: Text::None,
+            texts: 0,
+            last_text: 0..0,
         };
-        let read = self.buffers.record(cursor, &mut record);
-        if read.is_err() {
-            let rest = &cursor.bytes[cursor.at..];
-            cursor.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let mut read = Ok(());
+        if !self.shape.read(cursor, &mut self.buffers, &mut record) {
+            cursor.space();
+            if matches!(cursor.peek(), None | Some(b'\n')) {
+                return;
+            }
+            read = self.buffers.record(cursor, &mut record);
+            match read {
+                Ok(()) => self.shape.learn(offset, cursor, &record),
+                Err(_) => {
+                    let rest = &cursor.bytes[cursor.at..];
+                    cursor.at += memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+                }
+            }
         }
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
         match read {
@@ -294,7 +310,10 @@ impl Buffers {
             Role::Text(field) => match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
+                    let begin = cursor.at;
                     self.text(cursor, &mut record.text)?;
+                    record.texts += 1;
+                    record.last_text = begin..cursor.at - 1;
                 }
                 Some(b'n') => cursor.word("null")?,
                 Some(b'{' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f') => {

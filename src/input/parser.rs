@@ -10,11 +10,9 @@ use super::splits::Plan;
 use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
-use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::dictionary::xxh3::xxh3;
 use crate::index::documents::Location;
-use crate::text::analysis::Analysis;
 use crate::text::html::Page;
 use std::sync::Arc;
 
@@ -32,17 +30,11 @@ pub struct PieceParser<R> {
 impl<R: Regroup> PieceParser<R> {
     /// Makes a parser; a document of more than so many bytes is passed over, and long pieces take their
     /// turn.
-    pub fn new(
-        analysis: Analysis,
-        owners: Arc<Owners>,
-        memo_bytes: usize,
-        (max_document, fields): (u64, &Fields),
-        turns: Arc<Turns>,
-    ) -> Self {
+    pub fn new(regroup: R, (max_document, fields): (u64, &Fields), turns: Arc<Turns>) -> Self {
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
-            regroup: R::new(analysis, owners, memo_bytes),
+            regroup,
             parsers: Parsers::new((max_document, fields), Turn::new(turns)),
             room: (0, 0),
         }

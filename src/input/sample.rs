@@ -71,13 +71,16 @@ pub fn sample(
     indexing: Indexing,
     per_gigabyte: u64,
 ) -> Option<Sample> {
+    let (analysis, owners) = (analysis.clone(), Arc::new(Owners::in_turn(1)));
     match indexing {
         // What a device makes of texts is encoded as what parsers count is.
         Indexing::Postings | Indexing::Texts => {
-            take::<Tally>(plan, analysis, max_document, per_gigabyte, weigh_postings)
+            let tally = Tally::new(analysis, owners, MEMO_BYTES);
+            take(plan, tally, max_document, per_gigabyte, weigh_postings)
         }
         Indexing::Tokens => {
-            take::<TokenTally>(plan, analysis, max_document, per_gigabyte, weigh_tokens)
+            let tally = TokenTally::new(analysis, owners, MEMO_BYTES);
+            take(plan, tally, max_document, per_gigabyte, weigh_tokens)
         }
     }
 }
@@ -100,21 +103,14 @@ fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
 
 fn take<R: Regroup>(
     plan: &Plan,
-    analysis: &Analysis,
+    regroup: R,
     max_document: u64,
     per_gigabyte: u64,
     weigh: fn(&R::Group, &mut [u64]),
 ) -> Option<Sample> {
     let start = Instant::now();
     let places = places(plan, per_gigabyte);
-    let owners = Arc::new(Owners::in_turn(1));
-    let mut parser = PieceParser::<R>::new(
-        analysis.clone(),
-        owners,
-        MEMO_BYTES,
-        (max_document, &plan.fields),
-        Arc::default(),
-    );
+    let mut parser = PieceParser::new(regroup, (max_document, &plan.fields), Arc::default());
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in places {

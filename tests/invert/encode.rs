@@ -115,12 +115,13 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
         let (mut run, mut codes) = (Run::new(), Vec::new());
         for batch in 0..3 {
             let pieces = [documents / 2, 0, documents / 9].map(|here| piece(&mut random, here));
+            let mut pieces = Vec::from(pieces);
             let first = codes.len() as u32;
             if batch == 1 {
                 // What follows belongs to another run, as far as is known then.
-                let mut more = pieces.to_vec();
-                more.push(piece(&mut random, 9));
-                inverter.count(&more, first).unwrap();
+                pieces.push(piece(&mut random, 9));
+                inverter.count(&pieces, first).unwrap();
+                pieces.pop();
             }
             let expected = twin::invert(&analysis, &pieces, first, &mut run);
             assert!(inverter.count(&pieces, first).unwrap() == expected);

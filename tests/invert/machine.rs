@@ -3,6 +3,7 @@
 use crate::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
+use millrace::dictionary::text_buffers::Pin;
 use millrace::gpu::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader,
@@ -48,6 +49,10 @@ impl Emulated {
 struct Brought;
 
 impl Uploader for Brought {
+    unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin> {
+        Some(Box::new(memory.len()))
+    }
+
     fn upload(
         &mut self,
         parts: &[&[u8]],

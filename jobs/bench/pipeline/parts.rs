@@ -123,8 +123,7 @@ fn pieces(inputs: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
 }
 
 /// Counts all pieces; returns the groups of each, the seconds, and those for the layout.
-fn parse<R: Regroup>(pieces: &[Vec<u8>]) -> (Vec<R::Group>, f64, f64) {
-    let mut regroup = R::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 32 << 20);
+fn parse<R: Regroup>(pieces: &[Vec<u8>], mut regroup: R) -> (Vec<R::Group>, f64, f64) {
     let (mut groups, mut layout, start) = (Vec::new(), 0.0, Instant::now());
     for piece in pieces {
         for document in piece.split(|&byte| byte == b'\n') {
@@ -142,8 +141,11 @@ fn parse<R: Regroup>(pieces: &[Vec<u8>]) -> (Vec<R::Group>, f64, f64) {
 /// they stand in the text, which is what the paper compares with (section III.C).
 pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
     let pieces = pieces(inputs)?;
-    let (_, fast_s, fast_layout_s) = parse::<Tally>(&pieces);
-    let (groups, tokens_s, layout_s) = parse::<TokenTally>(&pieces);
+    let (owners, memo_bytes) = (Arc::new(Owners::in_turn(1)), 32 << 20);
+    let tally = Tally::new(Analysis::default(), owners.clone(), memo_bytes);
+    let (_, fast_s, fast_layout_s) = parse(&pieces, tally);
+    let tally = TokenTally::new(Analysis::default(), owners, memo_bytes);
+    let (groups, tokens_s, layout_s) = parse(&pieces, tally);
     let tokens: u64 = groups.iter().map(|group| u64::from(group.tokens)).sum();
     let mut firsts = Vec::with_capacity(groups.len());
     let mut first = 0;

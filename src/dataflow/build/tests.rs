@@ -227,7 +227,10 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
                 let assigned = |block| (at(block, 0), Local((0, piece(text))));
                 vec![Step { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
             },
-            move |stream| stream.parse::<Tally>(&given, Rc::default()).0,
+            move |stream| {
+                let tally = Tally::new(Analysis::default(), given.owners.clone(), 1 << 16);
+                stream.parse(&given, Rc::default(), tally).0
+            },
             |Local(group)| (group.counts.documents, group.counts.postings, group.terms.len()),
         );
         if ended {

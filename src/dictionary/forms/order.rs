@@ -2,7 +2,7 @@
 //! order in which their strings lie. Then the threads share the collections out, put the terms of each together, sort them, and write to their part of what all
 //! give. A term is sorted by the first bytes of its suffix as a number, which most suffixes are no longer than.
 
-use super::{Forms, LEAST_FORMS, SHARDS, Shard, ShardTerms};
+use super::{Forms, PART_FORMS, SHARDS, Shard, ShardTerms};
 use crate::codec::prefetch::prefetch_at;
 use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
@@ -222,7 +222,7 @@ impl Forms {
         let OrderedTerms { numbers, collections, suffix_bytes, suffixes } = &mut ordered;
         let mut rest =
             (&mut numbers[..], &mut collections[..], &mut suffix_bytes[..], &mut suffixes[..]);
-        let each = all.terms.div_ceil(*threads * PARTS).max(LEAST_FORMS);
+        let each = all.terms.div_ceil(*threads * PARTS).max(PART_FORMS);
         let (mut parts, mut begin, mut here) = (Vec::new(), 0, Size::default());
         for (collection, &size) in sizes.iter().enumerate() {
             here.add(size);
@@ -239,16 +239,11 @@ impl Forms {
                 begin = collection + 1;
             }
         }
-        let fillers = parts.len().min(*threads);
-        let parts = Mutex::new(parts.into_iter());
-        let fill = || {
-            loop {
-                let part = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(part) = part else { return };
-                part.fill(shards, &scattered);
-            }
-        };
-        crew.all(vec![&fill; fillers]);
+        let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+        crew.share(*threads - 1, parts.len(), |n| {
+            let part = parts[n].lock().unwrap_or_else(PoisonError::into_inner).take();
+            part.expect("a part is taken once").fill(shards, &scattered);
+        });
         ordered
     }
 }

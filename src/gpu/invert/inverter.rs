@@ -148,6 +148,8 @@ impl<M: Machine> Inverter<M> {
         text: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
         self.brought = Some(which(pieces));
+        let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
+        self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
         self.machine.adopt(Array::Text, text)
     }
 

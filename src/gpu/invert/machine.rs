@@ -3,6 +3,7 @@
 
 use super::steps::{ARRAYS, Array, Step};
 use crate::dictionary::closed::ClosedError;
+use crate::dictionary::text_buffers::Pin;
 use crate::gpu::error::GpuError;
 use std::any::Any;
 use std::ops::Range;
@@ -16,6 +17,13 @@ pub type DeviceMemory = Box<dyn Any + Send>;
 
 /// Brings texts to a device, while another thread drives it.
 pub trait Uploader: Send {
+    /// Pins memory until what comes back is dropped, so that a device takes what lies there as it is. Nothing comes back if the system refuses: then
+    /// the driver copies it first.
+    ///
+    /// # Safety
+    /// The memory is not pinned, and stays until then.
+    unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin>;
+
     /// Brings parts to a device, one behind the other, and returns when they are there; `old` are texts that nobody needs.
     ///
     /// # Errors

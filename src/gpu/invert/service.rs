@@ -6,6 +6,7 @@ use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, fitting, parts};
 use crate::dictionary::closed::{ClosedError, Wake};
+use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::error::GpuError;
 use crate::shown::panicked;
 use crate::text::analysis::Analysis;
@@ -33,6 +34,8 @@ pub struct Inverting {
     pub encodes: bool,
     /// Opens the files of these.
     pub lists: OpenLists,
+    /// Where texts lie.
+    pub buffers: Arc<TextBuffers>,
 }
 
 /// What became of texts, or why nothing more will.
@@ -130,20 +133,27 @@ enum Message {
 const TEXTS_AHEAD: usize = 2;
 
 /// Brings texts to a device, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
-/// back, and those of the host are freed here, beside the thread that drives the device.
+/// back, and `buffers` end and are freed here, beside the thread that drives the device.
 fn bring(
     mut uploader: Box<dyn Uploader>,
+    buffers: &TextBuffers,
     batches: &Receiver<Vec<PieceText>>,
     (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Vec<PieceText>>),
     to: &Sender<Message>,
 ) {
-    for pieces in batches {
+    for mut pieces in batches {
         done.try_iter().for_each(drop);
         // Whoever has gone wants no texts.
         let Ok(old) = room.recv() else { return };
         let began = Instant::now();
         let brought = match fitting(&pieces) == pieces.len() {
-            true => uploader.upload(&parts(&pieces), old).map(Some),
+            true => {
+                for piece in &mut pieces {
+                    // SAFETY: what pins memory is dropped before it is freed.
+                    piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
+                }
+                uploader.upload(&parts(&pieces), old).map(Some)
+            }
             false => Ok(None),
         };
         let seconds = spent(began);
@@ -159,6 +169,8 @@ fn bring(
     }
     // Whoever has gone wants to know nothing.
     _ = to.send(Message::End);
+    buffers.end();
+    done.iter().for_each(drop);
 }
 
 fn drive(
@@ -185,7 +197,9 @@ fn drive(
     let ((room, rooms), (done, free)) = (channel(), channel());
     (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
-    *uploading = Some(thread.spawn(move || bring(uploader, &batches, (&rooms, &free), &to))?);
+    let buffers = how.buffers;
+    let bring = move || bring(uploader, &buffers, &batches, (&rooms, &free), &to);
+    *uploading = Some(thread.spawn(bring)?);
     runs.seconds().open = spent(began);
     let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceMemory>)> = VecDeque::new();
     let mut over = false;

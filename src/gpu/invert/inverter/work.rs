@@ -60,6 +60,8 @@ pub struct InverterWork {
     pub forgotten: u64,
     /// Times that the device had no room for the postings of a run, so that its lists were encoded by the host.
     pub spilled: u64,
+    /// Bytes of texts in memory that the system has refused to pin, so that the driver copied them on their way.
+    pub unpinned: u64,
     /// Where the time goes.
     pub seconds: InverterSeconds,
 }

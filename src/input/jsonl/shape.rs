@@ -1,0 +1,124 @@
+//! What do the records of a collection have in common? Most have the same bytes around a name that comes first and around one text, both in
+//! quotes. What stands between the same bytes means the same, so that nobody has to look at keys, colons and commas again.
+
+#![forbid(unsafe_code)]
+
+use super::super::json::Cursor;
+use super::{Buffers, Record, Text};
+
+/// The bytes around name and text of a record.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    before: Around,
+    between: Around,
+    behind: Around,
+    /// Lines are taken for records of the shape while there is some. One that is none takes more than one that is gives.
+    credit: u32,
+}
+
+/// The most credit of a shape, and what of it a line takes that has another.
+const MOST_CREDIT: u32 = 64;
+const CREDIT_OF_MISS: u32 = 8;
+
+impl Shape {
+    /// Forgets how few lines of the piece before had the shape.
+    pub(super) fn begin_piece(&mut self) {
+        self.credit = MOST_CREDIT;
+    }
+
+    /// Reads the record here, up to its line feed, if it has the shape; else leaves the cursor where it is.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        buffers: &mut Buffers,
+        record: &mut Record,
+    ) -> bool {
+        if self.credit == 0 {
+            return false;
+        }
+        let begin = cursor.at;
+        let has = self.try_read(cursor, buffers, record).is_some();
+        if has {
+            self.credit = MOST_CREDIT.min(self.credit + 1);
+        } else {
+            cursor.at = begin;
+            record.text = Text::None;
+            self.credit = self.credit.saturating_sub(CREDIT_OF_MISS);
+        }
+        has
+    }
+
+    #[inline(always)]
+    fn try_read(
+        &self,
+        cursor: &mut Cursor<'_>,
+        buffers: &mut Buffers,
+        record: &mut Record,
+    ) -> Option<()> {
+        let bytes = cursor.bytes;
+        let name = cursor.at + self.before.ends(bytes, cursor.at)?;
+        let name_end = cursor.scan.find(bytes, name);
+        // An empty name is none, and another key may give one.
+        cursor.at = name_end + self.between.ends(bytes, name_end).filter(|_| name < name_end)?;
+        buffers.text(cursor, &mut record.text).ok()?;
+        // Up to the line feed.
+        cursor.at += self.behind.ends(bytes, cursor.at)? - 1;
+        record.name.range = name..name_end;
+        Some(())
+    }
+
+    /// Takes the shape of a record that began at `offset` and ends here, if it has one.
+    pub(super) fn learn(&mut self, offset: usize, cursor: &Cursor<'_>, record: &Record) {
+        let Record { name, last_text: text, texts, .. } = record;
+        let bytes = cursor.bytes;
+        let has_end = cursor.at < bytes.len();
+        let has_both = *texts == 1 && !name.range.is_empty() && name.range.end < text.start;
+        let in_quotes = !name.escapes && bytes.get(name.range.end) == Some(&b'"');
+        if self.credit == 0 || !(has_end && has_both && in_quotes) {
+            return;
+        }
+        self.before = Around::of(&bytes[offset..name.range.start]);
+        self.between = Around::of(&bytes[name.range.end..text.start]);
+        self.behind = Around::of(&bytes[text.end + 1..=cursor.at]);
+    }
+}
+
+/// Up to 32 bytes that stand in front of something; none stand anywhere.
+#[derive(Debug, Default)]
+struct Around {
+    bytes: usize,
+    words: [u64; Self::WORDS],
+    /// The bits of the words that count.
+    masks: [u64; Self::WORDS],
+}
+
+impl Around {
+    const WORDS: usize = 4;
+    const MOST: usize = 8 * Self::WORDS;
+
+    /// These bytes, if they are not too many.
+    fn of(bytes: &[u8]) -> Self {
+        let mut around = Self::default();
+        let (mut padded, mut counts) = ([0; Self::MOST], [0; Self::MOST]);
+        let Some(to) = padded.get_mut(..bytes.len()) else { return around };
+        to.copy_from_slice(bytes);
+        counts[..bytes.len()].fill(u8::MAX);
+        (around.bytes, around.words, around.masks) = (bytes.len(), words(&padded), words(&counts));
+        around
+    }
+
+    /// How many bytes they are, if they stand here.
+    #[inline(always)]
+    fn ends(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let here = words(bytes.get(at..)?.first_chunk()?);
+        let differ = (0..Self::WORDS)
+            .fold(0, |differ, i| differ | (here[i] ^ self.words[i]) & self.masks[i]);
+        (differ == 0 && self.bytes > 0).then_some(self.bytes)
+    }
+}
+
+#[inline(always)]
+fn words(bytes: &[u8; Around::MOST]) -> [u64; Around::WORDS] {
+    std::array::from_fn(|i| u64::from_ne_bytes(*bytes[8 * i..].first_chunk().expect("a word")))
+}

@@ -1,0 +1,232 @@
+//! How is `--memory` spent?
+
+use super::{MOST_RUN_BYTES, PIECE_BYTES};
+use thiserror::Error;
+
+/// The least `--memory`.
+pub const LEAST_MEMORY: u64 = 64 << 20;
+
+/// What the process takes before it does anything, its code and its fixed tables.
+const PROCESS_BYTES: u64 = 12 << 20;
+/// What a worker needs at least: two pieces, their parsed form, and a small memo table.
+const LEAST_WORKER_BYTES: u64 = 7 << 20;
+/// A worker has no use for more.
+const MOST_WORKER_BYTES: u64 = 192 << 20;
+/// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
+const PARSER_TIMES: u64 = 12;
+/// Pieces are never cut larger.
+const MOST_PIECE_BYTES: u64 = 2 << 20;
+/// What one more open compressed file takes at most: window, blocks, and pieces ahead.
+const OPEN_FILE_BYTES: u64 = 24 << 20;
+
+/// How `--memory` is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// `--memory` itself, in bytes.
+    pub memory: u64,
+    /// A run closes at the end of the piece that brings its cost beyond this; depends on the
+    /// memory alone.
+    pub run_limit: u64,
+    /// For one worker's parser and the pieces that it has read ahead, in bytes.
+    pub worker: u64,
+    /// Files that may be open at once.
+    pub open_files: usize,
+}
+
+/// The memory is too little for so many workers.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{got} bytes are too little for {workers} workers{}; the least is {}", show_lists(*lists), show_mib(*least))]
+pub struct TooLittleMemory {
+    /// What was asked for.
+    pub got: u64,
+    /// The workers.
+    pub workers: usize,
+    /// What the list of the input files takes of it, in bytes.
+    pub lists: u64,
+    /// The least for these workers, in bytes.
+    pub least: u64,
+}
+
+fn show_lists(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(" and a list of files of {}", show_mib(bytes)) }
+}
+
+fn show_mib(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
+}
+
+impl Budget {
+    /// The largest window of a Zstandard frame that is read, as a power of two: 8 MiB, as the
+    /// standard asks of every decoder, and more where the memory allows it.
+    pub fn window_log(&self) -> u32 {
+        (self.memory / 16).max(8 << 20).ilog2().min(27)
+    }
+
+    /// The largest window, in bytes, that one file at a time may have, the first that is not done:
+    /// a quarter of what may be under way is its own, and it may exceed the memory by a tenth.
+    pub fn longest_window(&self, workers: usize) -> u64 {
+        let own = self.under_way() * workers as u64 / 4 + self.memory / 10;
+        own.max(1 << self.window_log())
+    }
+
+    /// The least memory that lets a window of `bytes` be read, in whole 16 MiB.
+    pub fn least_for_window(bytes: u64, workers: usize) -> u64 {
+        const STEP: u64 = 16 << 20;
+        let fits = |memory: &u64| {
+            Self::new(*memory, workers).is_ok_and(|budget| budget.longest_window(workers) >= bytes)
+        };
+        let first = Self::least(workers).next_multiple_of(STEP);
+        // Below sixteen times the window, beyond which nothing else matters.
+        (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
+    }
+
+    /// A piece ends at the first record border at or behind a multiple of this many bytes, a power of two; depends on the memory alone.
+    /// The larger it is, the fewer times its terms are looked up by owners: 2 MiB take two thirds of 512 KiB's time.
+    pub fn piece_bytes(&self) -> usize {
+        1 << (self.memory / 1024).clamp(PIECE_BYTES as u64, MOST_PIECE_BYTES).ilog2()
+    }
+
+    /// Bytes that a parser's memo may keep from piece to piece: a sixth of what a worker has, and of what
+    /// it has beyond 64 MiB half more. Text with many rare words fills a small one again and again.
+    pub fn memo(&self) -> u64 {
+        self.worker / 6 + self.worker.saturating_sub(64 << 20) / 2
+    }
+
+    /// Bytes of pieces, parsed or not, that may be under way for each worker: larger pieces leave half at least.
+    pub fn under_way(&self) -> u64 {
+        self.beside_parsing(self.worker - self.memo())
+    }
+
+    /// The same where a device counts, and no worker has a memo.
+    pub fn texts_under_way(&self) -> u64 {
+        self.beside_parsing(self.worker)
+    }
+
+    /// What parsing a piece leaves of some memory of a worker.
+    fn beside_parsing(&self, rest: u64) -> u64 {
+        let parsing = |piece: usize| PARSER_TIMES * piece as u64;
+        let most = parsing(PIECE_BYTES).max(rest / 2);
+        rest.saturating_sub(parsing(self.piece_bytes()).min(most)).max(rest / 4)
+    }
+
+    /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
+    pub fn long_documents(&self, workers: usize) -> usize {
+        (self.under_way() * workers as u64 / 8) as usize
+    }
+
+    /// Shares `memory` bytes among a run and `workers`.
+    ///
+    /// # Errors
+    /// When it is less than the least for so many workers; 64 MiB do for up to 4.
+    pub fn new(memory: u64, workers: usize) -> Result<Self, TooLittleMemory> {
+        Self::beside(memory, workers, 0)
+    }
+
+    /// As [`new`](Self::new), where the list of the input files takes `lists` bytes. A long one leaves less
+    /// for everything else; a short one, up to a part in 32, changes nothing.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn beside(memory: u64, workers: usize, lists: u64) -> Result<Self, TooLittleMemory> {
+        let workers_u64 = workers.max(1) as u64;
+        let taken = lists.saturating_sub(memory / 32);
+        let run_limit = Self::run_limit_of(memory.saturating_sub(taken));
+        let rest = memory.saturating_sub(PROCESS_BYTES + run_limit + taken);
+        if memory < LEAST_MEMORY || rest / workers_u64 < LEAST_WORKER_BYTES {
+            let (lists, least) = (taken, Self::least(workers) + taken);
+            return Err(TooLittleMemory { got: memory, workers, lists, least });
+        }
+        let worker = (rest / workers_u64).min(MOST_WORKER_BYTES);
+        let open_files = (rest / OPEN_FILE_BYTES).clamp(1, workers_u64) as usize;
+        Ok(Self { memory, run_limit, worker, open_files })
+    }
+
+    /// A quarter of the least memory, and three quarters of what goes beyond it, up to the most.
+    fn run_limit_of(memory: u64) -> u64 {
+        (LEAST_MEMORY / 4 + memory.saturating_sub(LEAST_MEMORY) / 4 * 3).min(MOST_RUN_BYTES)
+    }
+
+    /// The least memory for `workers`, in bytes.
+    pub fn least(workers: usize) -> u64 {
+        let need = PROCESS_BYTES + LEAST_WORKER_BYTES * workers.max(1) as u64;
+        let spare = LEAST_MEMORY - Self::run_limit_of(LEAST_MEMORY);
+        LEAST_MEMORY + need.saturating_sub(spare) * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_list_of_files_is_taken_from_the_memory() {
+        for (memory, workers) in [(64 << 20, 1), (64 << 20, 4), (1 << 30, 2), (16 << 30, 16)] {
+            let alone = Budget::new(memory, workers).unwrap();
+            assert_eq!(Budget::beside(memory, workers, memory / 32), Ok(alone));
+            let of = |budget: Budget| budget.run_limit + budget.worker * workers as u64;
+            for lists in [memory / 16, memory / 4, memory / 2, 4 * memory] {
+                match Budget::beside(memory, workers, lists) {
+                    Ok(budget) => assert!(of(budget) + lists <= memory + memory / 32),
+                    Err(error) => {
+                        assert!(lists > memory / 16 && error.least > memory, "{lists}: {error}");
+                        Budget::beside(error.least, workers, lists).unwrap();
+                    }
+                }
+            }
+        }
+        let error = Budget::beside(64 << 20, 4, 40 << 20).unwrap_err().to_string();
+        assert!(
+            error.contains("4 workers and a list of files of 38M; the least is 102M"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn sixty_four_mib_do_for_four_workers() {
+        for workers in 1..=4 {
+            assert_eq!(Budget::least(workers), LEAST_MEMORY);
+            Budget::new(LEAST_MEMORY, workers).unwrap();
+        }
+        let error = Budget::new(LEAST_MEMORY, 16).unwrap_err();
+        assert!(error.to_string().contains(&show_mib(Budget::least(16))), "{error}");
+        assert!(Budget::new(LEAST_MEMORY - 1, 1).is_err());
+        assert_eq!(Budget::new(1 << 40, 1).unwrap().run_limit, MOST_RUN_BYTES);
+    }
+
+    #[test]
+    fn the_memory_that_is_named_for_a_window_is_enough() {
+        for workers in [1, 2, 4, 16, 64] {
+            let least = Budget::least_for_window(1 << 27, workers);
+            assert!(least <= 2 << 30, "{workers} workers: {least}");
+            let before = Budget::new(least - (16 << 20), workers);
+            assert!(before.is_err() || before.unwrap().longest_window(workers) < 1 << 27);
+            let budget = Budget::new(least, workers).unwrap();
+            assert!(budget.longest_window(workers) >= 1 << 27);
+        }
+        assert!(Budget::new(1 << 30, 16).unwrap().longest_window(16) >= 1 << 27);
+    }
+
+    proptest! {
+        /// A larger memory never closes a run earlier, and no share depends on the workers.
+        #[test]
+        fn law_the_limit_depends_on_memory_alone(mib in 64u64..100_000, workers in 1usize..64) {
+            let memory = mib << 20;
+            match Budget::new(memory, workers) {
+                Ok(b) => {
+                    prop_assert!(memory >= Budget::least(workers));
+                    let one = Budget::new(memory, 1).unwrap();
+                    prop_assert_eq!(b.run_limit, one.run_limit);
+                    prop_assert_eq!(b.piece_bytes(), one.piece_bytes());
+                    prop_assert!((PIECE_BYTES..=4 * PIECE_BYTES).contains(&b.piece_bytes()));
+                    prop_assert!(PROCESS_BYTES + b.run_limit + b.worker * workers as u64 <= memory);
+                    prop_assert!(b.open_files >= 1);
+                }
+                Err(e) => {
+                    prop_assert!(memory < e.least);
+                    Budget::new(e.least, workers).unwrap();
+                }
+            }
+        }
+    }
+}
