@@ -19,7 +19,7 @@ use criterion::{Criterion, Throughput};
 use millrace::text::stemmer::Stemmer;
 use millrace::text::tokenizer::for_each_token;
 use rust_stemmers::Algorithm;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 const MOST_WORDS: usize = 100_000;
 
@@ -52,7 +52,7 @@ fn words() -> Vec<String> {
         }
     }
     let mut words: Vec<_> = words.into_iter().collect();
-    words.sort_unstable_by_key(|word| xxh3_64(word.as_bytes()));
+    words.sort_unstable_by_key(|word| XxHash3_64::oneshot(word.as_bytes()));
     words
 }
 

@@ -296,7 +296,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn hash(i: u64) -> u64 {
-        xxhash_rust::xxh3::xxh3_64(&i.to_le_bytes())
+        twox_hash::XxHash3_64::oneshot(&i.to_le_bytes())
     }
 
     fn counts(documents: u32, list_bytes: u64, terms: impl Iterator<Item = u64>) -> PieceCounts {

@@ -10,6 +10,7 @@
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
+use std::hash::Hasher as _;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// The first bytes of every line.
@@ -155,12 +156,12 @@ pub fn build_id() -> Result<String, ClusterError> {
         // The link of the kernel still leads to a file that was replaced.
         let mut file =
             File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
-        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        let mut hash = twox_hash::XxHash3_64::new();
         let mut block = vec![0; 1 << 18];
         loop {
             match file.read(&mut block)? {
-                0 => return Ok(hash.digest()),
-                read => hash.update(&block[..read]),
+                0 => return Ok(hash.finish()),
+                read => hash.write(&block[..read]),
             }
         }
     };

@@ -18,7 +18,7 @@ use super::ClusterError;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_128_with_seed;
+use twox_hash::XxHash3_128;
 
 /// Bytes before each message.
 pub(super) const HEAD_BYTES: usize = 4 + 8 + TAG_BYTES + 4;
@@ -116,7 +116,7 @@ struct Key(Option<[u8; blake3::KEY_LEN]>);
 impl Key {
     fn tag(&self, number: u64, message: &[u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
-            None => xxh3_128_with_seed(message, number).to_be_bytes(),
+            None => XxHash3_128::oneshot_with_seed(number, message).to_be_bytes(),
             Some(key) => {
                 let mut hasher = blake3::Hasher::new_keyed(key);
                 hasher.update(&number.to_be_bytes()).update(message);

@@ -68,8 +68,8 @@ struct ShardTerms {
 }
 
 impl Shard {
-    /// The place of a term among those of the shard.
-    fn number(&mut self, term: &[u8], hash: u64) -> u32 {
+    /// The place of a term, of a trie collection, among those of the shard.
+    fn number(&mut self, term: &[u8], hash: u64, collection: u16) -> u32 {
         let next = self.terms.entries.len() as u32;
         let terms = &self.terms;
         let found = self.table.find_or_insert(hash, next, |n| {
@@ -78,9 +78,8 @@ impl Shard {
         match found {
             Found::Old(number) => number,
             Found::New => {
-                let text = std::str::from_utf8(term).expect("analysis makes terms of strings");
                 let start = self.terms.strings.len();
-                let entry = TermPlace::new(start, trie_collection(text), term.len());
+                let entry = TermPlace::new(start, collection, term.len());
                 pages::reserve(&mut self.terms.strings, term.len());
                 self.terms.strings.extend_from_slice(term);
                 pages::push(&mut self.terms.entries, entry);
@@ -113,11 +112,10 @@ impl Terms {
 struct Word {
     hash: u64,
     start: u32,
-    len: u8,
-    /// Where its members end among those of its part.
-    members: u32,
     /// Of its term, once whoever has the shard has said so.
     number: AtomicU32,
+    collection: u16,
+    len: u8,
 }
 
 /// Some of the forms that are learned together. Its memory is used again.
@@ -125,11 +123,12 @@ struct Word {
 struct Part {
     /// Words so far behind each form.
     ends: Vec<u32>,
-    words: Vec<Word>,
+    /// Of each word, its shard, and where its members end.
+    words: Vec<(u8, u32)>,
     strings: Vec<u8>,
     members: Vec<u32>,
-    /// The words of each shard.
-    by_shard: [Vec<u32>; SHARDS],
+    /// The words of each shard, in their order: no two threads write close to each other.
+    by_shard: [Vec<Word>; SHARDS],
     /// Words of the expansions of the forms.
     expansion_words: usize,
 }
@@ -161,13 +160,14 @@ impl Part {
             self.members.push((register as u32) << 8 | u32::from(rank));
         });
         let hash = hash(term.as_bytes());
-        self.by_shard[shard_of(hash)].push(self.words.len() as u32);
-        self.words.push(Word {
+        let shard = shard_of(hash);
+        self.words.push((shard as u8, self.members.len() as u32));
+        self.by_shard[shard].push(Word {
             hash,
             start: self.strings.len() as u32,
-            len: term.len() as u8,
-            members: self.members.len() as u32,
             number: AtomicU32::new(NO_TERM),
+            collection: trie_collection(&term),
+            len: term.len() as u8,
         });
         self.strings.extend_from_slice(term.as_bytes());
     }
@@ -179,29 +179,32 @@ impl Part {
     /// Gives the words of shard `n` their terms' numbers.
     fn number(&self, n: usize, shard: &mut Shard) {
         let words = &self.by_shard[n];
-        for (i, &word) in words.iter().enumerate() {
-            if let Some(&later) = words.get(i + AHEAD) {
-                shard.table.prefetch(self.words[later as usize].hash);
+        for (i, word) in words.iter().enumerate() {
+            if let Some(later) = words.get(i + AHEAD) {
+                shard.table.prefetch(later.hash);
             }
-            let word = &self.words[word as usize];
-            let number = shard.number(self.term(word), word.hash) * SHARDS as u32 + n as u32;
-            word.number.store(number, Ordering::Relaxed);
+            let place = shard.number(self.term(word), word.hash, word.collection);
+            word.number.store(place * SHARDS as u32 + n as u32, Ordering::Relaxed);
         }
     }
 
     /// Writes what the forms stand for, and their expansions, which will stand from `place` on.
     fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [u32]) {
         let (mut word, mut member, mut filled) = (0, 0, 0);
+        let mut of_shards = self.by_shard.each_ref().map(|words| words.iter());
+        let mut number = |shard: u8| {
+            let word = of_shards[usize::from(shard)].next().expect("each word is in its shard");
+            word.number.load(Ordering::Relaxed)
+        };
         for (&end, meaning) in self.ends.iter().zip(meanings) {
             let words = &self.words[word..end as usize];
             word = end as usize;
             let before = member;
-            member = words.last().map_or(member, |last| last.members as usize);
+            member = words.last().map_or(member, |&(_, members)| members as usize);
             *meaning = match words {
                 [] => Meaning::NOTHING,
-                [one] if member - before == 1 => {
-                    let term = one.number.load(Ordering::Relaxed);
-                    Meaning { term, member: self.members[before] }
+                &[(shard, _)] if member - before == 1 => {
+                    Meaning { term: number(shard), member: self.members[before] }
                 }
                 _ => {
                     let place = (place + filled) as u32;
@@ -211,13 +214,13 @@ impl Part {
                     };
                     write([(member - before) as u32, words.len() as u32]);
                     let mut at = before;
-                    for word in words {
+                    for &(shard, members) in words {
                         // The first member comes with the term.
-                        let mut term = word.number.load(Ordering::Relaxed);
-                        for &member in &self.members[at..word.members as usize] {
+                        let mut term = number(shard);
+                        for &member in &self.members[at..members as usize] {
                             write([std::mem::replace(&mut term, NO_TERM), member]);
                         }
-                        at = word.members as usize;
+                        at = members as usize;
                     }
                     Meaning { term: EXPANDED | place, member: 0 }
                 }

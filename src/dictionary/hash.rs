@@ -3,12 +3,12 @@
 
 use crate::codec::prefetch::prefetch;
 use crate::pages;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The hash of a term, of a surface form, and of a document's name.
 #[inline]
 pub fn hash(bytes: &[u8]) -> u64 {
-    xxh3_64(bytes)
+    XxHash3_64::oneshot(bytes)
 }
 
 /// The half of a hash that a slot keeps.

@@ -30,4 +30,3 @@ pub mod stream;
 pub mod tally;
 pub mod text_buffers;
 pub mod texts;
-pub(crate) mod xxh3;

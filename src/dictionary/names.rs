@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 /// With fewer names for each it is not worth starting a thread.
 const LEAST_NAMES: usize = 1 << 15;
@@ -47,7 +47,7 @@ impl Duplicates {
 
 /// The hash that stands for a name.
 pub fn name_hash(name: &[u8]) -> u128 {
-    xxh3_128(name)
+    XxHash3_128::oneshot(name)
 }
 
 /// A name and whose it is.

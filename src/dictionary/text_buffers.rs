@@ -38,7 +38,6 @@ impl Memory {
 /// Memory of buffers that nobody uses, shared by those who fill them and those who empty them.
 #[derive(Default)]
 pub struct TextBuffers {
-    most: usize,
     held: Mutex<Held>,
 }
 
@@ -48,13 +47,14 @@ struct Held {
     spare: VecDeque<Memory>,
     /// Bytes of these, and of those that are in use.
     bytes: usize,
-    ended: bool,
+    /// Bytes up to which there are spare ones. With 0 there are none.
+    most: usize,
 }
 
 impl TextBuffers {
     /// Keeps memory as long as it is at most `bytes` together with what is in use.
     pub fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self { most: bytes, held: Mutex::default() })
+        Arc::new(Self { held: Mutex::new(Held { most: bytes, ..Held::default() }) })
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -71,7 +71,7 @@ impl TextBuffers {
         }
         held.bytes += bytes;
         let mut freed = Vec::new();
-        while held.bytes > self.most
+        while held.bytes > held.most
             && let Some(oldest) = held.spare.pop_front()
         {
             held.bytes -= oldest.bytes;
@@ -85,7 +85,7 @@ impl TextBuffers {
 
     fn give(&self, memory: Memory) {
         let mut held = self.held();
-        if held.ended {
+        if held.most == 0 {
             held.bytes -= memory.bytes;
             drop(held);
             return drop(memory);
@@ -96,7 +96,7 @@ impl TextBuffers {
     /// Frees all that is spare, and from now on what comes back.
     pub fn end(&self) {
         let mut held = self.held();
-        held.ended = true;
+        held.most = 0;
         let spare = std::mem::take(&mut held.spare);
         held.bytes -= spare.iter().map(|memory| memory.bytes).sum::<usize>();
         drop(held);

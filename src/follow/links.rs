@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The file of links of pages, in the folder of the history.
 const PAGES: &str = "links";
@@ -57,7 +57,7 @@ impl Rebuild<'_> {
                     self.renew(&path, &keys, looked, work, false)?;
                 }
                 keys.sort_unstable();
-                let hash = format!("{:016x}", xxh3_64(bytemuck::cast_slice(&keys)));
+                let hash = format!("{:016x}", XxHash3_64::oneshot(bytemuck::cast_slice(&keys)));
                 Ok(Found { hash, path, of_pages: true })
             }
         }

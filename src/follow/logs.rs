@@ -32,7 +32,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -152,7 +152,7 @@ fn logs(
     let log = |(day, path): (Date, PathBuf)| {
         let name = path.display().to_string();
         let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(FollowError::Replaced)?;
-        let kept = folder.join(format!("{day}-{:016x}.json", xxh3_64(name.as_bytes())));
+        let kept = folder.join(format!("{day}-{:016x}.json", XxHash3_64::oneshot(name.as_bytes())));
         Ok::<_, FollowError>(Log { day, path, hash, kept })
     };
     let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;

@@ -18,7 +18,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+use twox_hash::{XxHash3_64, XxHash3_128};
 
 const MAGIC: [u8; 8] = *b"MILLCUBN";
 const HEAD_BYTES: usize = 32;
@@ -114,7 +114,7 @@ fn key(compiler: &Compiler, source: &Source, architecture: Architecture) -> u128
         text.push('\0');
     }
     text += source.text;
-    xxh3_128(text.as_bytes())
+    XxHash3_128::oneshot(text.as_bytes())
 }
 
 fn kept(path: &Path, key: u128) -> Option<Vec<u8>> {
@@ -128,7 +128,7 @@ fn head(key: u128, cubin: &[u8]) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..8].copy_from_slice(&MAGIC);
     head[8..24].copy_from_slice(&key.to_le_bytes());
-    head[24..].copy_from_slice(&xxh3_64(cubin).to_le_bytes());
+    head[24..].copy_from_slice(&XxHash3_64::oneshot(cubin).to_le_bytes());
     head
 }
 

@@ -8,7 +8,7 @@ use crate::index::plain;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_128;
+use twox_hash::XxHash3_128;
 
 /// Bytes of memory that reading a file takes for each document.
 const BYTES_A_DOCUMENT: u64 = 48;
@@ -54,7 +54,7 @@ pub fn read_ranks<'a>(
         plain_name.clear();
         let blank = |&byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { byte };
         plain_name.extend(name.iter().map(blank));
-        same.push(*first.entry(xxh3_128(&plain_name)).or_insert(docid));
+        same.push(*first.entry(XxHash3_128::oneshot(&plain_name)).or_insert(docid));
     }
     let mut counts = RankCounts::default();
     let mut file = BufReader::with_capacity(1 << 18, plain::open(path)?);
@@ -67,7 +67,7 @@ pub fn read_ranks<'a>(
         }
         match parse(&line, offset == 0) {
             Ok(None) => {}
-            Ok(Some((name, rank))) => match first.get(&xxh3_128(name)) {
+            Ok(Some((name, rank))) => match first.get(&XxHash3_128::oneshot(name)) {
                 None => counts.strangers += 1,
                 Some(&docid) if ranks[docid as usize].is_nan() => ranks[docid as usize] = rank,
                 Some(_) => {}

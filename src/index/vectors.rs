@@ -33,7 +33,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The factor where weights are no whole numbers and none is given, as in Anserini.
 pub const USUAL_FACTOR: f64 = 100.0;
@@ -216,7 +216,7 @@ fn write(
     let number = draft.next_run();
     let mut table = DocumentsWriter::create(draft.folder(), number, Durability::Lasting, 0)?;
     for ((name, location), &length) in documents.iter().zip(&lengths) {
-        table.push(name.as_bytes(), length, *location, xxh3_64(name.as_bytes()))?;
+        table.push(name.as_bytes(), length, *location, XxHash3_64::oneshot(name.as_bytes()))?;
     }
     let mut terms: Vec<(u16, Box<str>, u32)> =
         numbers.into_iter().map(|(term, list)| (trie_collection(&term), term, list)).collect();

@@ -2,6 +2,7 @@
 //! used before is mapped, and no other thread waits while the system maps it.
 
 use std::sync::{Mutex, MutexGuard};
+use std::thread::{self, ThreadId};
 
 /// Buffers of pieces that nobody uses, shared by those who fill them and those who empty them.
 #[derive(Default)]
@@ -10,7 +11,8 @@ pub struct Buffers {
     room: usize,
     /// Buffers that are kept at most.
     most: usize,
-    spare: Mutex<Vec<Vec<u8>>>,
+    /// Each with the thread that emptied it.
+    spare: Mutex<Vec<(ThreadId, Vec<u8>)>>,
 }
 
 impl Buffers {
@@ -19,17 +21,20 @@ impl Buffers {
         Self { room, most: bytes / room.max(1), spare: Mutex::default() }
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+    fn spare(&self) -> MutexGuard<'_, Vec<(ThreadId, Vec<u8>)>> {
         // A vector is whole after any panic.
         self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// An empty buffer with room for at least `room` bytes.
+    /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied, if there is one, since
+    /// its bytes are in the caches of this core, and another thread's would have to leave those of another.
     pub fn take(&self, room: usize) -> Vec<u8> {
-        if room <= self.room
-            && let Some(buffer) = self.spare().pop()
-        {
-            return buffer;
+        if room <= self.room {
+            let (own, mut spare) = (thread::current().id(), self.spare());
+            let last = spare.iter().rposition(|&(by, _)| by == own);
+            if let Some(at) = last.or(spare.len().checked_sub(1)) {
+                return spare.remove(at).1;
+            }
         }
         Vec::with_capacity(room.max(self.room))
     }
@@ -42,7 +47,7 @@ impl Buffers {
         buffer.clear();
         let mut spare = self.spare();
         if spare.len() < self.most {
-            spare.push(buffer);
+            spare.push((thread::current().id(), buffer));
         }
     }
 }
@@ -66,6 +71,12 @@ mod tests {
         buffers.give(Vec::with_capacity(5000));
         buffers.give(Vec::new());
         assert_eq!(buffers.spare().len(), 1);
+        let [mine, other] = [1000, 1001].map(Vec::with_capacity);
+        let places = [&mine, &other].map(|buffer: &Vec<u8>| buffer.as_ptr());
+        let buffers = Buffers::new(1000, 2500);
+        buffers.give(mine);
+        thread::scope(|scope| scope.spawn(|| buffers.give(other)).join()).unwrap();
+        assert_eq!([0; 2].map(|_| buffers.take(10)).map(|buffer| buffer.as_ptr()), places);
         let none = Buffers::default();
         none.give(none.take(100));
         assert!(none.spare().is_empty());

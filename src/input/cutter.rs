@@ -87,10 +87,7 @@ impl Cutter {
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
-            let bytes = match std::mem::take(&mut self.piece.bytes) {
-                none if none.capacity() == 0 => self.buffers.take(Self::room(self.piece_bytes)),
-                buffer => buffer,
-            };
+            let bytes = std::mem::take(&mut self.piece.bytes);
             self.piece = Piece { skipped, ..empty(self.format, input, 0, bytes) };
         }
     }
@@ -122,6 +119,9 @@ impl Cutter {
     /// told to [`grown`](Self::grown).
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         let bytes = &mut self.piece.bytes;
+        if bytes.capacity() == 0 {
+            *bytes = self.buffers.take(Self::room(self.piece_bytes));
+        }
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
             // Growing copies all of the piece, so it grows by a part of it; not by more, since most of what is behind its end has to be
             // copied to the next. A buffer that has grown once is used again.
@@ -260,9 +260,12 @@ impl Cutter {
         let piece = &mut self.piece;
         let (input, offset) = (self.input, piece.offset + next as u64);
         let rest = &piece.bytes[next..];
-        let room = Self::room(self.piece_bytes.max(rest.len()));
-        let mut next = empty(self.format, input, offset, self.buffers.take(room));
-        next.bytes.extend_from_slice(rest);
+        let mut next = empty(self.format, input, offset, Vec::new());
+        // The buffer of what is cut is filled again when it is parsed, unless something has to be kept now.
+        if !rest.is_empty() && offset < self.until {
+            next.bytes = self.buffers.take(Self::room(self.piece_bytes.max(rest.len())));
+            next.bytes.extend_from_slice(rest);
+        }
         piece.bytes.truncate(len);
         let mut piece = std::mem::replace(piece, next);
         if self.format == Format::Csv {

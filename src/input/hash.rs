@@ -3,11 +3,12 @@
 
 #![forbid(unsafe_code)]
 
-use crate::dictionary::xxh3::Xxh3;
 use crate::index::manifest::InputEntry;
 use std::fs::File;
+use std::hash::Hasher as _;
 use std::io::{self, Read};
 use std::path::Path;
+use twox_hash::XxHash3_64;
 
 /// The name of the hash, as a manifest has it before the colon.
 pub const NAME: &str = "xxh3-1m";
@@ -56,26 +57,26 @@ pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
 pub struct InputHash {
     chunk: Chunk,
     /// Of the hashes of all chunks before it.
-    chunks: Xxh3,
+    chunks: XxHash3_64,
 }
 
 impl InputHash {
     /// Adds the bytes that follow.
     pub fn update(&mut self, bytes: &[u8]) {
-        self.chunk.update(bytes, |hash| self.chunks.update(&hash.to_le_bytes()));
+        self.chunk.update(bytes, |hash| self.chunks.write(&hash.to_le_bytes()));
     }
 
     /// The hash of all that came.
     pub fn digest(mut self) -> u64 {
-        self.chunk.end(|hash| self.chunks.update(&hash.to_le_bytes()));
-        self.chunks.digest()
+        self.chunk.end(|hash| self.chunks.write(&hash.to_le_bytes()));
+        self.chunks.finish()
     }
 
     /// The hash of an input whose chunks have these hashes.
     pub fn of_chunks(hashes: &[u64]) -> u64 {
-        let mut chunks = Xxh3::default();
-        hashes.iter().for_each(|hash| chunks.update(&hash.to_le_bytes()));
-        chunks.digest()
+        let mut chunks = XxHash3_64::default();
+        hashes.iter().for_each(|hash| chunks.write(&hash.to_le_bytes()));
+        chunks.finish()
     }
 }
 
@@ -102,7 +103,7 @@ impl ChunkHashes {
 /// The chunk so far.
 #[derive(Clone, Default)]
 struct Chunk {
-    hash: Xxh3,
+    hash: XxHash3_64,
     bytes: u64,
 }
 
@@ -112,7 +113,7 @@ impl Chunk {
         while !bytes.is_empty() {
             let room = usize::try_from(CHUNK_BYTES - self.bytes).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
-            self.hash.update(now);
+            self.hash.write(now);
             self.bytes += now.len() as u64;
             if self.bytes == CHUNK_BYTES {
                 self.end(&mut ended);
@@ -124,8 +125,8 @@ impl Chunk {
     /// Ends the chunk, if it has bytes.
     fn end(&mut self, ended: impl FnOnce(u64)) {
         if self.bytes > 0 {
-            ended(self.hash.digest());
-            self.hash = Xxh3::default();
+            ended(self.hash.finish());
+            self.hash = XxHash3_64::default();
             self.bytes = 0;
         }
     }
@@ -134,25 +135,28 @@ impl Chunk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xxhash_rust::xxh3::xxh3_64;
+    use twox_hash::XxHash3_64;
 
     #[test]
     fn chunks_can_be_hashed_apart() {
         let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5).map(|i| ((i * i) >> 7) as u8).collect();
         for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5] {
             let bytes = &bytes[..length as usize];
-            let hash_of = |chunk| xxh3_64(chunk).to_le_bytes();
+            let hash_of = |chunk| XxHash3_64::oneshot(chunk).to_le_bytes();
             let chunks: Vec<u8> = bytes.chunks(CHUNK_BYTES as usize).flat_map(hash_of).collect();
             for step in [1 << 12, 300_000, 4 << 20] {
                 let mut hash = InputHash::default();
                 bytes.chunks(step).for_each(|part| hash.update(part));
-                assert_eq!(hash.digest(), xxh3_64(&chunks), "{length} bytes by {step}");
+                assert_eq!(hash.digest(), XxHash3_64::oneshot(&chunks), "{length} bytes by {step}");
                 let parts = bytes.chunks(2 * CHUNK_BYTES as usize).flat_map(|part| {
                     let mut hashes = ChunkHashes::default();
                     part.chunks(step).for_each(|bytes| hashes.update(bytes));
                     hashes.digest()
                 });
-                assert_eq!(InputHash::of_chunks(&parts.collect::<Vec<_>>()), xxh3_64(&chunks));
+                assert_eq!(
+                    InputHash::of_chunks(&parts.collect::<Vec<_>>()),
+                    XxHash3_64::oneshot(&chunks)
+                );
             }
         }
     }

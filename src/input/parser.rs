@@ -11,10 +11,10 @@ use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::dictionary::xxh3::xxh3;
 use crate::index::documents::Location;
 use crate::text::html::Page;
 use std::sync::Arc;
+use twox_hash::XxHash3_64;
 
 /// What one worker needs to parse pieces of any format.
 pub struct PieceParser<R> {
@@ -125,10 +125,10 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
         };
         let content = match self.wanted {
             Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => xxh3(document.text),
+            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
             Some(Wanted::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
-                let content = xxh3(document.text);
+                let content = XxHash3_64::oneshot(document.text);
                 self.batch.see(name, document.line, location, content);
                 if known.contains(named, content) {
                     return;

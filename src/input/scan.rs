@@ -53,6 +53,13 @@ impl Buffer {
         self.bytes[self.used..].first_chunk_mut().expect("room for a step was just made")
     }
 
+    /// All room behind the content, that of a step at least, to be written before [`Buffer::advance`].
+    #[inline]
+    pub(super) fn windows(&mut self) -> &mut [u8] {
+        self.reserve(STEP);
+        &mut self.bytes[self.used..]
+    }
+
     /// Takes the first `bytes` of the window into the content.
     #[inline]
     pub(super) fn advance(&mut self, bytes: usize) {

@@ -120,12 +120,21 @@ pub(super) fn find_avx512(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Tells the compiler that what calls it is seldom reached.
+#[cold]
+fn seldom() {}
+
 /// Marks, of the backslashes in `marks`, those that begin an escape: in each run of them the first,
 /// the third and so on. A run's places are told by its begin: adding a bit at the begin of a run
 /// clears it and sets the bit behind it, so all runs that begin at even places fall out at once.
 #[inline(always)]
 fn escape_begins(marks: u64) -> u64 {
     let begins = marks & !(marks << 1);
+    // Seldom does one stand behind another.
+    if begins == marks {
+        return marks;
+    }
+    seldom();
     let even_runs = marks & !marks.wrapping_add(begins & EVEN);
     let odd_runs = marks & !even_runs;
     (even_runs & EVEN) | (odd_runs & !EVEN)
@@ -140,32 +149,40 @@ pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut Buffer) -> usiz
     let table_high = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().add(STEP).cast()) };
     let mut carried = 0; // 1 if the first lane stands behind a backslash of the step before
     loop {
-        let (lanes, behind_end) = load_avx512(bytes, at);
-        let quotes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'"' as i8));
-        let feeds = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\n' as i8));
-        let backslashes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\\' as i8));
-        let begins = escape_begins(backslashes & !carried);
-        let escaped = begins << 1 | carried;
-        carried = begins >> 63;
+        let windows = out.windows();
+        let mut written = 0;
+        while written + STEP <= windows.len() {
+            let (lanes, behind_end) = load_avx512(bytes, at);
+            let quotes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'"' as i8));
+            let feeds = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\n' as i8));
+            let backslashes = _mm512_cmpeq_epi8_mask(lanes, _mm512_set1_epi8(b'\\' as i8));
+            let begins = escape_begins(backslashes & !carried);
+            let escaped = begins << 1 | carried;
+            carried = begins >> 63;
 
-        let meant = _mm512_permutex2var_epi8(table_low, lanes, table_high);
-        let unknown = _mm512_testn_epi8_mask(meant, meant) | _mm512_movepi8_mask(lanes);
-        let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
-        let stops = (quotes & !escaped) | feeds | (escaped & unknown) | behind_end;
+            // Escapes of one byte are ASCII, and stand for no 0.
+            let meant = _mm512_permutex2var_epi8(table_low, lanes, table_high);
+            let unknown = _mm512_mask_testn_epi8_mask(escaped, meant, meant)
+                | _mm512_mask_test_epi8_mask(escaped, lanes, _mm512_set1_epi8(i8::MIN));
+            let copied = _mm512_mask_mov_epi8(lanes, escaped, meant);
+            let stops = (quotes & !escaped) | feeds | unknown | behind_end;
 
-        // All lanes below the first stop are kept, but for the backslashes.
-        let before_stop = !stops & stops.wrapping_sub(1);
-        let kept = before_stop & !begins;
-        let squeezed = _mm512_maskz_compress_epi8(kept, copied);
-        // SAFETY: a window is 64 bytes.
-        unsafe { _mm512_storeu_si512(out.window().as_mut_ptr().cast(), squeezed) };
-        out.advance(kept.count_ones() as usize);
-        if stops != 0 {
-            // A stop behind a backslash belongs to the backslash, which may be in the step before.
-            let stop = stops.trailing_zeros();
-            return at + stop as usize - (escaped >> stop & 1) as usize;
+            // All lanes below the first stop are kept, but for the backslashes.
+            let before_stop = !stops & stops.wrapping_sub(1);
+            let kept = before_stop & !begins;
+            let squeezed = _mm512_maskz_compress_epi8(kept, copied);
+            // SAFETY: there is room for 64 bytes behind what is written.
+            unsafe { _mm512_storeu_si512(windows.as_mut_ptr().add(written).cast(), squeezed) };
+            written += kept.count_ones() as usize;
+            if stops != 0 {
+                out.advance(written);
+                // A stop behind a backslash belongs to the backslash, which may be in the step before.
+                let stop = stops.trailing_zeros();
+                return at + stop as usize - (escaped >> stop & 1) as usize;
+            }
+            at += STEP;
         }
-        at += STEP;
+        out.advance(written);
     }
 }
 

@@ -5,6 +5,7 @@ use super::{COMPRESSED, Compression, Format, Unknown};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
+use std::hash::Hasher as _;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -293,12 +294,12 @@ impl Plan {
 
     /// A hash of what the plan depends on: name, size and format of every input.
     pub fn digest(&self) -> u64 {
-        let mut hash = xxhash_rust::xxh3::Xxh3::new();
-        hash.update(format!("{:?}\n", self.fields).as_bytes());
+        let mut hash = twox_hash::XxHash3_64::new();
+        hash.write(format!("{:?}\n", self.fields).as_bytes());
         for Input { name, bytes, format, .. } in self.inputs.iter() {
-            hash.update(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
+            hash.write(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
         }
-        hash.digest()
+        hash.finish()
     }
 
     /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each

@@ -2,7 +2,7 @@
 
 use crate::codec::prefetch::prefetch;
 use crate::pages;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// The documents that are indexed.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl KnownDocuments {
     /// If there is no room for it.
     pub fn insert(&mut self, name: &[u8], content: u64) {
         self.left = self.left.checked_sub(1).expect("there is room for as many as was said");
-        self.put(xxh3_64(name), content);
+        self.put(XxHash3_64::oneshot(name), content);
         // The line of a document without a name is known when all before it are counted, which is later.
         let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         if digits > 0 && name[..name.len() - digits].ends_with(b":") {
@@ -103,7 +103,7 @@ impl KnownDocuments {
     /// cache.
     #[inline]
     pub fn look_for(&self, name: &[u8]) -> Named {
-        let named = (!name.is_empty()).then(|| xxh3_64(name));
+        let named = (!name.is_empty()).then(|| XxHash3_64::oneshot(name));
         if let (Some(named), false) = (named, self.slots.is_empty()) {
             prefetch(&self.slots[self.home(named)]);
         }
@@ -177,7 +177,8 @@ mod tests {
     fn oracle_a_set_of_pairs_also_of_one_name() {
         for names in [1, 7, 100_000] {
             let mut known = KnownDocuments::with_capacity(3000);
-            let pair = |n: u64| (format!("name:{}", n % names), xxh3_64(&n.to_le_bytes()));
+            let pair =
+                |n: u64| (format!("name:{}", n % names), XxHash3_64::oneshot(&n.to_le_bytes()));
             for (name, content) in (0..3000).map(pair) {
                 known.insert(name.as_bytes(), content);
             }

@@ -10,6 +10,7 @@ use crate::rebuild::job_file::Trust;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
+use std::hash::Hasher as _;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use thiserror::Error;
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_64;
 
 /// A file as it was when its bytes were hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -219,13 +220,13 @@ fn hash_all(
             let wrong = io::Error::other("the file changed while it was read");
             return Err(file_error(path)(wrong));
         }
-        let mut hash = Xxh3::new();
+        let mut hash = XxHash3_64::new();
         for first in (0..file.bytes.div_ceil(CHUNK_BYTES)).step_by(TASK_CHUNKS as usize) {
             for chunk in &found[&(at, first)] {
-                hash.update(&chunk.to_le_bytes());
+                hash.write(&chunk.to_le_bytes());
             }
         }
-        file.hash = format!("{NAME}:{:016x}", hash.digest());
+        file.hash = format!("{NAME}:{:016x}", hash.finish());
     }
     Ok(())
 }
@@ -239,7 +240,7 @@ fn hash_chunks(path: &Path, first: u64, bytes: u64, buffer: &mut [u8]) -> io::Re
             let at = chunk * CHUNK_BYTES;
             let part = &mut buffer[..(bytes - at).min(CHUNK_BYTES) as usize];
             file.read_exact_at(part, at)?;
-            Ok(xxhash_rust::xxh3::xxh3_64(part))
+            Ok(XxHash3_64::oneshot(part))
         })
         .collect()
 }

@@ -17,10 +17,11 @@ use crate::fault;
 use crate::rebuild::table::name_hash;
 use crate::text::html::{Anchor, HtmlText, Page};
 use std::fs::{self, File};
+use std::hash::Hasher as _;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use twox_hash::XxHash3_64;
 use url::Url;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 const MAGIC: [u8; 8] = *b"MRLINKS1";
 
@@ -85,15 +86,15 @@ fn key(address: &Url) -> Option<u64> {
     let text = text.strip_suffix('?').unwrap_or(text);
     let scheme = address.scheme();
     match scheme {
-        "http" | "https" => Some(xxh3_64(&text.as_bytes()[scheme.len()..])),
-        "file" => Some(xxh3_64(text.as_bytes())),
+        "http" | "https" => Some(XxHash3_64::oneshot(&text.as_bytes()[scheme.len()..])),
+        "file" => Some(XxHash3_64::oneshot(text.as_bytes())),
         _ => None,
     }
 }
 
 /// The key of a file: whoever has this path, these bytes and this format has the same links.
 pub fn file_key(path: &str, hash: &str, format: &str) -> u64 {
-    xxh3_64(format!("{path}\0{hash}\0{format}").as_bytes())
+    XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
 }
 
 /// The links that are kept, as they are read.
@@ -101,7 +102,7 @@ pub struct LinkReader {
     file: BufReader<File>,
     /// The keys of their files.
     files: Vec<u64>,
-    hash: Xxh3,
+    hash: XxHash3_64,
 }
 
 impl LinkReader {
@@ -119,8 +120,12 @@ impl LinkReader {
             files.push(u64::from_le_bytes(bytes(&mut file).ok()?));
         }
         let sealed = u64::from_le_bytes(bytes(&mut file).ok()?);
-        let hash = Xxh3::new();
-        (sealed == xxh3_64(bytemuck::cast_slice(&files))).then_some(Self { file, files, hash })
+        let hash = XxHash3_64::new();
+        (sealed == XxHash3_64::oneshot(bytemuck::cast_slice(&files))).then_some(Self {
+            file,
+            files,
+            hash,
+        })
     }
 
     /// The keys of all files that links are known of.
@@ -136,17 +141,17 @@ impl LinkReader {
         let damaged =
             || io::Error::new(ErrorKind::InvalidData, "the links that are kept are damaged");
         let head: [u8; 8] = bytes(&mut self.file)?;
-        self.hash.update(&head);
+        self.hash.write(&head);
         let [file, count] = [0, 4].map(|at| u32_at(&head, at));
         if file == END {
             let sealed = u64::from_le_bytes(bytes(&mut self.file)?);
-            return if sealed == self.hash.digest() { Ok(false) } else { Err(damaged()) };
+            return if sealed == self.hash.finish() { Ok(false) } else { Err(damaged()) };
         }
         if file as usize >= self.files.len() {
             return Err(damaged());
         }
         let own: [u8; 24] = bytes(&mut self.file)?;
-        self.hash.update(&own);
+        self.hash.write(&own);
         let (name, key) = own.split_at(16);
         page.file = file;
         page.name = name.first_chunk().map_or(0, |name| u128::from_le_bytes(*name));
@@ -154,7 +159,7 @@ impl LinkReader {
         page.targets.clear();
         for _ in 0..count {
             let target: [u8; 8] = bytes(&mut self.file)?;
-            self.hash.update(&target);
+            self.hash.write(&target);
             page.targets.push(u64::from_le_bytes(target));
         }
         Ok(true)
@@ -176,7 +181,7 @@ pub struct LinkWriter {
     path: PathBuf,
     next: PathBuf,
     file: BufWriter<File>,
-    hash: Xxh3,
+    hash: XxHash3_64,
 }
 
 impl LinkWriter {
@@ -191,8 +196,8 @@ impl LinkWriter {
         file.write_all(&MAGIC)?;
         file.write_all(&(files.len() as u64).to_le_bytes())?;
         files.iter().try_for_each(|key| file.write_all(&key.to_le_bytes()))?;
-        file.write_all(&xxh3_64(bytemuck::cast_slice(files)).to_le_bytes())?;
-        Ok(Self { path: path.to_path_buf(), next, file, hash: Xxh3::new() })
+        file.write_all(&XxHash3_64::oneshot(bytemuck::cast_slice(files)).to_le_bytes())?;
+        Ok(Self { path: path.to_path_buf(), next, file, hash: XxHash3_64::new() })
     }
 
     /// Adds a page.
@@ -208,7 +213,7 @@ impl LinkWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hash.update(bytes);
+        self.hash.write(bytes);
         self.file.write_all(bytes)
     }
 
@@ -219,7 +224,7 @@ impl LinkWriter {
     pub fn finish(mut self) -> io::Result<()> {
         self.write(&END.to_le_bytes())?;
         self.write(&[0; 4])?;
-        let sealed = self.hash.digest();
+        let sealed = self.hash.finish();
         self.file.write_all(&sealed.to_le_bytes())?;
         self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         fault::storage()?;

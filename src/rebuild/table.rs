@@ -36,7 +36,7 @@ pub struct Entry {
 
 /// The hash of a document's name.
 pub fn name_hash(name: &[u8]) -> u128 {
-    xxhash_rust::xxh3::xxh3_128(name)
+    twox_hash::XxHash3_128::oneshot(name)
 }
 
 /// A table cannot be read or written.

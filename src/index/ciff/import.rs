@@ -21,7 +21,7 @@ use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Seek};
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// Payload of a list that is held before it is written.
 const HELD_BYTES: usize = 1 << 20;
@@ -188,7 +188,7 @@ fn document<R: BufRead + Seek>(
     }
     let bytes = u32::try_from(end - at).unwrap_or(u32::MAX);
     let location = Location { offset: at, bytes, input: 0 };
-    documents.push(name.as_bytes(), length, location, xxh3_64(name.as_bytes()))?;
+    documents.push(name.as_bytes(), length, location, XxHash3_64::oneshot(name.as_bytes()))?;
     Ok(length)
 }
 
