@@ -295,7 +295,7 @@ fn a_build_on_a_device_may_fail_at_any_operation() {
         let count = counted.rsplit_once("storage operations: ").expect(&counted).1;
         let count: usize = count.lines().next().unwrap().trim().parse().unwrap();
         let before = live();
-        for n in (0..count).step_by(count / 12) {
+        for n in (0..count).step_by(count / 8) {
             let text = again(&format!("{}@{n}", ["fail", "short"][n % 2]));
             if live() != before {
                 break;

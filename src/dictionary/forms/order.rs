@@ -1,11 +1,14 @@
-//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Threads share the collections out by
-//! how many terms they have; each gathers the suffixes of its own, so that what is compared lies together, puts terms to their
-//! collection, sorts within it, and writes to its part of what all give.
+//! In which order do the terms of a run go to the lexicon? By trie collection, then suffix. Each thread puts the terms of its shards to their collections, in the
+//! order in which their strings lie. Then the threads share the collections out, put the terms of each together, sort them, and write to their part of what all
+//! give. A term is sorted by the first bytes of its suffix as a number, which most suffixes are no longer than.
 
-use super::{Forms, PART_FORMS, SHARDS, Shard};
+use super::{Forms, PART_FORMS, SHARDS, Shard, ShardTerms};
+use crate::codec::prefetch::prefetch_at;
 use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
+use bytemuck::Zeroable;
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Terms in the order of the lexicon.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,15 +24,27 @@ pub struct OrderedTerms {
 }
 
 /// A term that is sorted within its collection.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Zeroable)]
 struct Sorted {
     /// See [`key`].
     key: u64,
-    /// Where its suffix lies among those of the thread, and its length.
-    start: usize,
-    len: u8,
     number: u32,
+    /// Bytes of its suffix.
+    len: u8,
 }
+
+impl Sorted {
+    /// Whether its key does not have all of the suffix.
+    fn is_long(&self) -> bool {
+        usize::from(self.len) > KEY_BYTES
+    }
+}
+
+/// Parts of the collections for each thread: some have many terms.
+const PARTS: usize = 4;
+
+/// Terms ahead of which a string is asked for, and half of those ahead of which its place is.
+const AHEAD: usize = 8;
 
 /// Bytes of a suffix that its key has.
 const KEY_BYTES: usize = 7;
@@ -58,15 +73,48 @@ impl Size {
     }
 }
 
-/// The terms of each collection.
-fn sizes(shards: &[Shard]) -> Vec<Size> {
-    let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
-    for entry in shards.iter().flat_map(|shard| &shard.terms.entries) {
-        let collection = entry.collection();
-        let bytes = entry.len() - implied_prefix_len(collection);
-        sizes[usize::from(collection)].add(Size { terms: 1, bytes });
+/// The terms of some shards, by collection.
+struct Scattered {
+    terms: Vec<Sorted>,
+    /// Where those of each collection end.
+    ends: Vec<usize>,
+    sizes: Vec<Size>,
+}
+
+impl Scattered {
+    /// Those of shards from number `first` on.
+    fn of(first: u32, shards: &[Shard]) -> Self {
+        let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
+        for entry in shards.iter().flat_map(|shard| &shard.terms.entries) {
+            let collection = entry.collection();
+            let bytes = entry.len() - implied_prefix_len(collection);
+            sizes[usize::from(collection)].add(Size { terms: 1, bytes });
+        }
+        // As terms come the beginnings move to the ends.
+        let (mut ends, mut count) = (Vec::with_capacity(sizes.len()), 0);
+        for size in &sizes {
+            ends.push(count);
+            count += size.terms;
+        }
+        let mut terms = pages::zeroed(count);
+        for (n, shard) in (first..).zip(shards) {
+            for (local, entry) in (0u32..).zip(&shard.terms.entries) {
+                let collection = entry.collection();
+                let term = entry.of(&shard.terms.strings);
+                let suffix = &term[implied_prefix_len(collection)..];
+                let end = &mut ends[usize::from(collection)];
+                let number = local * SHARDS as u32 + n;
+                terms[*end] = Sorted { key: key(suffix), number, len: suffix.len() as u8 };
+                *end += 1;
+            }
+        }
+        Self { terms, ends, sizes }
     }
-    sizes
+
+    fn collection(&self, collection: usize) -> &[Sorted] {
+        let begin = collection.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.terms[begin..self.ends[collection]]
+    }
 }
 
 /// Where the terms of some collections go.
@@ -78,54 +126,72 @@ struct Part<'a> {
     suffixes: &'a mut [u8],
 }
 
+/// The terms of the shard of one, and its place among them.
+fn place<'a>(shards: &'a [Shard], term: &Sorted) -> (&'a ShardTerms, usize) {
+    let number = term.number as usize;
+    (&shards[number % SHARDS].terms, number / SHARDS)
+}
+
+/// The suffix of a term that has more bytes than its key.
+fn long_suffix<'a>(shards: &'a [Shard], term: &Sorted, collection: usize) -> &'a [u8] {
+    let (ShardTerms { entries, strings }, at) = place(shards, term);
+    &entries[at].of(strings)[implied_prefix_len(collection as u16)..]
+}
+
+/// Has it brought to the caches: what says where it lies of one term, and the bytes of an earlier one.
+fn prefetch_suffixes(shards: &[Shard], term: Option<&Sorted>, earlier: Option<&Sorted>) {
+    if let Some(term) = term.filter(|term| term.is_long()) {
+        let (terms, at) = place(shards, term);
+        prefetch_at(&terms.entries, at);
+    }
+    if let Some(term) = earlier.filter(|term| term.is_long()) {
+        let (terms, at) = place(shards, term);
+        prefetch_at(&terms.strings, terms.entries[at].start());
+    }
+}
+
+/// Brings terms with one key into order, whose suffixes are longer than that.
+fn sort_alike(shards: &[Shard], alike: &mut [Sorted], collection: usize) {
+    let with_rest = |&term: &Sorted| {
+        let rest = &long_suffix(shards, &term, collection)[KEY_BYTES..];
+        (key(rest), rest, term)
+    };
+    let mut sorted: Vec<_> = alike.iter().map(with_rest).collect();
+    sorted.sort_unstable_by(|(a, rest, _), (b, other, _)| a.cmp(b).then_with(|| rest.cmp(other)));
+    alike.iter_mut().zip(sorted).for_each(|(to, (_, _, term))| *to = term);
+}
+
 impl Part<'_> {
-    /// Brings them into order; `sizes` are those of all collections.
-    fn fill(self, shards: &[Shard], sizes: &[Size]) {
-        let count = self.numbers.len();
-        let mut sorted = pages::with_capacity(count);
-        sorted.resize(count, Sorted::default());
-        let mut strings = pages::with_capacity(self.suffixes.len());
-        let mut next = 0;
-        let mut places = Vec::with_capacity(self.collections.len());
-        for size in &sizes[self.collections.clone()] {
-            places.push(next);
-            next += size.terms;
-        }
-        for (n, shard) in (0u32..).zip(shards) {
-            for (local, entry) in (0u32..).zip(&shard.terms.entries) {
-                let collection = usize::from(entry.collection());
-                if !self.collections.contains(&collection) {
+    /// Brings them into order.
+    fn fill(self, shards: &[Shard], scattered: &[Scattered]) {
+        let (mut terms, mut begin, mut written) = (Vec::new(), 0, 0);
+        for collection in self.collections {
+            terms.clear();
+            scattered.iter().for_each(|some| terms.extend_from_slice(some.collection(collection)));
+            // Numbers are sorted without a branch for each comparison.
+            terms.sort_unstable_by_key(|term: &Sorted| term.key);
+            for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
+                sort_alike(shards, alike, collection);
+            }
+            let end = begin + terms.len();
+            self.of[begin..end].fill(collection as u16);
+            let to = self.numbers[begin..end].iter_mut().zip(&mut self.suffix_bytes[begin..end]);
+            for (i, (term, (number, suffix_bytes))) in terms.iter().zip(to).enumerate() {
+                (*number, *suffix_bytes) = (term.number, term.len);
+                prefetch_suffixes(shards, terms.get(i + 2 * AHEAD), terms.get(i + AHEAD));
+                let len = usize::from(term.len);
+                let to = &mut self.suffixes[written..];
+                written += len;
+                if term.is_long() {
+                    to[..len].copy_from_slice(long_suffix(shards, term, collection));
                     continue;
                 }
-                let term = entry.of(&shard.terms.strings);
-                let suffix = &term[implied_prefix_len(entry.collection())..];
-                let place = &mut places[collection - self.collections.start];
-                sorted[*place] = Sorted {
-                    key: key(suffix),
-                    start: strings.len(),
-                    len: suffix.len() as u8,
-                    number: local * SHARDS as u32 + n,
-                };
-                strings.extend_from_slice(suffix);
-                *place += 1;
-            }
-        }
-        let suffix = |term: &Sorted| &strings[term.start..][..usize::from(term.len)];
-        let (mut begin, mut written) = (0, 0);
-        for (collection, end) in self.collections.zip(places) {
-            let terms = &mut sorted[begin..end];
-            // Numbers are sorted without a branch for each comparison.
-            terms.sort_unstable_by_key(|term| term.key);
-            for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
-                alike.sort_unstable_by(|a, b| suffix(a).cmp(suffix(b)));
-            }
-            self.of[begin..end].fill(collection as u16);
-            for (at, term) in (begin..).zip(terms) {
-                let suffix = suffix(term);
-                self.numbers[at] = term.number;
-                self.suffix_bytes[at] = term.len;
-                self.suffixes[written..written + suffix.len()].copy_from_slice(suffix);
-                written += suffix.len();
+                let bytes = term.key.to_be_bytes();
+                match to.first_chunk_mut() {
+                    // What is written behind it the next one writes again.
+                    Some(to) => *to = bytes,
+                    None => to[..len].copy_from_slice(&bytes[..len]),
+                }
             }
             begin = end;
         }
@@ -135,12 +201,15 @@ impl Part<'_> {
 impl Forms {
     /// The terms of the run so far.
     pub fn in_order(&mut self) -> OrderedTerms {
-        let each = SHARDS.div_ceil(self.threads);
-        let shards = self.shards.chunks(each);
-        let counted = self.crew.all(shards.map(|shards| move || sizes(shards)).collect());
+        let Self { threads, crew, shards, .. } = self;
+        let shards = &*shards;
+        let each = SHARDS.div_ceil(*threads);
+        let some = shards.chunks(each).enumerate();
+        let scatter = some.map(|(n, some)| move || Scattered::of((n * each) as u32, some));
+        let scattered = crew.all(scatter.collect());
         let mut sizes = vec![Size::default(); TRIE_COLLECTIONS];
-        for counted in counted {
-            sizes.iter_mut().zip(counted).for_each(|(sum, more)| sum.add(more));
+        for some in &scattered {
+            sizes.iter_mut().zip(&some.sizes).for_each(|(sum, &more)| sum.add(more));
         }
         let mut all = Size::default();
         sizes.iter().for_each(|&size| all.add(size));
@@ -153,7 +222,7 @@ impl Forms {
         let OrderedTerms { numbers, collections, suffix_bytes, suffixes } = &mut ordered;
         let mut rest =
             (&mut numbers[..], &mut collections[..], &mut suffix_bytes[..], &mut suffixes[..]);
-        let each = all.terms.div_ceil(self.threads).max(PART_FORMS);
+        let each = all.terms.div_ceil(*threads * PARTS).max(PART_FORMS);
         let (mut parts, mut begin, mut here) = (Vec::new(), 0, Size::default());
         for (collection, &size) in sizes.iter().enumerate() {
             here.add(size);
@@ -170,8 +239,11 @@ impl Forms {
                 begin = collection + 1;
             }
         }
-        let (shards, sizes) = (&self.shards, &sizes);
-        self.crew.all(parts.into_iter().map(|part| move || part.fill(shards, sizes)).collect());
+        let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
+        crew.share(*threads - 1, parts.len(), |n| {
+            let part = parts[n].lock().unwrap_or_else(PoisonError::into_inner).take();
+            part.expect("a part is taken once").fill(shards, &scattered);
+        });
         ordered
     }
 }
@@ -190,7 +262,7 @@ mod tests {
                 2 => format!("\u{e9}{i}").into_bytes(),
                 // One begins with the other, or they differ far behind.
                 3 => {
-                    format!("prefix{}{}", "en".repeat(i as usize % 4), i % 7 * (i % 3)).into_bytes()
+                    format!("prefix{}{}", "en".repeat(i as usize % 9), i % 7 * (i % 3)).into_bytes()
                 }
                 _ => format!("{}w", char::from(b'a' + (i % 26) as u8).to_string().repeat(9))
                     .into_bytes(),

@@ -44,13 +44,13 @@ const DRIVER_LOOKING: Duration = Duration::from_millis(2);
 
 /// A pinned buffer and the end of its last copy.
 #[derive(Debug)]
-pub(super) struct Buffer {
-    pub(super) staging: Staging,
-    pub(super) copied: CudaEvent,
+struct Buffer {
+    staging: Staging,
+    copied: CudaEvent,
 }
 
 impl Buffer {
-    pub(super) fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
+    fn new(device: &Device, bytes: usize) -> Result<Self, GpuError> {
         let staging = Staging::new(device, "texts and lists", bytes)?;
         Ok(Self { staging, copied: event(device)? })
     }
