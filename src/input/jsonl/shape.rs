@@ -74,8 +74,7 @@ impl Shape {
         let bytes = cursor.bytes;
         let has_end = cursor.at < bytes.len();
         let has_both = *texts == 1 && !name.range.is_empty() && name.range.end < text.start;
-        let in_quotes = !name.escapes && bytes.get(name.range.end) == Some(&b'"');
-        if self.credit == 0 || !(has_end && has_both && in_quotes) {
+        if self.credit == 0 || !(has_end && has_both) {
             return;
         }
         self.before = Around::of(&bytes[offset..name.range.start]);
