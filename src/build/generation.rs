@@ -49,9 +49,9 @@ pub(super) struct Built {
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Text that a device takes together, at most: with half as much it waits for the host twice as often, and with more longer for the first, and the
-/// batches that it has take the room of what is to come.
-const MOST_BATCH_BYTES: usize = 256 << 20;
+/// Text that a device takes together, at most: it works well with so much, and with more it waits longer for the first, and the batches
+/// that it has take the room of what is to come.
+const MOST_BATCH_BYTES: usize = 128 << 20;
 
 /// Which documents are indexed, and what notes all of them.
 #[derive(Default)]
