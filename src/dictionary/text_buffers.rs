@@ -124,11 +124,16 @@ impl TextBuffer {
     }
 
     /// Makes room for so many more bytes; if it has to grow it doubles at least.
+    #[inline]
     pub fn reserve(&mut self, more: usize) {
         let needed = self.len + more;
-        if needed <= self.capacity() {
-            return;
+        if needed > self.capacity() {
+            self.grow(needed);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
         let mut larger = self.home.take(needed.max(2 * self.capacity()));
         larger.area[..self.len].copy_from_slice(self);
         if let Some(smaller) = self.memory.replace(larger) {
@@ -136,12 +141,14 @@ impl TextBuffer {
         }
     }
 
-    /// Appends bytes.
-    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
-        if let Some(memory) = &mut self.memory {
-            memory.area[self.len..self.len + bytes.len()].copy_from_slice(bytes);
-            self.len += bytes.len();
+    /// Appends parts, one behind the other.
+    #[inline]
+    pub fn extend<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) {
+        self.reserve(parts.iter().map(|part| part.len()).sum());
+        let Some(memory) = &mut self.memory else { return };
+        for part in parts {
+            memory.area[self.len..][..part.len()].copy_from_slice(part);
+            self.len += part.len();
         }
     }
 
@@ -203,7 +210,7 @@ mod tests {
     fn filled(buffers: &Arc<TextBuffers>, bytes: usize) -> TextBuffer {
         let mut buffer = TextBuffer::of(buffers);
         buffer.reserve(bytes);
-        buffer.extend_from_slice(&vec![7; bytes]);
+        buffer.extend([&vec![7; bytes]]);
         buffer
     }
 
@@ -227,12 +234,13 @@ mod tests {
     fn what_grows_keeps_its_bytes() {
         let mut buffer = TextBuffer::default();
         assert!(buffer.is_empty() && buffer.capacity() == 0);
-        buffer.extend_from_slice(&[]);
+        buffer.extend([&[], &[]]);
         let mut expected = Vec::new();
         for n in 0..200 {
             let bytes = vec![n as u8; 7 * n * n];
-            buffer.extend_from_slice(&bytes);
+            buffer.extend([&bytes, &bytes[..n]]);
             expected.extend_from_slice(&bytes);
+            expected.extend_from_slice(&bytes[..n]);
             assert!(buffer.capacity() >= buffer.len());
         }
         assert!(*buffer == *expected);

@@ -29,9 +29,7 @@ impl PieceText {
     /// If the piece would have 4 GiB or more.
     pub fn push(&mut self, text: &[u8]) {
         self.starts.push(u32::try_from(self.bytes.len()).expect("a piece has less than 4 GiB"));
-        self.bytes.reserve(text.len() + 1);
-        self.bytes.extend_from_slice(text);
-        self.bytes.extend_from_slice(&[SEPARATOR]);
+        self.bytes.extend([text, &[SEPARATOR]]);
     }
 
     /// Documents.
@@ -70,15 +68,15 @@ impl PieceGroup for TextGroup {
 /// Gathers the texts of one piece after the other.
 pub struct Texts {
     text: PieceText,
-    /// Bytes of the last piece: the next one's are about as many.
-    last: usize,
+    /// Bytes and documents of the last piece: the next one's are about as many.
+    last: (usize, usize),
     buffers: Arc<TextBuffers>,
 }
 
 impl Texts {
     /// Texts go to such buffers.
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
-        Self { text: PieceText::of(&buffers), last: 0, buffers }
+        Self { text: PieceText::of(&buffers), last: (0, 0), buffers }
     }
 }
 
@@ -88,7 +86,9 @@ impl Regroup for Texts {
     /// Keeps the text; its length is not known, and 0 stands for it.
     fn document(&mut self, text: &[u8]) -> u32 {
         if self.text.bytes.is_empty() {
-            self.text.bytes.reserve(self.last.max(text.len() + 1));
+            let (bytes, documents) = self.last;
+            self.text.bytes.reserve(bytes.max(text.len() + 1));
+            self.text.starts.reserve(documents);
         }
         self.text.push(text);
         0
@@ -101,7 +101,8 @@ impl Regroup for Texts {
     fn finish(&mut self) -> Vec<TextGroup> {
         let text = std::mem::replace(&mut self.text, PieceText::of(&self.buffers));
         // A few thousand bytes more save moving the last ones.
-        self.last = text.bytes.len() + text.bytes.len() / 16;
+        let ample = |len: usize| len + len / 16;
+        self.last = (ample(text.bytes.len()), ample(text.starts.len()));
         vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
     }
 }
