@@ -19,7 +19,6 @@ struct Hand {
 }
 
 /// Threads that wait for work.
-#[derive(Default)]
 pub(crate) struct Crew {
     name: &'static str,
     hands: Vec<Hand>,
@@ -37,52 +36,37 @@ impl Crew {
         Self { name, hands: Vec::new() }
     }
 
-    /// Does all of the work, the first piece on this thread and each other one on a thread of its own; what came of each, in its order.
+    /// Does all of the work, each piece on a thread of its own as far as they have begun; what came of each, in its order.
     ///
     /// # Panics
     /// If a piece does, once all have ended.
     pub(crate) fn all<T: Send>(&mut self, work: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
-        let count = work.len();
-        let (to, from) = channel();
-        let mut done: Vec<Option<Result<T, Box<dyn Any + Send>>>> = Vec::new();
-        done.resize_with(count, || None);
-        let mut pieces = work.into_iter().enumerate();
-        let first = pieces.next();
-        for (number, work) in pieces {
-            let to = to.clone();
-            let job: Box<dyn FnOnce() + Send + '_> = Box::new(move || {
-                let came = catch_unwind(AssertUnwindSafe(work));
-                // Who waits is there until all have ended.
-                _ = to.send((number, came));
-            });
-            // SAFETY: this function ends after it has received what came of every job, which is sent when the work has been
-            // consumed: nothing that the work borrows is used later. Nothing between here and there panics or returns.
-            let job = unsafe { std::mem::transmute::<Box<dyn FnOnce() + Send + '_>, Job>(job) };
-            match self.hand(number - 1) {
-                Some(hand) => hand.jobs.send(job).unwrap_or_else(|unsent| (unsent.0)()),
-                // The system gives no more threads.
-                None => job(),
-            }
-        }
-        drop(to);
-        if let Some((number, work)) = first {
-            done[number] = Some(catch_unwind(AssertUnwindSafe(work)));
-        }
-        for (number, came) in from {
-            done[number] = Some(came);
-        }
-        let came = done.into_iter().map(|came| came.expect("every piece was done"));
-        came.map(|came| came.unwrap_or_else(|cause| resume_unwind(cause))).collect()
+        let mut came: Vec<Option<T>> = Vec::new();
+        came.resize_with(work.len(), || None);
+        let pieces = work.into_iter().zip(&mut came).collect();
+        self.share(usize::MAX, pieces, |(work, came)| *came = Some(work()));
+        came.into_iter().map(|came| came.expect("every piece was done")).collect()
     }
 
-    /// Does `count` pieces of work by their numbers, each once: this thread and at most `others` take the next one when they have done one. Nobody
-    /// waits for a thread that has not begun when all are taken, as one does not for milliseconds where all cores are busy.
+    /// Does the work of all pieces: this thread and at most `others` take the next one when they have done one. Nobody waits for a thread that
+    /// has not begun when all are taken, as one does not for milliseconds where all cores are busy.
     ///
     /// # Panics
     /// If a piece does, once all have ended.
-    pub(crate) fn share(&mut self, others: usize, count: usize, work: impl Fn(usize) + Sync) {
-        let work: &(dyn Fn(usize) + Sync) = &work;
-        // SAFETY: only the lifetime changes. A piece is done before this function ends, and who takes none does not use the work.
+    pub(crate) fn share<T: Send>(
+        &mut self,
+        others: usize,
+        pieces: Vec<T>,
+        work: impl Fn(T) + Sync,
+    ) {
+        let pieces: Vec<Mutex<Option<T>>> =
+            pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
+        let work = |number: usize| {
+            let piece = pieces[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+            work(piece.expect("a piece is taken once"));
+        };
+        let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
+        // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a thread that finds all taken does not use the work.
         let work = unsafe {
             std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const (dyn Fn(usize) + Sync)>(
                 work,
@@ -121,8 +105,10 @@ impl Crew {
 
 /// Pieces of work that threads take one after the other.
 struct Shared {
+    /// Does a piece by its number.
     work: *const (dyn Fn(usize) + Sync),
     count: usize,
+    /// The first that is not taken.
     next: AtomicUsize,
     done: Mutex<Done>,
     all: Condvar,
@@ -135,7 +121,7 @@ struct Done {
     panic: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: the work may be used by several threads, and is used by those only that have taken a piece.
+// SAFETY: several threads may use the work at once, and only those do that have taken a piece, for which `share` waits.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -148,7 +134,7 @@ impl Shared {
             if number >= self.count {
                 return;
             }
-            // SAFETY: whoever shares the work waits until this piece is done, too.
+            // SAFETY: `share`, whose the work is, waits until this piece is done.
             let work = unsafe { &*self.work };
             let came = catch_unwind(AssertUnwindSafe(|| work(number)));
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,13 +223,15 @@ mod tests {
         for (others, count) in [(0, 5), (3, 0), (3, 1), (3, 1000), (9, 7)] {
             let done: Vec<AtomicUsize> = (0..count).map(|_| AtomicUsize::new(0)).collect();
             for _ in 0..50 {
-                crew.share(others, count, |n| _ = done[n].fetch_add(1, Ordering::Relaxed));
+                crew.share(others, (0..count).collect(), |n: usize| {
+                    _ = done[n].fetch_add(1, Ordering::Relaxed)
+                });
             }
             assert!(done.iter().all(|done| done.load(Ordering::Relaxed) == 50));
         }
         let busy = AtomicUsize::new(0);
         let fails = AssertUnwindSafe(|| {
-            crew.share(2, 20, |n| {
+            crew.share(2, (0..20).collect(), |n: usize| {
                 busy.fetch_add(1, Ordering::Relaxed);
                 assert_ne!(n, 3, "piece {n}");
             });

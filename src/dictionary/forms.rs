@@ -21,7 +21,6 @@ use crate::text::analysis::Analysis;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What stands for a form that has no term: a stop word, or bytes that are no token.
 pub const NO_TERM: u32 = u32::MAX;
@@ -229,11 +228,6 @@ impl Part {
     }
 }
 
-/// What only the thread has whose turn it is.
-fn sole<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn shard_of(hash: u64) -> usize {
     // The table of a shard uses the upper bits.
     hash as usize % SHARDS
@@ -284,16 +278,14 @@ impl Forms {
         let count_parts = count.div_ceil(PART_FORMS);
         parts.resize_with(parts.len().max(count_parts), Part::default);
         let others = (*threads - 1).min(count_parts / 2);
-        let of_parts: Vec<_> = parts[..count_parts].iter_mut().map(Mutex::new).collect();
-        crew.share(others, count_parts, |n| {
+        let parts = &mut parts[..count_parts];
+        crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {
             let forms = n * PART_FORMS..count.min((n + 1) * PART_FORMS);
-            sole(&of_parts[n]).read(analysis, forms.map(&form));
+            part.read(analysis, forms.map(&form));
         });
-        let parts = &parts[..count_parts];
-        let of_shards: Vec<_> = shards.iter_mut().map(Mutex::new).collect();
-        crew.share(others, SHARDS, |n| {
-            let mut shard = sole(&of_shards[n]);
-            parts.iter().for_each(|part| part.number(n, &mut shard));
+        let parts = &*parts;
+        crew.share(others, shards.iter_mut().enumerate().collect(), |(n, shard)| {
+            parts.iter().for_each(|part| part.number(n, shard));
         });
         let words: usize = parts.iter().map(|part| part.expansion_words).sum();
         assert!(place + words < EXPANDED as usize, "expansions take too much");
@@ -303,12 +295,10 @@ impl Forms {
             let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansion_words);
             let here = place;
             (place, rest) = (place + part.expansion_words, behind);
-            Mutex::new((part, here, meanings, expansions))
+            (part, here, meanings, expansions)
         });
-        let told: Vec<_> = told.collect();
-        crew.share(others, count_parts, |n| {
-            let (part, place, meanings, expansions) = &mut *sole(&told[n]);
-            part.meanings(*place, meanings, expansions);
+        crew.share(others, told.collect(), |(part, place, meanings, expansions)| {
+            part.meanings(place, meanings, expansions);
         });
         (meanings, expansions)
     }

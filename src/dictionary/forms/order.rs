@@ -8,7 +8,6 @@ use crate::pages;
 use crate::text::trie_collection::{TRIE_COLLECTIONS, implied_prefix_len};
 use bytemuck::Zeroable;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Terms in the order of the lexicon.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -239,11 +238,7 @@ impl Forms {
                 begin = collection + 1;
             }
         }
-        let parts: Vec<_> = parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-        crew.share(*threads - 1, parts.len(), |n| {
-            let part = parts[n].lock().unwrap_or_else(PoisonError::into_inner).take();
-            part.expect("a part is taken once").fill(shards, &scattered);
-        });
+        crew.share(*threads - 1, parts, |part| part.fill(shards, &scattered));
         ordered
     }
 }
