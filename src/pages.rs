@@ -60,7 +60,8 @@ fn grow<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     *buffer = larger;
 }
 
-/// Asks the system for pages of a file, whose bytes stay as they are; and its length, unless it shall be as long as the pages reach.
+/// Asks the system for the pages of `bytes` of a file from `at` on. What is in it stays as it is, and so does its length, unless the file `lengthens` up
+/// to the end of these bytes.
 ///
 /// # Errors
 /// It has no room, or the file system cannot do that.

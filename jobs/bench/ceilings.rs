@@ -2,8 +2,8 @@
 //!
 //! Isolated: the stages of a build, each with all that come before it, by threads that take the next part of
 //! the files and share nothing else. A part is 2 MiB and has the lines that begin in it, so that any thread finds
-//! its own. `texts` is what a parser does when a device finds the words, and nothing comes behind it. What a build with as many workers
-//! takes beside that is order, exchange, one table and one writer.
+//! its own. `texts` is what a parser does when a device finds the words, and nothing comes behind it. What a build
+//! with as many workers takes beside that is order, exchange, one table and one writer.
 //! Expected: up to `documents` the threads are bound by memory's bandwidth, from `tokens` on by its latency;
 //! `build` takes what `encode` takes, and the writing.
 

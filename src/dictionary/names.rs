@@ -1,5 +1,5 @@
 //! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes of 128 bits are parted by
-//! their first bits, as soon as they are many into a file without a name, and those of a part are looked up in a table.
+//! their first bits, and those of a part are looked up in a table. When the memory is full the first ones go to a file without a name.
 //!
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
@@ -24,8 +24,8 @@ const PARTS_AT_ONCE: usize = 8;
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
-/// If the memory is full, one of so many hashes goes to the file, but not fewer than so many: who adds some parts these meanwhile, which takes
-/// 30 ns for each, and others may wait for it.
+/// If the memory is full a 64th of its hashes goes to the file, 2^20 of them at least: the thread that adds the next names parts them, which takes 30 ns a
+/// hash, and other threads may wait for what it does next.
 const SPILLED_PART: usize = 64;
 const LEAST_SPILLED: usize = 1 << 20;
 
@@ -83,8 +83,9 @@ pub struct Names {
     folder: PathBuf,
     /// Hashes that are kept in memory.
     most: usize,
-    /// Of these, what goes to the file at once.
-    spilled: usize,
+    /// Hashes that go to the file together, at least.
+    at_once: usize,
+    /// Of the beginning of a hash, which say to which part it belongs.
     bits: u32,
     kept: Mutex<Kept>,
 }
@@ -106,9 +107,9 @@ impl Names {
         // When they are parted each is there twice.
         let bytes = size_of::<u128>() + size_of::<Entry>();
         let most = (most_bytes as usize / bytes).max(1);
-        let spilled = (most / SPILLED_PART).max(LEAST_SPILLED);
+        let at_once = (most / SPILLED_PART).max(LEAST_SPILLED);
         let bits = (most / LEAST_IN_PART).max(1).ilog2().min(MOST_BITS);
-        Self { folder: folder.to_path_buf(), most, spilled, bits, kept: Mutex::default() }
+        Self { folder: folder.to_path_buf(), most, at_once, bits, kept: Mutex::default() }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -158,7 +159,7 @@ impl Names {
             return Ok(());
         }
         let (mut count, mut pieces) = (0, 0);
-        while count < self.spilled && pieces < kept.pieces.len() {
+        while count < self.at_once && pieces < kept.pieces.len() {
             count += kept.pieces[pieces].hashes.len();
             pieces += 1;
         }
@@ -306,9 +307,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, spilled in 1usize..1500, threads in 1usize..4) {
+        fn oracle_counts_like_a_map(names in prop::collection::vec(0u32..300, 0..1500), most in 1u64..40_000, at_once in 1usize..1500, threads in 1usize..4) {
             let dir = tempfile::tempdir().unwrap();
-            let counted = Names { spilled, ..Names::new(dir.path(), most) };
+            let counted = Names { at_once, ..Names::new(dir.path(), most) };
             let mut seen: HashMap<u32, u32> = HashMap::new();
             let mut expected = Duplicates::default();
             for (docid, name) in (0u32..).zip(&names) {

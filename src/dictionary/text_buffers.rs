@@ -1,6 +1,5 @@
-//! Where do texts lie that a device takes? In memory that is used again and again, and that whoever brings them there can pin: then the
-//! device takes them from there as they are. Pinning takes longer than copying, so that it is done once for each buffer, when it goes to the
-//! device for the first time.
+//! Where do texts lie that a device takes? In memory that is used again and again, and that whoever brings them to the device can pin: then nobody
+//! copies them on their way. Pinning takes longer than copying, so each buffer is pinned once, when it goes to the device for the first time.
 
 use crate::pages::{Area, HUGE};
 use std::any::Any;
@@ -21,8 +20,9 @@ fn rounded(bytes: usize) -> usize {
     if huge - bytes <= huge / 4 { huge } else { bytes.next_multiple_of(STEP) }
 }
 
-/// The memory of a buffer. It is not pinned any more when it is freed.
+/// The memory of a buffer.
 struct Memory {
+    /// Stands before the area, so that it is dropped before that is freed.
     pin: Option<Pin>,
     area: Area,
     bytes: usize,
@@ -157,7 +157,7 @@ impl TextBuffer {
         self.memory.as_ref().is_some_and(|memory| memory.pin.is_some())
     }
 
-    /// Has its memory pinned, unless it is.
+    /// Has its memory pinned, unless it is: `pin` gets all of it, and what it gives is dropped before the memory is freed.
     pub fn pin(&mut self, pin: impl FnOnce(&[u8]) -> Option<Pin>) {
         if let Some(memory) = self.memory.as_mut().filter(|memory| memory.pin.is_none()) {
             memory.pin = pin(&memory.area[..memory.bytes]);

@@ -1,6 +1,5 @@
-//! How do several threads write one file at the same time? The system lets one at a time write to a file, but all of them to maps of it: to a
-//! file in memory whose pages are there one writes 5.6 GB/s, however many threads do, and 16 threads put 21 GB/s through maps
-//! (docs/measurements/2026-11-23-gpu-indexing.md).
+//! How do several threads put bytes in one file at the same time? Through maps of it: calls that write to a file take turns. To a file in memory whose
+//! pages are there any number of threads write 5.6 GB/s by calls, and 16 put 21 GB/s there through maps (docs/measurements/2026-11-23-gpu-indexing.md).
 //!
 //! Whoever writes through a map has its pages first: a page that the system has no room for would end this process (SIGBUS). A file on a disk is
 //! not mapped, since the system tells late, or not at all, what it could not keep of a map.
@@ -29,7 +28,7 @@ fn is_in_memory(file: &File) -> bool {
 #[derive(Debug)]
 pub(super) struct WriteMap {
     file: Arc<File>,
-    /// Those before it were given out.
+    /// The first that was not given out.
     next: u64,
     /// The pages of the bytes before it are there, and the file is as long.
     there: u64,
@@ -85,8 +84,8 @@ impl MappedRoom {
             pages::of_file(&file, at, bytes, true)?;
         }
         let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: these bytes were given out once, so that nobody else in this process has a reference to them, and this room is gone afterwards. If
-        // another program changes or cuts the file, it is as `map` says.
+        // SAFETY: these bytes were given out once, so that nobody else in this process writes them or has a reference to them, and this room is gone
+        // afterwards. If another program changes or cuts the file, it is as `index::map` says.
         let mut map = unsafe { MmapOptions::new().offset(at).len(bytes).map_mut(&*file) }?;
         write(&mut map);
         Ok(())

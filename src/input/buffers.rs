@@ -26,8 +26,8 @@ impl Buffers {
         self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied, if there is one, since
-    /// its bytes are in the caches of this core, and another thread's would have to leave those of another.
+    /// An empty buffer with room for at least `room` bytes: the last one that this thread emptied, if there is one, since its
+    /// memory is in the caches of this core. That of another thread is in those of another core.
     pub fn take(&self, room: usize) -> Vec<u8> {
         if room <= self.room {
             let (own, mut spare) = (thread::current().id(), self.spare());

@@ -203,7 +203,7 @@ fn read_at(file: &File, buffer: &mut Vec<u8>, at: u64, most: usize) -> io::Resul
             Err(Errno::INTR) => {}
             read => {
                 let bytes = read?.0.len();
-                // SAFETY: they were read to the begin of the buffer's room.
+                // SAFETY: so many bytes were read, to where the buffer's room begins.
                 unsafe { buffer.set_len(buffer.len() + bytes) };
                 return Ok(bytes);
             }

@@ -224,8 +224,8 @@ impl Downloader for CudaDownloader {
     }
 }
 
-/// Who takes parts of arrays. It is made beside the first batches: pinning its buffers takes longer than what they do then, and before them the device waits
-/// for other buffers.
+/// Who takes parts of arrays to the host. A thread pins its buffers while the first batches are inverted: when they are needed a run would wait for that,
+/// and before the first batch other buffers are pinned.
 #[derive(Debug, Default)]
 struct Making {
     has_begun: bool,

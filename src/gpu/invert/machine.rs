@@ -17,11 +17,11 @@ pub type DeviceMemory = Box<dyn Any + Send>;
 
 /// Brings texts to a device, while another thread drives it.
 pub trait Uploader: Send {
-    /// Pins memory until what comes back is dropped, so that a device takes what lies there as it is. Nothing comes back if the system refuses: then
-    /// the driver copies it first.
+    /// Pins memory until what comes back is dropped, so that a device takes what lies there without a copy on its way. Nothing comes back if the
+    /// system refuses: then the driver copies it first.
     ///
     /// # Safety
-    /// The memory is not pinned, and stays until then.
+    /// The memory is not pinned, and stays until what comes back is dropped.
     unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin>;
 
     /// Brings parts to a device, one behind the other, and returns when they are there; `old` are texts that nobody needs.

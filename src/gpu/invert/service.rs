@@ -32,9 +32,9 @@ pub struct Inverting {
     pub run_limit: u64,
     /// Lists are encoded on the device where it has room for them, with [`bp128`](crate::index::list::Form::BP128).
     pub encodes: bool,
-    /// Opens the files of these.
+    /// Opens the file of the lists of a run, where they are put.
     pub lists: OpenLists,
-    /// Where texts lie.
+    /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
 }
 
@@ -133,7 +133,7 @@ enum Message {
 const TEXTS_AHEAD: usize = 2;
 
 /// Brings texts to a device, batch after batch, whenever there may be one more; those on the device that nobody needs any more come
-/// back, and `buffers` end and are freed here, beside the thread that drives the device.
+/// back. When there are no more batches `buffers` end, so that texts are freed here, beside the thread that drives the device.
 fn bring(
     mut uploader: Box<dyn Uploader>,
     buffers: &TextBuffers,
@@ -149,7 +149,7 @@ fn bring(
         let brought = match fitting(&pieces) == pieces.len() {
             true => {
                 for piece in &mut pieces {
-                    // SAFETY: what pins memory is dropped before it is freed.
+                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 uploader.upload(&parts(&pieces), old).map(Some)

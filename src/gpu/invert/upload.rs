@@ -1,5 +1,4 @@
-//! How do texts get to a CUDA device? It takes them from where they lie, in pinned memory of the host, while another thread drives it: nobody
-//! copies them there.
+//! How do texts get to a CUDA device? It takes them from where parsers put them, in pinned memory of the host, while another thread drives it.
 
 use super::cuda::wait;
 use super::machine::{DeviceMemory, Uploader};
@@ -32,7 +31,7 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // SAFETY: the context is bound, and the memory is still there; or the device is lost.
+        // SAFETY: the context is bound; whoever had the memory pinned keeps it until this is dropped.
         let unpin = || unsafe { sys::cuMemHostUnregister(self.at as *mut c_void) }.result();
         self.context.record_err(self.context.bind_to_thread().and_then(|()| unpin()));
     }

@@ -35,7 +35,7 @@ impl Room {
     }
 }
 
-/// The checksums of a room, or of the file: of all bytes, and of each page, or part of one, that lies there.
+/// The checksums of a room: of all its bytes, and of each page, or part of one, that lies there.
 #[derive(Debug)]
 struct RoomSums {
     /// Where the room goes on in the file.
@@ -74,14 +74,15 @@ struct Outcome {
     /// The number of the next room, and its place in the file.
     next: (usize, u64),
     map: Option<WriteMap>,
-    /// Rooms up to the first that is not full, where it begins, the checksum of all before it, and those of their pages.
+    /// Rooms before the first that is not full, and where they end.
     full: usize,
     at: u64,
+    /// The checksum of all that is in these, and those of their whole pages.
     crc: crc32fast::Hasher,
     sums: Spill,
-    /// The checksum of what a page has of it, if it ends within a page.
+    /// The checksum of what they have of their last page, if they end within one.
     page: Option<crc32fast::Hasher>,
-    /// Of those behind it, by number: where they end, and their checksums.
+    /// The checksums of full rooms behind these, by number.
     waiting: BTreeMap<usize, RoomSums>,
     /// The first error.
     failed: Option<IndexError>,
@@ -288,7 +289,7 @@ impl FilledFile {
     }
 }
 
-/// Bytes from a place on that are put together at a time, of so many: steps end where the file has a multiple of them.
+/// Bytes that are put together at a time from a place on, of so many that are left: a step ends where the file has a multiple of [`STEP_BYTES`].
 fn step(at: u64, bytes: u64) -> usize {
     (STEP_BYTES - at as usize % STEP_BYTES).min(bytes as usize)
 }

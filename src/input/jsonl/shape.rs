@@ -3,8 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::super::json::Cursor;
-use super::{Buffers, Record, Text};
+use super::{Buffers, Cursor, Record, Text};
 
 /// The bytes around name and text of a record.
 #[derive(Debug, Default)]
@@ -12,11 +11,11 @@ pub(super) struct Shape {
     before: Around,
     between: Around,
     behind: Around,
-    /// Lines are taken for records of the shape while there is some. One that is none takes more than one that is gives.
+    /// With 0 no more lines of a piece are compared. One that has the shape adds 1, up to [`MOST_CREDIT`], and one that has another takes
+    /// [`CREDIT_OF_MISS`].
     credit: u32,
 }
 
-/// The most credit of a shape, and what of it a line takes that has another.
 const MOST_CREDIT: u32 = 64;
 const CREDIT_OF_MISS: u32 = 8;
 
@@ -83,7 +82,7 @@ impl Shape {
     }
 }
 
-/// Up to 32 bytes that stand in front of something; none stand anywhere.
+/// Up to 32 bytes beside name or text. Without any it is found nowhere.
 #[derive(Debug, Default)]
 struct Around {
     bytes: usize,
@@ -107,7 +106,7 @@ impl Around {
         around
     }
 
-    /// How many bytes they are, if they stand here.
+    /// How many bytes they are, if they stand at `at`.
     #[inline(always)]
     fn ends(&self, bytes: &[u8], at: usize) -> Option<usize> {
         let here = words(bytes.get(at..)?.first_chunk()?);
