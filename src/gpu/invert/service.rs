@@ -10,9 +10,10 @@ use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::error::GpuError;
 use crate::shown::panicked;
 use crate::text::analysis::Analysis;
+use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -123,6 +124,8 @@ enum Message {
     Brought(Vec<PieceText>, Option<DeviceMemory>, f64),
     /// Nobody could bring them.
     Failed(GpuError),
+    /// Who brings them panicked.
+    Panicked(Box<dyn Any + Send>),
     /// There will be no more.
     End,
     /// The host has made terms of forms.
@@ -198,7 +201,13 @@ fn drive(
     (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
     let buffers = how.buffers;
-    let bring = move || bring(uploader, &buffers, &batches, (&rooms, &free), &to);
+    let bring = move || {
+        let bring = || bring(uploader, &buffers, &batches, (&rooms, &free), &to);
+        if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
+            // Whoever has gone wants to know nothing.
+            _ = to.send(Message::Panicked(cause));
+        }
+    };
     *uploading = Some(thread.spawn(bring)?);
     runs.seconds().open = spent(began);
     let mut brought: VecDeque<(Vec<PieceText>, Option<DeviceMemory>)> = VecDeque::new();
@@ -239,6 +248,7 @@ fn drive(
                 brought.push_back((pieces, text));
             }
             Message::Failed(error) => return Err(error.into()),
+            Message::Panicked(cause) => resume_unwind(cause),
             Message::End => over = true,
             Message::Learned => {}
         }

@@ -4,10 +4,10 @@
 use super::spent;
 use crate::dictionary::forms::{Forms, Meaning};
 use std::io;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
 /// The forms of a batch of which terms are to be made.
@@ -73,7 +73,8 @@ pub(super) struct Learner {
 
 struct Thread {
     asked: Sender<Unknown>,
-    learned: Receiver<Learned>,
+    /// What was learned, or how that panicked.
+    learned: Receiver<thread::Result<Learned>>,
     handle: JoinHandle<()>,
 }
 
@@ -103,7 +104,7 @@ impl Learner {
             Some(thread) => thread,
             None => Thread::start(&self.known, self.tell.take())?,
         };
-        // Whether it has panicked shows when its answer is waited for.
+        // It takes questions until this is dropped.
         _ = thread.asked.send(unknown);
         self.thread = Some(thread);
         self.under_way += 1;
@@ -111,10 +112,13 @@ impl Learner {
     }
 
     /// The next answer, if it is there.
+    ///
+    /// # Panics
+    /// As the thread did.
     pub(super) fn answer(&mut self) -> Option<Learned> {
         let learned = self.thread.as_ref()?.learned.try_recv().ok()?;
         self.under_way -= 1;
-        Some(learned)
+        Some(learned.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
     /// Waits for the next answer.
@@ -123,17 +127,9 @@ impl Learner {
     /// As the thread did, or if nothing was asked.
     pub(super) fn wait(&mut self) -> Learned {
         let thread = self.thread.as_ref().expect("something was asked");
-        match thread.learned.recv() {
-            Ok(learned) => {
-                self.under_way -= 1;
-                learned
-            }
-            Err(_) => {
-                let Thread { handle, .. } = self.thread.take().expect("as above");
-                let cause = handle.join().expect_err("it ends when nobody asks");
-                resume_unwind(cause)
-            }
-        }
+        let learned = thread.learned.recv().expect("whatever is asked is answered");
+        self.under_way -= 1;
+        learned.unwrap_or_else(|cause| resume_unwind(cause))
     }
 
     /// Waits for all answers, of which nobody needs any more.
@@ -161,7 +157,7 @@ impl Thread {
         let known = known.clone();
         let learn = move || {
             for unknown in questions {
-                let learned = lock(&known).learn(&unknown);
+                let learned = catch_unwind(AssertUnwindSafe(|| lock(&known).learn(&unknown)));
                 // Whoever has gone wants to know nothing.
                 _ = to.send(learned);
                 tell.iter().for_each(|tell| tell());
@@ -179,5 +175,25 @@ impl Drop for Learner {
             // What it has to tell was told.
             _ = handle.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::analysis::Analysis;
+
+    #[test]
+    fn who_waits_hears_of_a_panic() {
+        let mut learner = Learner::new(Forms::new(Analysis::default(), 2));
+        let (to, told) = channel();
+        learner.tell_by(Box::new(move || to.send(()).unwrap()));
+        let fails = || Unknown { places: vec![0, 1], ..Unknown::default() };
+        learner.ask(fails()).unwrap();
+        told.recv().unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| learner.answer())).is_err());
+        learner.ask(fails()).unwrap();
+        assert!(catch_unwind(AssertUnwindSafe(|| learner.wait())).is_err());
+        learner.forget_answers();
     }
 }
