@@ -155,6 +155,31 @@ fn twin_emulated_batches_are_inverted() {
     }
 }
 
+/// Pieces of which nobody has brought the texts may lie where others did.
+#[test]
+fn texts_that_were_brought_are_used_once() {
+    let Some(emulator) = compiled() else { return };
+    let analysis = Analysis::default();
+    let mut inverter = Inverter::new(Emulated::new(emulator, 3), analysis.clone(), 1);
+    let (mut random, mut run, mut first) = (Random(17), Run::new(), 0);
+    let mut batch = pieces(&mut random, SHAPES[2]);
+    let bytes: usize = batch.iter().map(|piece| piece.bytes.len()).sum();
+    let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
+    let parts: Vec<&[u8]> = batch.iter().map(|piece| &*piece.bytes).chain([&*rest]).collect();
+    let text = inverter.machine().uploader().unwrap().upload(&parts, None).unwrap();
+    inverter.adopt(&batch, text).unwrap();
+    for _ in 0..2 {
+        let counted = inverter.count(&batch, first).unwrap();
+        let expected = twin::invert(&analysis, &batch, first, &mut run);
+        counted.iter().zip(&expected).for_each(|(counted, expected)| compare(counted, expected));
+        first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
+        inverter.lists().unwrap();
+        for (piece, other) in batch.iter_mut().zip(pieces(&mut random, SHAPES[2])) {
+            *piece = other;
+        }
+    }
+}
+
 /// Forms whose fingerprints are those of others, and tables without room, change nothing but the work.
 #[test]
 fn twin_emulated_clashes_change_nothing() {

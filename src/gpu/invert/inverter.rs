@@ -68,7 +68,7 @@ pub struct Inverter<M> {
     /// Terms whose last docid the device has.
     lasts: u32,
     keeping: Keeping,
-    /// The pieces whose texts the device has already.
+    /// The pieces whose texts were brought, until their forms are found.
     brought: Option<Which>,
     open: Option<Open>,
     work: InverterWork,

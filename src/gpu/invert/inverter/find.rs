@@ -190,12 +190,13 @@ impl<M: Machine> Inverter<M> {
 
     /// Finds where tokens begin; their number.
     fn find_tokens(&mut self, pieces: &[PieceText], layout: &Layout) -> Result<u32, GpuError> {
+        // Later pieces may lie where these do.
+        let brought = self.brought.take();
         if layout.bytes == 0 {
             return Ok(0);
         }
-        if self.brought != Some(which(pieces)) {
+        if brought != Some(which(pieces)) {
             let began = Instant::now();
-            self.brought = None;
             self.reserve::<u8>(Array::Text, layout.padded as u64)?;
             self.machine.write(Array::Text, 0, &parts(pieces))?;
             let took = spent(began);
