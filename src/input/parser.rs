@@ -11,6 +11,7 @@ use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::texts::PieceText;
 use crate::index::documents::Location;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -105,39 +106,19 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
 
     #[inline]
     fn document(&mut self, document: Document<'_>) {
-        if document.bytes as u64 > self.max_document {
-            self.batch.skipped.push(Skipped {
-                line: document.line,
-                ..Skipped::too_long(
-                    self.batch.input,
-                    self.offset + document.offset as u64,
-                    document.bytes as u64,
-                    self.max_document,
-                )
-            });
-            return;
-        }
-        let offset = self.offset + document.offset as u64;
-        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
-        let name = match document.name {
-            Name::Given(name) => name,
-            Name::Missing => "",
-        };
-        let content = match self.wanted {
-            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
-            Some(Wanted::Unknown(known)) => {
-                let named = known.look_for(name.as_bytes());
-                let content = XxHash3_64::oneshot(document.text);
-                self.batch.see(name, document.line, location, content);
-                if known.contains(named, content) {
-                    return;
-                }
-                content
-            }
-        };
-        let length = self.regroup.document(document.text);
-        self.batch.push(name, document.line, length, location, content);
+        self.take(document, |regroup, text| regroup.document(text));
+    }
+
+    fn texts(&mut self) -> Option<&mut PieceText> {
+        self.regroup.texts()
+    }
+
+    #[inline]
+    fn placed(&mut self, document: Document<'_>, start: usize) -> bool {
+        self.take(document, |regroup, _| {
+            regroup.texts().expect("they were lent").begin(start);
+            0
+        })
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
@@ -148,5 +129,46 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             reason: reason.reason(),
             detail: reason.to_string(),
         });
+    }
+}
+
+impl<R: Regroup> PieceSink<'_, R> {
+    /// Takes a document, of whose text `regroup` makes what it makes and says the length; tells whether it is indexed.
+    #[inline]
+    fn take(&mut self, document: Document<'_>, regroup: impl FnOnce(&mut R, &[u8]) -> u32) -> bool {
+        if document.bytes as u64 > self.max_document {
+            self.batch.skipped.push(Skipped {
+                line: document.line,
+                ..Skipped::too_long(
+                    self.batch.input,
+                    self.offset + document.offset as u64,
+                    document.bytes as u64,
+                    self.max_document,
+                )
+            });
+            return false;
+        }
+        let offset = self.offset + document.offset as u64;
+        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
+        let name = match document.name {
+            Name::Given(name) => name,
+            Name::Missing => "",
+        };
+        let content = match self.wanted {
+            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return false,
+            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
+            Some(Wanted::Unknown(known)) => {
+                let named = known.look_for(name.as_bytes());
+                let content = XxHash3_64::oneshot(document.text);
+                self.batch.see(name, document.line, location, content);
+                if known.contains(named, content) {
+                    return false;
+                }
+                content
+            }
+        };
+        let length = regroup(self.regroup, document.text);
+        self.batch.push(name, document.line, length, location, content);
+        true
     }
 }
