@@ -172,3 +172,59 @@ impl<R: Regroup> PieceSink<'_, R> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::texts::Texts;
+    use crate::input::wanted::WantedDocuments;
+
+    #[test]
+    fn a_text_that_is_not_indexed_leaves_nothing_behind() {
+        let lines = [
+            r#"{"id":"a","text":"one\ttext"}"#,
+            r#"{"id":"b","text":"not\twanted"}"#,
+            r#"{"id":"c","text":"far too long, by some letters"}"#,
+            r#"{"id":"d","text":"broken\"#,
+            r#"{"id":"e"}"#,
+            r#"{"id":"f","text":"other"}"#,
+        ];
+        let file = lines.join("\n");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, &file).unwrap();
+        let plan = Plan::new(&[path], None).unwrap();
+        let mut wanted = WantedDocuments::new(1);
+        let mut offset = 0;
+        for line in lines {
+            if !line.contains("not") {
+                wanted.push(0, offset);
+            }
+            offset += line.len() as u64 + 1;
+        }
+        let wanted = Wanted::At(wanted);
+        let most = lines[2].len() as u64 - 1;
+        let texts = Texts::new(Arc::default());
+        let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
+        // The second piece has room from the first.
+        for (wanted, expected, starts) in [
+            (Some(&wanted), "one\ttext  other ", vec![0, 9, 10]),
+            (None, "one\ttext not\twanted  other ", vec![0, 9, 20, 21]),
+        ] {
+            let mut piece = Piece {
+                input: 0,
+                format: Format::Jsonl,
+                offset: 0,
+                bytes: file.clone().into_bytes(),
+                files: Vec::new(),
+                head: Arc::default(),
+                ends_input: true,
+                skipped: Vec::new(),
+            };
+            let (groups, batch) = parser.parse(&plan, wanted, &mut piece);
+            assert_eq!((batch.documents() as usize, batch.skipped.len()), (starts.len(), 2));
+            assert_eq!(*groups[0].text.bytes, *expected.as_bytes());
+            assert_eq!(groups[0].text.starts, starts);
+        }
+    }
+}

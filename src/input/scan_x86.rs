@@ -73,23 +73,30 @@ pub(super) fn find_avx2(bytes: &[u8], mut at: usize) -> usize {
 /// `Scan::copy` with AVX2; it leaves every backslash to the caller.
 #[target_feature(enable = "avx2")]
 pub(super) fn copy_avx2(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
-    while let Some(step) = step_at(bytes, at) {
-        let (low, high) = load_avx2(step);
-        let room = out.room(STEP).first_chunk_mut::<STEP>();
-        let window = room.expect("room for a step was just made");
-        // SAFETY: the first 32 of the window's 64 bytes.
-        unsafe { _mm256_storeu_si256(window.as_mut_ptr().cast(), low) };
-        // SAFETY: the last 32 of the window's 64 bytes.
-        unsafe { _mm256_storeu_si256(window.as_mut_ptr().add(32).cast(), high) };
-        let marks = specials_avx2(low, high);
-        if marks != 0 {
-            out.advance(marks.trailing_zeros() as usize);
-            return at + marks.trailing_zeros() as usize;
+    loop {
+        let room = out.room(STEP);
+        let mut written = 0;
+        while let Some(window) = room[written..].first_chunk_mut::<STEP>() {
+            let Some(step) = step_at(bytes, at) else {
+                out.advance(written);
+                return copy_portable(bytes, at, out);
+            };
+            let (low, high) = load_avx2(step);
+            // SAFETY: the first 32 of the window's 64 bytes.
+            unsafe { _mm256_storeu_si256(window.as_mut_ptr().cast(), low) };
+            // SAFETY: the last 32 of the window's 64 bytes.
+            unsafe { _mm256_storeu_si256(window.as_mut_ptr().add(32).cast(), high) };
+            let marks = specials_avx2(low, high);
+            if marks != 0 {
+                let before = marks.trailing_zeros() as usize;
+                out.advance(written + before);
+                return at + before;
+            }
+            written += STEP;
+            at += STEP;
         }
-        out.advance(STEP);
-        at += STEP;
+        out.advance(written);
     }
-    copy_portable(bytes, at, out)
 }
 
 /// Loads up to 64 bytes from `at` on, zeros behind the end, and marks the lanes behind the end.
