@@ -15,7 +15,7 @@ pub(crate) enum Level {
     /// AVX2 and BMI.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-512 F, BW, DQ, VL, VBMI and VBMI2.
+    /// AVX-512 F, BW, DQ, VL, VBMI and VBMI2, and multiplication without carry.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
@@ -99,7 +99,8 @@ fn detect() -> Level {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
-        && is_x86_feature_detected!("avx512vbmi2");
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("pclmulqdq");
     match (avx2, avx512) {
         (true, true) => Level::Avx512,
         (true, false) => Level::Avx2,

@@ -152,6 +152,39 @@ impl TextBuffer {
         }
     }
 
+    /// The memory behind its bytes, `more` at least, to be written before [`advance`](Self::advance): what is there is of no use.
+    #[inline]
+    pub(crate) fn room(&mut self, more: usize) -> &mut [u8] {
+        self.reserve(more);
+        match &mut self.memory {
+            Some(memory) => &mut memory.area[self.len..memory.bytes],
+            None => &mut [],
+        }
+    }
+
+    /// Takes the first `bytes` of the [room](Self::room).
+    #[inline]
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.capacity() - self.len);
+        self.len += bytes;
+    }
+
+    /// Forgets what is behind the first `len` bytes.
+    #[inline]
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    /// Gives the memory back if it is more than `limit_bytes`; what is in it is forgotten.
+    pub(crate) fn shrink(&mut self, limit_bytes: usize) {
+        self.len = 0;
+        if self.capacity() > limit_bytes
+            && let Some(memory) = self.memory.take()
+        {
+            self.home.give(memory);
+        }
+    }
+
     /// Whether its memory is pinned.
     pub fn is_pinned(&self) -> bool {
         self.memory.as_ref().is_some_and(|memory| memory.pin.is_some())
@@ -244,6 +277,25 @@ mod tests {
             assert!(buffer.capacity() >= buffer.len());
         }
         assert!(*buffer == *expected);
+    }
+
+    #[test]
+    fn what_is_put_in_its_room_is_in_a_buffer_that_is_used_again() {
+        let mut buffer = TextBuffer::default();
+        buffer.extend([&[7; 100_000]]);
+        buffer.room(64)[0] = 8;
+        buffer.advance(1);
+        assert_eq!((buffer.len(), buffer[100_000]), (100_001, 8));
+        let capacity = buffer.capacity();
+        buffer.truncate(200_000);
+        assert_eq!(buffer.len(), 100_001);
+        buffer.truncate(3);
+        assert_eq!((&*buffer, buffer.capacity()), (&[7; 3][..], capacity));
+        assert_eq!(buffer.room(0).len(), capacity - 3);
+        buffer.shrink(capacity);
+        assert_eq!((buffer.len(), buffer.capacity()), (0, capacity));
+        buffer.shrink(capacity - 1);
+        assert_eq!(buffer.capacity(), 0);
     }
 
     #[test]

@@ -28,8 +28,17 @@ impl PieceText {
     /// # Panics
     /// If the piece would have 4 GiB or more.
     pub fn push(&mut self, text: &[u8]) {
-        self.starts.push(u32::try_from(self.bytes.len()).expect("a piece has less than 4 GiB"));
+        self.begin(self.bytes.len());
         self.bytes.extend([text, &[SEPARATOR]]);
+    }
+
+    /// Adds a document whose text is put there by others: it begins at `start`.
+    ///
+    /// # Panics
+    /// If the piece would have 4 GiB or more.
+    #[inline]
+    pub fn begin(&mut self, start: usize) {
+        self.starts.push(u32::try_from(start).expect("a piece has less than 4 GiB"));
     }
 
     /// Documents.
@@ -78,6 +87,16 @@ impl Texts {
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
         Self { text: PieceText::of(&buffers), last: (0, 0), buffers }
     }
+
+    /// Makes room for a piece that is like the one before, at its beginning, and for so many bytes.
+    #[inline]
+    fn make_room(&mut self, least: usize) {
+        if self.text.starts.capacity() == 0 {
+            let (bytes, documents) = self.last;
+            self.text.bytes.reserve(bytes.max(least));
+            self.text.starts.reserve(documents);
+        }
+    }
 }
 
 impl Regroup for Texts {
@@ -85,13 +104,14 @@ impl Regroup for Texts {
 
     /// Keeps the text; its length is not known, and 0 stands for it.
     fn document(&mut self, text: &[u8]) -> u32 {
-        if self.text.bytes.is_empty() {
-            let (bytes, documents) = self.last;
-            self.text.bytes.reserve(bytes.max(text.len() + 1));
-            self.text.starts.reserve(documents);
-        }
+        self.make_room(text.len() + 1);
         self.text.push(text);
         0
+    }
+
+    fn texts(&mut self) -> Option<&mut PieceText> {
+        self.make_room(0);
+        Some(&mut self.text)
     }
 
     fn documents(&self) -> u32 {

@@ -465,13 +465,16 @@ pub(crate) fn write_pieces(
 }
 
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {
-    let written = fault::storage().and_then(|injected| match injected {
+    put_at(file, bytes, offset).map_err(IndexError::storage("write", path))
+}
+
+fn put_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    fault::storage().and_then(|injected| match injected {
         Injected::Nothing => file.write_all_at(bytes, offset),
         Injected::Short => {
             file.write_all_at(&bytes[..bytes.len() / 2], offset).and(Err(fault::no_space()))
         }
-    });
-    written.map_err(IndexError::storage("write", path))
+    })
 }
 
 /// Does one step other than a write, unless a fault is injected.

@@ -115,6 +115,11 @@ impl Cutter {
         self.has_piece().then(|| self.split_off(0, 0))
     }
 
+    /// Bytes of the piece that grows behind which it may end: those that come before the next multiple.
+    pub fn enough(&self) -> usize {
+        self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize
+    }
+
     /// The buffer that decoded bytes are appended to, with room for some. What is appended must be
     /// told to [`grown`](Self::grown).
     pub fn buffer(&mut self) -> &mut Vec<u8> {
@@ -156,9 +161,7 @@ impl Cutter {
             if self.is_past_part() {
                 return None;
             }
-            // What comes before the next multiple.
-            let least = self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize;
-            match self.borders.find(&self.piece.bytes, least, self.ended) {
+            match self.borders.find(&self.piece.bytes, self.enough(), self.ended) {
                 Found::Nothing => return None,
                 Found::End(end) => return Some(self.split_off(end, end)),
                 Found::Long(start) => {

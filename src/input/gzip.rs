@@ -12,9 +12,9 @@ const FLAG_COMMENT: u8 = 16;
 /// A header longer than this is taken for damage.
 const MOST_HEADER_BYTES: usize = 1 << 17;
 const TRAILER_BYTES: usize = 8;
-/// Behind a member of more compressed bytes than this, the next is not tried as a whole: it would
+/// Behind a member of more compressed bytes than this, the next is not tried as a whole unless one behind it is seen: it would
 /// most likely be inflated twice.
-const SMALL_MEMBER: u64 = 128 << 10;
+const SMALL_MEMBER: usize = 128 << 10;
 
 enum State {
     /// Between members; the header's bytes so far.
@@ -28,6 +28,19 @@ enum State {
     Padding,
 }
 
+/// What is known of a member before it is inflated.
+enum Ahead {
+    Unknown,
+    /// Another one seems to follow, before which stands how much room this one takes.
+    Member {
+        room: u32,
+    },
+    /// Its end is not there yet, and it may be small.
+    Cut,
+    /// Its end is not there yet, and it is not small.
+    Long,
+}
+
 /// Inflates member after member.
 pub struct Gzip {
     state: State,
@@ -35,7 +48,7 @@ pub struct Gzip {
     /// Inflates small members, if it could be made.
     whole: Option<Whole>,
     /// Compressed bytes of the last member's data.
-    last_member: u64,
+    last_member: usize,
     /// Bytes of a header or trailer that the last block cut.
     held: Vec<u8>,
     members: u64,
@@ -73,23 +86,54 @@ impl Gzip {
     /// # Errors
     /// Damage; `out` has what stood before it.
     pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, DecodeError> {
-        let mut at = 0;
+        self.run(input, None, out).map(|(taken, _)| taken)
+    }
+
+    /// See [`Decoder::decode_on`](super::decoder::Decoder::decode_on).
+    pub(super) fn decode_on(
+        &mut self,
+        input: &[u8],
+        enough: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), DecodeError> {
+        self.run(input, Some(enough), out)
+    }
+
+    /// More input comes if it is said how much is `enough`.
+    fn run(
+        &mut self,
+        input: &[u8],
+        enough: Option<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, bool), DecodeError> {
+        let (mut at, mut made) = (0, false);
         while at < input.len() {
             match self.state {
-                State::Header => at += self.header(&input[at..])?,
+                State::Header => {
+                    if made && enough.is_some_and(|enough| out.len() >= enough) {
+                        break;
+                    }
+                    at += self.header(&input[at..])?;
+                }
                 State::Data | State::Body if out.len() == out.capacity() => break,
-                State::Data => at += self.data(&input[at..], out),
+                State::Data => match Self::ahead(&input[at..], enough.is_some()) {
+                    Ahead::Cut => return Ok((at, true)),
+                    ahead => at += self.data(&input[at..], ahead, out),
+                },
                 State::Body => {
                     at += self.body(&input[at..], out)?;
                 }
-                State::Trailer => at += self.trailer(&input[at..])?,
+                State::Trailer => {
+                    at += self.trailer(&input[at..])?;
+                    made = true;
+                }
                 State::Padding => match input[at..].iter().position(|&b| b != 0) {
                     None => at = input.len(),
                     Some(_) => return Err(DecodeError::Garbage),
                 },
             }
         }
-        Ok(at)
+        Ok((at, false))
     }
 
     /// Is told that the input ends.
@@ -150,16 +194,36 @@ impl Gzip {
         }
     }
 
+    /// What is ahead of the member whose data `input` begins with, if more input comes.
+    fn ahead(input: &[u8], more: bool) -> Ahead {
+        if !more {
+            return Ahead::Unknown;
+        }
+        // Other bytes may look like a header: then something is tried in vain, and no more.
+        match memchr::memmem::find(&input[..input.len().min(SMALL_MEMBER)], &MAGIC) {
+            Some(next) => Ahead::Member {
+                room: input[..next].last_chunk().map_or(0, |length| u32::from_le_bytes(*length)),
+            },
+            None if input.len() < SMALL_MEMBER => Ahead::Cut,
+            None => Ahead::Long,
+        }
+    }
+
     /// Inflates the member's data if all of it is there, has room and is good. Otherwise nothing is
     /// done with it yet: it is inflated step by step, and that finds what is wrong.
-    fn data(&mut self, input: &[u8], out: &mut Vec<u8>) -> usize {
+    fn data(&mut self, input: &[u8], ahead: Ahead, out: &mut Vec<u8>) -> usize {
         let before = out.len();
-        if self.last_member <= SMALL_MEMBER
+        let is_tried = match ahead {
+            Ahead::Unknown => self.last_member <= SMALL_MEMBER,
+            Ahead::Member { room } => out.capacity() - before >= room as usize,
+            Ahead::Cut | Ahead::Long => false,
+        };
+        if is_tried
             && let Some(whole) = &mut self.whole
             && let Some(taken) = whole.inflate(input, out)
         {
             self.made(&out[before..]);
-            self.last_member = taken as u64;
+            self.last_member = taken;
             self.state = State::Trailer;
             return taken;
         }
@@ -183,7 +247,7 @@ impl Gzip {
         self.made(made);
         if status == Status::StreamEnd {
             self.state = State::Trailer;
-            self.last_member = self.inflate.total_in();
+            self.last_member = self.inflate.total_in() as usize;
         }
         let taken = (self.inflate.total_in() - in_before) as usize;
         if taken == 0 && made.is_empty() && status != Status::StreamEnd {

@@ -12,7 +12,8 @@
 
 use std::ops::Range;
 
-use super::scan::{Buffer, Scan, simple_escape};
+use super::scan::{Scan, simple_escape};
+use crate::dictionary::text_buffers::TextBuffer;
 
 /// Values that may lie in each other; a value nested deeper is bad JSON. The outermost counts.
 pub(super) const MAX_DEPTH: u32 = 128;
@@ -113,7 +114,7 @@ impl Cursor<'_> {
 
     /// Appends to `out` what a string stands for, from here (not inside of an escape) to its end, and
     /// steps behind its closing quote. Lone halves of surrogate pairs become U+FFFD.
-    pub(super) fn unescape(&mut self, out: &mut Buffer) -> Result<Span, Bad> {
+    pub(super) fn unescape(&mut self, out: &mut TextBuffer) -> Result<Span, Bad> {
         let begin = self.at;
         loop {
             self.at = self.scan.copy(self.bytes, self.at, out);
@@ -122,10 +123,10 @@ impl Cursor<'_> {
             }
             match self.escape()? {
                 Escape::Byte(byte) => {
-                    out.window()[0] = byte;
+                    out.room(1)[0] = byte;
                     out.advance(1);
                 }
-                Escape::Char(char) => out.push(char.encode_utf8(&mut [0; 4]).as_bytes()),
+                Escape::Char(char) => out.extend([char.encode_utf8(&mut [0; 4]).as_bytes()]),
             }
         }
         self.end_of_string(begin, true)
@@ -320,9 +321,9 @@ mod tests {
     }
 
     fn unescaped(text: &str) -> Result<Vec<u8>, Bad> {
-        let mut out = Buffer::default();
+        let mut out = TextBuffer::default();
         Cursor { bytes: text.as_bytes(), at: 0, scan: Scan::best() }.unescape(&mut out)?;
-        Ok(out.as_slice().to_vec())
+        Ok(out.to_vec())
     }
 
     #[test]
@@ -421,13 +422,13 @@ mod tests {
         #[test]
         fn oracle_unescapes_as_serde_json_does(text in tokens()) {
             let literal = [b"\"", text.as_slice(), b"\""].concat();
-            let mut out = Buffer::default();
+            let mut out = TextBuffer::default();
             let mut cursor = Cursor { bytes: &literal, at: 1, scan: Scan::best() };
             let ours = cursor.unescape(&mut out).map(drop);
             // serde_json refuses lone surrogates in a `String`, and control characters.
             if let Ok(theirs) = serde_json::from_slice::<String>(&literal) {
                 prop_assert_eq!((ours, cursor.at), (Ok(()), literal.len()));
-                prop_assert_eq!(out.as_slice(), theirs.as_bytes());
+                prop_assert_eq!(&*out, theirs.as_bytes());
             }
         }
 

@@ -13,8 +13,8 @@
 //!   and a lone surrogate becomes U+FFFD.
 //!
 //! Text that is one string without escapes is handed out where it lies; all else is put together in a
-//! buffer that is used again, so that nothing is allocated for a document. `benches/input.rs` measures
-//! it.
+//! buffer that is used again, so that nothing is allocated for a document. A sink that wants all texts in one buffer
+//! [lends](Sink::texts) it: they are put together there. `benches/input.rs` measures it.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,9 @@ use std::ops::Range;
 use super::document::{Document, Name, Piece, Sink, Skip, length_without_return};
 use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
-use super::scan::{Buffer, Scan};
+use super::scan::Scan;
+use crate::dictionary::text_buffers::TextBuffer;
+use crate::dictionary::texts::SEPARATOR;
 use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -44,9 +46,12 @@ pub struct JsonlParser {
 
 #[derive(Debug, Default)]
 struct Buffers {
-    text: Buffer,
+    /// What a text is put together in.
+    text: TextBuffer,
+    /// The sink has lent it, and it already has the texts of so many bytes.
+    lent: Option<usize>,
     /// A key or a name without its escapes.
-    short: Buffer,
+    short: TextBuffer,
     /// A name that was made valid.
     name: String,
     /// What was asked for, if anything was.
@@ -69,7 +74,7 @@ enum Text {
     None,
     /// In the piece.
     Piece(Range<usize>),
-    /// In the buffer.
+    /// In the buffer, behind what is already there.
     Buffer,
 }
 
@@ -110,11 +115,13 @@ impl JsonlParser {
         let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan: self.scan };
         let mut line = piece.line;
         self.shape.begin_piece();
+        self.buffers.exchange(sink);
         while cursor.at < cursor.bytes.len() {
             self.line(&mut cursor, line, sink);
             cursor.at += 1; // behind the line feed
             line += 1;
         }
+        self.buffers.exchange(sink);
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
         self.buffers.short.shrink(KEPT_BUFFER_BYTES);
         self.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
@@ -150,8 +157,18 @@ impl JsonlParser {
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
         match read {
             Ok(()) => {
+                let begin = self.buffers.lent;
                 let (name, text) = self.buffers.resolve(cursor, &record);
-                sink.document(Document { name, text, offset, bytes, line });
+                let document = Document { name, text, offset, bytes, line };
+                match begin {
+                    None => sink.document(document),
+                    Some(begin) => {
+                        let end = begin + text.len();
+                        if sink.placed(document, begin) {
+                            self.buffers.keep(end);
+                        }
+                    }
+                }
             }
             Err(Failure::Bad(bad)) => {
                 let Bad { offset: at, expected } = bad;
@@ -284,9 +301,9 @@ impl Buffers {
     #[cold]
     fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
         unfolded(cursor, key, &mut self.short);
-        self.short.push(b"\"");
-        match Role::at(self.short.as_slice()) {
-            Some((role, bytes)) if bytes == self.short.as_slice().len() => role,
+        self.short.extend([b"\""]);
+        match Role::at(&self.short) {
+            Some((role, bytes)) if bytes == self.short.len() => role,
             _ => Role::Other,
         }
     }
@@ -328,29 +345,50 @@ impl Buffers {
 
     /// Adds the string here, from behind its opening quote, to the text.
     fn text(&mut self, cursor: &mut Cursor<'_>, text: &mut Text) -> Result<(), Bad> {
-        let begin = cursor.at;
-        cursor.at = cursor.scan.find(cursor.bytes, begin);
-        let plain = begin..cursor.at;
-        let whole = cursor.take(b'"');
         match text {
-            Text::None if whole => {
-                *text = Text::Piece(plain);
-                return Ok(());
+            Text::None => {
+                self.text.truncate(self.lent.unwrap_or(0));
+                if self.lent.is_none() {
+                    let begin = cursor.at;
+                    cursor.at = cursor.scan.find(cursor.bytes, begin);
+                    let plain = begin..cursor.at;
+                    if cursor.take(b'"') {
+                        *text = Text::Piece(plain);
+                        return Ok(());
+                    }
+                    self.text.extend([&cursor.bytes[plain]]);
+                }
             }
-            Text::None => self.text.clear(),
             Text::Piece(first) => {
-                self.text.clear();
-                self.text.push(&cursor.bytes[first.clone()]);
-                self.text.push(b"\n");
+                self.text.truncate(0);
+                self.text.extend([&cursor.bytes[first.clone()], b"\n"]);
             }
-            Text::Buffer => self.text.push(b"\n"),
+            Text::Buffer => self.text.extend([b"\n"]),
         }
         *text = Text::Buffer;
-        self.text.push(&cursor.bytes[plain]);
-        if !whole {
-            cursor.unescape(&mut self.text)?;
-        }
+        cursor.unescape(&mut self.text)?;
         Ok(())
+    }
+
+    /// Takes the buffer that the sink lends, or gives it back with the texts that it keeps.
+    fn exchange<S: Sink>(&mut self, sink: &mut S) {
+        let Some(texts) = sink.texts() else { return };
+        self.lent = match self.lent {
+            None => Some(texts.bytes.len()),
+            Some(end) => {
+                self.text.truncate(end);
+                None
+            }
+        };
+        std::mem::swap(&mut texts.bytes, &mut self.text);
+    }
+
+    /// Keeps the text that ends at `end` in the buffer that was lent.
+    #[inline(always)]
+    fn keep(&mut self, end: usize) {
+        self.text.truncate(end);
+        self.text.extend([&[SEPARATOR]]);
+        self.lent = Some(end + 1);
     }
 
     /// The name and the text of a record.
@@ -360,7 +398,7 @@ impl Buffers {
         let text = match &record.text {
             Text::None => &[],
             Text::Piece(range) => &cursor.bytes[range.clone()],
-            Text::Buffer => self.text.as_slice(),
+            Text::Buffer => &self.text[self.lent.unwrap_or(0)..],
         };
         (Name::from_raw(name, &mut self.name), text)
     }
@@ -368,15 +406,15 @@ impl Buffers {
 
 /// What a string stands for; `scratch` keeps it if it has escapes.
 #[inline]
-fn unfolded<'a>(cursor: &Cursor<'a>, string: &Span, scratch: &'a mut Buffer) -> &'a [u8] {
+fn unfolded<'a>(cursor: &Cursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
     if !string.escapes {
         return &cursor.bytes[string.range.clone()];
     }
-    scratch.clear();
+    scratch.truncate(0);
     let mut again = Cursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
     let unfolded = again.unescape(scratch);
     debug_assert!(unfolded.is_ok(), "the span of a string was checked when it was made");
-    scratch.as_slice()
+    scratch
 }
 
 #[cfg(test)]

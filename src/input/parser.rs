@@ -11,6 +11,7 @@ use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::texts::PieceText;
 use crate::index::documents::Location;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -105,39 +106,19 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
 
     #[inline]
     fn document(&mut self, document: Document<'_>) {
-        if document.bytes as u64 > self.max_document {
-            self.batch.skipped.push(Skipped {
-                line: document.line,
-                ..Skipped::too_long(
-                    self.batch.input,
-                    self.offset + document.offset as u64,
-                    document.bytes as u64,
-                    self.max_document,
-                )
-            });
-            return;
-        }
-        let offset = self.offset + document.offset as u64;
-        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
-        let name = match document.name {
-            Name::Given(name) => name,
-            Name::Missing => "",
-        };
-        let content = match self.wanted {
-            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
-            Some(Wanted::Unknown(known)) => {
-                let named = known.look_for(name.as_bytes());
-                let content = XxHash3_64::oneshot(document.text);
-                self.batch.see(name, document.line, location, content);
-                if known.contains(named, content) {
-                    return;
-                }
-                content
-            }
-        };
-        let length = self.regroup.document(document.text);
-        self.batch.push(name, document.line, length, location, content);
+        self.take(document, |regroup, text| regroup.document(text));
+    }
+
+    fn texts(&mut self) -> Option<&mut PieceText> {
+        self.regroup.texts()
+    }
+
+    #[inline]
+    fn placed(&mut self, document: Document<'_>, start: usize) -> bool {
+        self.take(document, |regroup, _| {
+            regroup.texts().expect("they were lent").begin(start);
+            0
+        })
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
@@ -148,5 +129,102 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
             reason: reason.reason(),
             detail: reason.to_string(),
         });
+    }
+}
+
+impl<R: Regroup> PieceSink<'_, R> {
+    /// Takes a document, of whose text `regroup` makes what it makes and says the length; tells whether it is indexed.
+    #[inline]
+    fn take(&mut self, document: Document<'_>, regroup: impl FnOnce(&mut R, &[u8]) -> u32) -> bool {
+        if document.bytes as u64 > self.max_document {
+            self.batch.skipped.push(Skipped {
+                line: document.line,
+                ..Skipped::too_long(
+                    self.batch.input,
+                    self.offset + document.offset as u64,
+                    document.bytes as u64,
+                    self.max_document,
+                )
+            });
+            return false;
+        }
+        let offset = self.offset + document.offset as u64;
+        let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
+        let name = match document.name {
+            Name::Given(name) => name,
+            Name::Missing => "",
+        };
+        let content = match self.wanted {
+            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return false,
+            None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
+            Some(Wanted::Unknown(known)) => {
+                let named = known.look_for(name.as_bytes());
+                let content = XxHash3_64::oneshot(document.text);
+                self.batch.see(name, document.line, location, content);
+                if known.contains(named, content) {
+                    return false;
+                }
+                content
+            }
+        };
+        let length = regroup(self.regroup, document.text);
+        self.batch.push(name, document.line, length, location, content);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dictionary::texts::Texts;
+    use crate::input::wanted::WantedDocuments;
+
+    #[test]
+    fn a_text_that_is_not_indexed_leaves_nothing_behind() {
+        let lines = [
+            r#"{"id":"a","text":"one\ttext"}"#,
+            r#"{"id":"b","text":"not\twanted"}"#,
+            r#"{"id":"c","text":"far too long, by some letters"}"#,
+            r#"{"id":"d","text":"broken\"#,
+            r#"{"id":"e"}"#,
+            r#"{"id":"f","text":"other"}"#,
+        ];
+        let file = lines.join("\n");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.jsonl");
+        std::fs::write(&path, &file).unwrap();
+        let plan = Plan::new(&[path], None).unwrap();
+        let mut wanted = WantedDocuments::new(1);
+        let mut offset = 0;
+        for line in lines {
+            if !line.contains("not") {
+                wanted.push(0, offset);
+            }
+            offset += line.len() as u64 + 1;
+        }
+        let wanted = Wanted::At(wanted);
+        let most = lines[2].len() as u64 - 1;
+        let texts = Texts::new(Arc::default());
+        let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
+        // The second piece has room from the first.
+        for (wanted, expected, starts) in [
+            (Some(&wanted), "one\ttext  other ", vec![0, 9, 10]),
+            (None, "one\ttext not\twanted  other ", vec![0, 9, 20, 21]),
+        ] {
+            let mut piece = Piece {
+                input: 0,
+                format: Format::Jsonl,
+                offset: 0,
+                bytes: file.clone().into_bytes(),
+                files: Vec::new(),
+                head: Arc::default(),
+                ends_input: true,
+                skipped: Vec::new(),
+            };
+            let (groups, batch) = parser.parse(&plan, wanted, &mut piece);
+            assert_eq!((batch.documents() as usize, batch.skipped.len()), (starts.len(), 2));
+            assert_eq!(*groups[0].text.bytes, *expected.as_bytes());
+            assert_eq!(groups[0].text.starts, starts);
+        }
     }
 }

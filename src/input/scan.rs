@@ -6,79 +6,10 @@
 //! record; the caller sees which of the two it was.
 
 use crate::cpu::Level;
+use crate::dictionary::text_buffers::TextBuffer;
 
 /// Bytes that are looked at, and copied, at a time.
 pub(super) const STEP: usize = 64;
-
-/// Bytes of a buffer that is used for the first time.
-const FIRST_BUFFER_BYTES: usize = 4096;
-
-/// A byte string that grows, is used again, and can be written [`STEP`] bytes at a time: behind
-/// `used` there may be rubbish, but never memory that was not written.
-#[derive(Debug, Default)]
-pub(super) struct Buffer {
-    bytes: Vec<u8>,
-    used: usize,
-}
-
-impl Buffer {
-    /// Forgets the content and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.used = 0;
-    }
-
-    /// Gives the memory back if it is more than `limit_bytes`.
-    pub(super) fn shrink(&mut self, limit_bytes: usize) {
-        if self.bytes.len() > limit_bytes {
-            *self = Buffer::default();
-        }
-    }
-
-    /// The content.
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.used]
-    }
-
-    /// Appends `bytes`.
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
-        self.bytes[self.used..self.used + bytes.len()].copy_from_slice(bytes);
-        self.used += bytes.len();
-    }
-
-    /// The place behind the content, to be written before [`Buffer::advance`].
-    #[inline]
-    pub(super) fn window(&mut self) -> &mut [u8; STEP] {
-        self.reserve(STEP);
-        self.bytes[self.used..].first_chunk_mut().expect("room for a step was just made")
-    }
-
-    /// All room behind the content, that of a step at least, to be written before [`Buffer::advance`].
-    #[inline]
-    pub(super) fn windows(&mut self) -> &mut [u8] {
-        self.reserve(STEP);
-        &mut self.bytes[self.used..]
-    }
-
-    /// Takes the first `bytes` of the window into the content.
-    #[inline]
-    pub(super) fn advance(&mut self, bytes: usize) {
-        self.used += bytes;
-    }
-
-    #[inline]
-    fn reserve(&mut self, bytes: usize) {
-        if self.bytes.len() - self.used < bytes {
-            self.grow(bytes);
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, bytes: usize) {
-        let least = (self.used + bytes).max(FIRST_BUFFER_BYTES);
-        self.bytes.resize(least.max(2 * self.bytes.len()), 0);
-    }
-}
 
 /// How strings are scanned on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +63,7 @@ impl Scan {
     /// Which backslashes are left to the caller depends on the way of scanning; those of `\u` and of
     /// bad escapes always are.
     #[inline]
-    pub(super) fn copy(self, bytes: &[u8], at: usize, out: &mut Buffer) -> usize {
+    pub(super) fn copy(self, bytes: &[u8], at: usize, out: &mut TextBuffer) -> usize {
         match self {
             Scan::Portable => copy_portable(bytes, at, out),
             // SAFETY: `Scan::all` alone makes this variant, where the processor has AVX2.
@@ -167,9 +98,9 @@ pub(super) fn find_portable(bytes: &[u8], at: usize) -> usize {
 }
 
 /// [`Scan::copy`] on every machine.
-pub(super) fn copy_portable(bytes: &[u8], at: usize, out: &mut Buffer) -> usize {
+pub(super) fn copy_portable(bytes: &[u8], at: usize, out: &mut TextBuffer) -> usize {
     let stop = find_portable(bytes, at);
-    out.push(&bytes[at..stop]);
+    out.extend([&bytes[at..stop]]);
     stop
 }
 
@@ -199,14 +130,14 @@ mod tests {
 
     /// `copy`, with the simple escapes that it leaves handled as its caller does.
     fn full_copy(scan: Scan, bytes: &[u8], mut at: usize) -> (usize, Vec<u8>) {
-        let mut out = Buffer::default();
+        let mut out = TextBuffer::default();
         loop {
             at = scan.copy(bytes, at, &mut out);
             let simple = bytes.get(at + 1).map_or(0, |b| simple_escape(*b));
             if bytes.get(at) != Some(&b'\\') || simple == 0 {
-                return (at, out.as_slice().to_vec());
+                return (at, out.to_vec());
             }
-            out.push(&[simple]);
+            out.extend([&[simple]]);
             at += 2;
         }
     }
@@ -264,20 +195,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_buffer_is_used_again() {
-        let mut buffer = Buffer::default();
-        buffer.push(&[7; 10_000]);
-        buffer.window()[0] = 8;
-        buffer.advance(1);
-        assert_eq!((buffer.as_slice().len(), buffer.as_slice()[10_000]), (10_001, 8));
-        buffer.clear();
-        assert!(buffer.as_slice().is_empty() && buffer.bytes.len() >= 10_000);
-        buffer.shrink(20_000_000);
-        assert!(!buffer.bytes.is_empty());
-        buffer.shrink(10);
-        assert!(buffer.bytes.is_empty());
     }
 }

@@ -8,7 +8,8 @@
 
 use std::arch::x86_64::*;
 
-use super::scan::{Buffer, STEP, copy_portable, find_portable, simple_escape};
+use super::scan::{STEP, copy_portable, find_portable, simple_escape};
+use crate::dictionary::text_buffers::TextBuffer;
 
 /// Bits of even places.
 const EVEN: u64 = 0x5555_5555_5555_5555;
@@ -71,23 +72,31 @@ pub(super) fn find_avx2(bytes: &[u8], mut at: usize) -> usize {
 
 /// `Scan::copy` with AVX2; it leaves every backslash to the caller.
 #[target_feature(enable = "avx2")]
-pub(super) fn copy_avx2(bytes: &[u8], mut at: usize, out: &mut Buffer) -> usize {
-    while let Some(step) = step_at(bytes, at) {
-        let (low, high) = load_avx2(step);
-        let window = out.window();
-        // SAFETY: the first 32 of the window's 64 bytes.
-        unsafe { _mm256_storeu_si256(window.as_mut_ptr().cast(), low) };
-        // SAFETY: the last 32 of the window's 64 bytes.
-        unsafe { _mm256_storeu_si256(window.as_mut_ptr().add(32).cast(), high) };
-        let marks = specials_avx2(low, high);
-        if marks != 0 {
-            out.advance(marks.trailing_zeros() as usize);
-            return at + marks.trailing_zeros() as usize;
+pub(super) fn copy_avx2(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
+    loop {
+        let room = out.room(STEP);
+        let mut written = 0;
+        while let Some(window) = room[written..].first_chunk_mut::<STEP>() {
+            let Some(step) = step_at(bytes, at) else {
+                out.advance(written);
+                return copy_portable(bytes, at, out);
+            };
+            let (low, high) = load_avx2(step);
+            // SAFETY: the first 32 of the window's 64 bytes.
+            unsafe { _mm256_storeu_si256(window.as_mut_ptr().cast(), low) };
+            // SAFETY: the last 32 of the window's 64 bytes.
+            unsafe { _mm256_storeu_si256(window.as_mut_ptr().add(32).cast(), high) };
+            let marks = specials_avx2(low, high);
+            if marks != 0 {
+                let before = marks.trailing_zeros() as usize;
+                out.advance(written + before);
+                return at + before;
+            }
+            written += STEP;
+            at += STEP;
         }
-        out.advance(STEP);
-        at += STEP;
+        out.advance(written);
     }
-    copy_portable(bytes, at, out)
 }
 
 /// Loads up to 64 bytes from `at` on, zeros behind the end, and marks the lanes behind the end.
@@ -142,14 +151,14 @@ fn escape_begins(marks: u64) -> u64 {
 
 /// `Scan::copy` with AVX-512; it leaves `\u` and bad escapes to the caller.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,popcnt")]
-pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut Buffer) -> usize {
+pub(super) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> usize {
     // SAFETY: the first 64 of the table's 128 bytes.
     let table_low = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().cast()) };
     // SAFETY: the last 64 of the table's 128 bytes.
     let table_high = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().add(STEP).cast()) };
     let mut carried = 0; // 1 if the first lane stands behind a backslash of the step before
     loop {
-        let windows = out.windows();
+        let windows = out.room(STEP);
         let mut written = 0;
         while written + STEP <= windows.len() {
             let (lanes, behind_end) = load_avx512(bytes, at);

@@ -10,6 +10,7 @@ pub mod porter;
 pub mod scan;
 pub mod stemmer;
 pub mod stop_words;
+mod sweep;
 pub mod tokenizer;
 pub mod trie_collection;
 pub mod wikitext;

@@ -160,14 +160,14 @@ pub(super) struct Ending {
 
 impl<F> Files<F> {
     /// The same files in another form.
-    pub(super) fn map<G>(self, form: impl Fn(F) -> G) -> Files<G> {
-        Files {
-            lengths: form(self.lengths),
-            names: form(self.names),
-            ends: form(self.ends),
-            locations: form(self.locations),
-            hashes: form(self.hashes),
-        }
+    pub(super) fn map<G, E>(self, form: impl Fn(F) -> Result<G, E>) -> Result<Files<G>, E> {
+        Ok(Files {
+            lengths: form(self.lengths)?,
+            names: form(self.names)?,
+            ends: form(self.ends)?,
+            locations: form(self.locations)?,
+            hashes: form(self.hashes)?,
+        })
     }
 }
 

@@ -1,23 +1,78 @@
 //! How do several threads write one file? Each part goes to its place as soon as somebody knows where that is; the checksum of
 //! the file is put together from those of the parts.
+//!
+//! The system lets one thread at a time write to a file, and others turn round and round until it is their turn. So one thread writes, and others leave it
+//! their parts meanwhile: no part waits for another one, and no core for a lock. Through maps, as lists are
+//! written, parts of some ten thousand bytes take twice the time, since each page is cleared, and a fault (docs/measurements/2026-11-23-indexing.md).
 
 #![forbid(unsafe_code)]
 
-use super::{StorageFile, write_at};
+use super::{StorageFile, put_at};
 use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A file whose body is written in parts, in any order. Together they leave nothing out.
 ///
-/// Memory: what is known of parts that came before their turn.
+/// Memory: two buffers for parts that are left, and what is known of parts that came before their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedFile {
     file: StorageFile,
-    sums: Mutex<Sums>,
+    /// Bytes of parts that are left at most.
+    room: usize,
+    shared: Mutex<Shared>,
+    /// There is room for parts again, or nobody writes.
+    has_room: Condvar,
+}
+
+/// What threads that write know of each other.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Somebody writes, and looks for parts that were left before it ends.
+    is_writing: bool,
+    left: Parts,
+    /// A buffer for whoever writes next.
+    spare: Parts,
+    sums: Sums,
+    /// Nothing is written any more.
+    failed: Option<io::Error>,
+}
+
+/// Parts that are left to whoever writes.
+#[derive(Debug, Default)]
+struct Parts {
+    /// Place and length of each.
+    places: Vec<(u64, usize)>,
+    /// Their bytes, one behind the other.
+    bytes: Vec<u8>,
+}
+
+impl Parts {
+    /// Adds a part, if there is room for it in so many bytes.
+    fn add(&mut self, room: usize, at: u64, part: &[u8]) -> bool {
+        let has_room = part.len() <= room - self.bytes.len();
+        if has_room {
+            self.bytes.reserve_exact(room - self.bytes.len());
+            self.bytes.extend_from_slice(part);
+            self.places.push((at, part.len()));
+        }
+        has_room
+    }
+
+    /// Takes all parts.
+    fn take(&mut self, mut part: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let mut start = 0;
+        for (at, len) in self.places.drain(..) {
+            part(at, &self.bytes[start..start + len])?;
+            start += len;
+        }
+        self.bytes.clear();
+        Ok(())
+    }
 }
 
 /// The checksum of the parts up to the first that is missing.
@@ -29,30 +84,72 @@ struct Sums {
     waiting: BTreeMap<u64, (u64, u32)>,
 }
 
+impl Sums {
+    fn add(&mut self, at: u64, len: u64, crc: u32) {
+        self.waiting.insert(at, (len, crc));
+        while let Some((len, crc)) = self.waiting.remove(&self.bytes) {
+            self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
+            self.bytes += len;
+        }
+    }
+}
+
 impl PlacedFile {
-    /// A file that has no body yet.
-    pub(crate) fn new(file: StorageFile) -> Self {
-        Self { file, sums: Mutex::default() }
+    /// A file that has no body yet; parts of at most `room` bytes together are left to whoever writes.
+    pub(crate) fn new(file: StorageFile, room: usize) -> Self {
+        Self { file, room, shared: Mutex::default(), has_room: Condvar::new() }
     }
 
-    /// Writes a part of the body at its place.
+    /// Writes a part of the body at its place, or leaves it to the thread that writes now, which then does not return before.
     ///
     /// # Errors
-    /// `Storage`.
-    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IndexError> {
-        if bytes.is_empty() {
+    /// `Storage`, of this part or one before it.
+    pub(crate) fn write(&self, at: u64, part: &[u8]) -> Result<(), IndexError> {
+        if part.is_empty() {
             return Ok(());
         }
-        write_at(&self.file.file, &self.file.path, bytes, HEADER_BYTES as u64 + at)?;
-        let crc = crc32::hash(bytes);
-        let mut sums = self.sums();
-        let Sums { bytes: known, crc: sum, waiting } = &mut *sums;
-        waiting.insert(at, (bytes.len() as u64, crc));
-        while let Some((len, crc)) = waiting.remove(known) {
-            sum.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
-            *known += len;
+        let mut shared = self.shared();
+        loop {
+            self.check(&shared)?;
+            if !shared.is_writing {
+                break;
+            }
+            if shared.left.add(self.room, at, part) {
+                return Ok(());
+            }
+            shared = self.has_room.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
+        shared.is_writing = true;
+        let mut parts = std::mem::take(&mut shared.spare);
+        drop(shared);
+        let mut written = self.put(at, part);
+        loop {
+            let mut shared = self.shared();
+            self.has_room.notify_all();
+            if written.is_err() || shared.left.places.is_empty() {
+                (shared.is_writing, shared.failed) = (false, written.err());
+                shared.spare = parts;
+                return self.check(&shared);
+            }
+            std::mem::swap(&mut parts, &mut shared.left);
+            drop(shared);
+            written = parts.take(|at, part| self.put(at, part));
+        }
+    }
+
+    /// Writes a part.
+    fn put(&self, at: u64, part: &[u8]) -> io::Result<()> {
+        put_at(&self.file.file, part, HEADER_BYTES as u64 + at)?;
+        let crc = crc32::hash(part);
+        self.shared().sums.add(at, part.len() as u64, crc);
         Ok(())
+    }
+
+    fn check(&self, shared: &Shared) -> Result<(), IndexError> {
+        let Some(failed) = &shared.failed else { return Ok(()) };
+        let again = failed.raw_os_error().map(io::Error::from_raw_os_error);
+        let again = again.unwrap_or_else(|| failed.kind().into());
+        Err(IndexError::storage("write", self.path())(again))
     }
 
     /// Returns where the file is.
@@ -60,17 +157,24 @@ impl PlacedFile {
         self.file.path()
     }
 
-    fn sums(&self) -> MutexGuard<'_, Sums> {
-        self.sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the file, all parts of which are written; its body goes on behind them.
     ///
+    /// # Errors
+    /// `Storage`, of any part.
+    ///
     /// # Panics
     /// If a part is missing.
-    pub(crate) fn end(self) -> StorageFile {
-        let Sums { bytes, crc, waiting } = std::mem::take(&mut *self.sums());
-        assert!(waiting.is_empty(), "a part of a file was written by nobody");
-        StorageFile { written: bytes, crc, ..self.file }
+    pub(crate) fn end(self) -> Result<StorageFile, IndexError> {
+        let mut shared = self.shared();
+        self.check(&shared)?;
+        let Sums { bytes, crc, waiting } = std::mem::take(&mut shared.sums);
+        let is_whole = waiting.is_empty() && !shared.is_writing;
+        assert!(is_whole, "a part of a file was written by nobody");
+        drop(shared);
+        Ok(StorageFile { written: bytes, crc, ..self.file })
     }
 }

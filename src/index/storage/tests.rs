@@ -33,29 +33,56 @@ fn entry_tells_length_and_checksum_of_the_file() {
 #[test]
 fn parts_that_threads_write_are_the_file_of_one() {
     let folder = tempfile::tempdir().unwrap();
-    let body: Vec<u8> = (0..50_000).map(|i| (i * 7 / 5) as u8).collect();
-    let create = |name| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
-    let placed = PlacedFile::new(create("placed"));
-    // Every fourth part is written by the same thread.
+    let body: Vec<u8> = (0..3_000_000).map(|i| (i * 7 / 5) as u8).collect();
+    // Small parts are left to whoever writes, some fill what can be left, and others are too large for it.
+    for (case, part) in [777, WRITE_BUFFER_BYTES / 3, WRITE_BUFFER_BYTES + 1].iter().enumerate() {
+        let create = |name: &str| {
+            StorageFile::create(folder.path(), &format!("{case}{name}"), Durability::Scratch)
+                .unwrap()
+        };
+        let placed = PlacedFile::new(create("placed"), WRITE_BUFFER_BYTES);
+        // Every fourth part is written by the same thread.
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (placed, body) = (&placed, &body);
+                scope.spawn(move || {
+                    for at in (thread * part..body.len()).step_by(4 * part) {
+                        placed.write(at as u64, &body[at..body.len().min(at + part)]).unwrap();
+                    }
+                });
+            }
+        });
+        let mut whole = create("whole");
+        whole.write(&body).unwrap();
+        let entries = [placed.end().unwrap(), whole].map(|mut file| {
+            file.write(b"and what stands behind").unwrap();
+            file.finish(header()).unwrap()
+        });
+        assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
+        let read = |name| fs::read(folder.path().join(format!("{case}{name}"))).unwrap();
+        assert!(read("placed") == read("whole"));
+    }
+}
+
+#[test]
+fn what_is_left_to_a_thread_that_fails_is_an_error_of_all() {
+    // A device without room.
+    let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let full = StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap();
+    let placed = PlacedFile::new(StorageFile { file, ..full }, 100_000);
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (placed, body) = (&placed, &body);
+            let placed = &placed;
             scope.spawn(move || {
-                for at in (thread * 777..body.len()).step_by(4 * 777) {
-                    placed.write(at as u64, &body[at..body.len().min(at + 777)]).unwrap();
-                }
+                let mut parts = (thread..).step_by(4);
+                let error = parts.find_map(|n| placed.write(n * 1000, &[1; 1000]).err()).unwrap();
+                let IndexError::Storage { source, .. } = error else { panic!("{error}") };
+                assert_eq!(source.kind(), io::ErrorKind::StorageFull);
             });
         }
     });
-    let mut whole = create("whole");
-    whole.write(&body).unwrap();
-    let entries = [placed.end(), whole].map(|mut file| {
-        file.write(b"and what stands behind").unwrap();
-        file.finish(header()).unwrap()
-    });
-    assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
-    let read = |name| fs::read(folder.path().join(name)).unwrap();
-    assert!(read("placed") == read("whole"));
+    assert!(matches!(placed.end(), Err(IndexError::Storage { .. })));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Where do text, tags and comments begin and end?
 //!
 //! This is the tokenizer of the HTML standard (section 13.2.5) without its errors and without
-//! attributes: text is copied in runs, tags are stepped over state by state, because only that tells
+//! attributes. What is regular is [swept](crate::text::sweep); else text is copied in runs, tags are stepped over state by state, because only that tells
 //! a `>` in an attribute's value from the tag's end. Every step moves on, so time is linear. Some
 //! pages end inside a tag or a comment; what they begin with is dropped, as the standard has it.
 //!
@@ -10,10 +10,16 @@
 
 use super::{Markup, raw, references};
 use crate::text::marks::Marks;
+use crate::text::sweep::{self, Stop, Sweep};
 use memchr::memchr;
 
 /// Appends the text of `page`, which is in UTF-8, to `out`.
 pub(super) fn extract(page: &[u8], markup: Markup, out: &mut Vec<u8>) {
+    extract_by(sweep::best(), page, markup, out);
+}
+
+/// As [`extract`], swept in this way.
+pub(super) fn extract_by(sweep: Option<Sweep>, page: &[u8], markup: Markup, out: &mut Vec<u8>) {
     // Nearly always enough; text is seldom longer than its page.
     out.reserve(page.len() + 2 * SHORT_RUN);
     let mut extractor = Extractor {
@@ -25,6 +31,9 @@ pub(super) fn extract(page: &[u8], markup: Markup, out: &mut Vec<u8>) {
         templates: 0,
         hidden_from: 0,
         unclosed: false,
+        // Tags of SGML have no meaning.
+        sweep: sweep.filter(|_| !matches!(markup, Markup::Sgml { .. })),
+        stepped_until: 0,
     };
     extractor.run();
     if extractor.templates > 0 {
@@ -47,13 +56,17 @@ struct Extractor<'a> {
     hidden_from: usize,
     /// A hidden element of SGML was found that is not closed.
     unclosed: bool,
+    /// How pages are swept, if they are.
+    sweep: Option<Sweep>,
+    /// Up to here no part of the page is.
+    stepped_until: usize,
 }
 
 impl Extractor<'_> {
     fn run(&mut self) {
         let page = self.page;
         loop {
-            let end = self.marks.text_end(self.at);
+            let end = if self.swept() { self.at } else { self.marks.text_end(self.at) };
             self.text_until(end);
             let rest = &page[end..];
             if let [b'<', first, second, ..] = *rest {
@@ -74,6 +87,25 @@ impl Extractor<'_> {
                 _ => {
                     self.out.push(b'<');
                     self.at += 1;
+                }
+            }
+        }
+    }
+
+    /// Takes what can be swept. Tells whether it stops at what has to be looked at.
+    fn swept(&mut self) -> bool {
+        let Some(sweep) = self.sweep.filter(|_| self.at >= self.stepped_until) else {
+            return false;
+        };
+        loop {
+            match sweep(self.page, &mut self.at, self.out) {
+                Stop::Behind { name, after, is_end, role } => {
+                    self.rare_tag(name, after, is_end, role);
+                }
+                Stop::Here => return matches!(self.page.get(self.at), Some(b'<' | b'&')),
+                Stop::Odd { until } => {
+                    self.stepped_until = until;
+                    return false;
                 }
             }
         }
@@ -282,9 +314,9 @@ pub(super) fn comment_end(page: &[u8], start: usize) -> usize {
 }
 
 /// A tag's name of up to eight bytes in one number, in lower case; 0 for a longer one.
-pub(super) type TagName = u64;
+pub(in crate::text) type TagName = u64;
 
-pub(super) const fn tag(name: &[u8]) -> TagName {
+pub(in crate::text) const fn tag(name: &[u8]) -> TagName {
     let (mut packed, mut i) = (0, 0);
     while i < name.len() {
         packed = packed << 8 | name[i] as TagName;
@@ -302,8 +334,8 @@ pub(super) const XMP: TagName = tag(b"xmp");
 pub(super) const TEMPLATE: TagName = tag(b"template");
 
 /// What a tag means.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Role {
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub(in crate::text) enum Role {
     /// It separates words.
     Block,
     /// It formats a part of a line, so that a word goes on behind it.
@@ -317,7 +349,7 @@ enum Role {
     Template,
 }
 
-const ROLES: &[(TagName, Role)] = &[
+pub(in crate::text) const ROLES: &[(TagName, Role)] = &[
     (SCRIPT, Role::Script),
     (STYLE, Role::Style),
     (IFRAME, Role::Iframe),
@@ -327,7 +359,7 @@ const ROLES: &[(TagName, Role)] = &[
     (TEMPLATE, Role::Template),
 ];
 
-const INLINE: &[&str] = &[
+pub(in crate::text) const INLINE: &[&str] = &[
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "blink", "cite", "code", "data", "del",
     "dfn", "em", "font", "i", "ins", "kbd", "label", "mark", "nobr", "q", "s", "samp", "small",
     "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
@@ -365,7 +397,7 @@ const FACTOR: u64 = 0xab3920349eba8775;
 static SLOT: [(TagName, Role); SLOTS] = slots(FACTOR).expect("the factor parts all names");
 
 #[inline(always)]
-fn role_of(name: TagName) -> Role {
+pub(in crate::text) fn role_of(name: TagName) -> Role {
     let (known, role) = SLOT[slot(name, FACTOR)];
     if known == name { role } else { Role::Block }
 }
@@ -396,7 +428,7 @@ const fn each(byte: u8) -> u64 {
 
 /// The name of the tag that begins at `start`, and where it ends.
 #[inline(always)]
-pub(super) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
+pub(in crate::text) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
     let Some(bytes) = page.get(start..).and_then(<[u8]>::first_chunk) else {
         return any_name_at(page, start);
     };
@@ -526,6 +558,8 @@ mod tests {
                 templates: 0,
                 hidden_from: 0,
                 unclosed: false,
+                sweep: None,
+                stepped_until: 0,
             };
             prop_assert_eq!(extractor.tag_end(after), attributes(&page, after, |_, _| {}));
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::text::sweep;
 use crate::text::tokenizer::for_each_token;
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
@@ -304,6 +305,79 @@ proptest! {
         let blank = |(page, blanks): &(Vec<u8>, usize)| [&page[..], &vec![b' '; *blanks]].concat();
         let page = parts.iter().map(blank).collect::<Vec<_>>().concat();
         let page = String::from_utf8_lossy(&page).into_owned().into_bytes();
+        let page = page.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&page);
+        prop_assert_eq!(tokens(page), oracle(page), "{:?}", String::from_utf8_lossy(page));
+    }
+}
+
+/// Tags and text as most pages have them, and some that only look so.
+const REGULAR: &[&str] = &[
+    "<div class=\"x y\">",
+    "</div>\n",
+    "<a href=\"http://example.com/?a=b&amp;c='d'\" title=\"=\">",
+    "</a>",
+    "<td width=50 class=\"c\">",
+    "<img src=/a/b=c alt=\"\"/>",
+    "<input disabled value=\"a=b\" x>",
+    "<p id = \"a>b\">",
+    "<p id= \"a>b\">",
+    "<p id=\"a>b\">",
+    "<p a=b=\"c>\">",
+    "<p =\"a>\">",
+    "<p a=\"b\"=\"c>\">",
+    "<p a=\"b\"c=\"d>e\">",
+    "<p a=x\"y>",
+    "<p a='\"' b='>'>",
+    "<p it's>",
+    "<a=\"x b=\"c=\"d e=\"f>",
+    "<noscript=\"x b=\"c=\"d e=\"f>",
+    "<h1>",
+    "<noscript>",
+    "</blockquote>",
+    "<figcaption class=\"f\">",
+    "<title>a &amp; b</title>",
+    "<script type=\"text/javascript\">var a = \"<p>\";</script>",
+    "<template id=\"t\">",
+    "</template>",
+    "word",
+    " some words, and more of them ",
+    "a > b < c",
+    "\n    ",
+    "&nbsp;",
+    "&lt;&gt;&quot;&#160;",
+    "&eacute;",
+    "&amp",
+    "<!-- a > b -->",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn law_pages_are_swept_as_they_are_stepped_through(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                9 => proptest::sample::select(REGULAR).prop_map(|part| part.as_bytes().to_vec()),
+                1 => proptest::sample::select(PIECES).prop_map(|part| part.as_bytes().to_vec()),
+                1 => (0usize..70).prop_map(|length| vec![b'x'; length]),
+                1 => proptest::collection::vec(any::<u8>(), 1..4),
+            ],
+            0..60,
+        ),
+    ) {
+        let page = parts.concat();
+        for markup in [Markup::Html, Markup::Xhtml] {
+            let text = |sweep| {
+                let mut text = Vec::new();
+                markup::extract_by(sweep, &page, markup, &mut text);
+                text
+            };
+            let stepped = text(None);
+            for sweep in [Some(sweep::portable as sweep::Sweep), sweep::best()] {
+                prop_assert!(text(sweep) == stepped, "{:?}", String::from_utf8_lossy(&page));
+            }
+        }
+let page = String::from_utf8_lossy(&page).into_owned().into_bytes();
         let page = page.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&page);
         prop_assert_eq!(tokens(page), oracle(page), "{:?}", String::from_utf8_lossy(page));
     }
