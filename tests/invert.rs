@@ -11,7 +11,7 @@ use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::inverted::Lists;
 use millrace::gpu::invert::Tuning;
-use millrace::gpu::invert::inverter::{Counted, Inverter};
+use millrace::gpu::invert::inverter::{Counted, Hooks, Inverter};
 use millrace::gpu::invert::machine::{Machine, Reading};
 use millrace::gpu::invert::steps::{self, Array};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
@@ -19,6 +19,7 @@ use millrace::gpu::invert::twin::{self, Run};
 use millrace::text::analysis::Analysis;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Makes a word: common ones, stop words, rare ones, long ones, and stretches of other scripts.
 fn word(random: &mut Random, rare: u32) -> Vec<u8> {
@@ -109,17 +110,22 @@ fn compare(counted: &Counted, expected: &Counted) {
     assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
 }
 
+/// An inverter of which nobody hears beside.
+fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
+    Inverter::new(machine, Analysis::default(), threads, Hooks::default()).unwrap()
+}
+
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms of later ones are found before,
 /// or not.
 fn invert<M: Machine>(inverter: &mut Inverter<M>, seed: u64, shape: (u32, u32, u32, u32)) {
     let (mut random, analysis) = (Random(seed), Analysis::default());
     for batches in [5, 1] {
         let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
-        let all = Vec::from_iter((0..batches).map(|_| pieces(&mut random, shape)));
+        let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
         for (batch, pieces) in all.iter().enumerate() {
             while inverter.has_room() && random.below(4) > 0 {
                 let Some(next) = all.get(batch + inverter.found()) else { break };
-                inverter.find(next).unwrap();
+                inverter.find(next.clone(), None);
             }
             let mut pieces = &pieces[..];
             if batch == 1 {
@@ -147,8 +153,7 @@ const SHAPES: [(u32, u32, u32, u32); 4] =
 fn twin_emulated_batches_are_inverted() {
     let Some(emulator) = compiled() else { return };
     for (seed, shape) in (0..).zip(SHAPES) {
-        let mut inverter =
-            Inverter::new(Emulated::new(emulator.clone(), seed), Analysis::default(), 2);
+        let mut inverter = inverter(Emulated::new(emulator.clone(), seed), 2);
         invert(&mut inverter, seed + 100, shape);
         let work = inverter.work();
         assert!(work.batches >= 5 && work.forgotten == 0, "{work:?}");
@@ -160,23 +165,23 @@ fn twin_emulated_batches_are_inverted() {
 fn texts_that_were_brought_are_used_once() {
     let Some(emulator) = compiled() else { return };
     let analysis = Analysis::default();
-    let mut inverter = Inverter::new(Emulated::new(emulator, 3), analysis.clone(), 1);
+    let mut inverter = inverter(Emulated::new(emulator, 3), 1);
     let (mut random, mut run, mut first) = (Random(17), Run::new(), 0);
-    let mut batch = pieces(&mut random, SHAPES[2]);
+    let mut batch = Arc::new(pieces(&mut random, SHAPES[2]));
     let bytes: usize = batch.iter().map(|piece| piece.bytes.len()).sum();
     let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
     let parts: Vec<&[u8]> = batch.iter().map(|piece| &*piece.bytes).chain([&*rest]).collect();
     let text = inverter.machine().uploader().unwrap().upload(&parts, None).unwrap();
-    inverter.adopt(&batch, text).unwrap();
+    inverter.find(batch.clone(), Some(text));
     for _ in 0..2 {
         let counted = inverter.count(&batch, first).unwrap();
         let expected = twin::invert(&analysis, &batch, first, &mut run);
         counted.iter().zip(&expected).for_each(|(counted, expected)| compare(counted, expected));
         first += counted.iter().map(|piece| piece.counts.documents).sum::<u32>();
         inverter.lists().unwrap();
-        for (piece, other) in batch.iter_mut().zip(pieces(&mut random, SHAPES[2])) {
-            *piece = other;
-        }
+        let others = pieces(&mut random, SHAPES[2]);
+        let here = Arc::get_mut(&mut batch).expect("nobody needs what is counted");
+        here.iter_mut().zip(others).for_each(|(piece, other)| *piece = other);
     }
 }
 
@@ -185,8 +190,7 @@ fn texts_that_were_brought_are_used_once() {
 fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
     for seed in [0, 7] {
-        let mut inverter =
-            Inverter::new(Emulated::new(emulator.clone(), seed), Analysis::default(), 1);
+        let mut inverter = inverter(Emulated::new(emulator.clone(), seed), 1);
         inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
         invert(&mut inverter, seed + 200, SHAPES[2]);
         let work = inverter.work();
@@ -279,7 +283,7 @@ fn a_full_device_takes_smaller_batches() {
     let pieces = pieces(&mut random, (12, 30, 40, 500));
     let mut machine = Emulated::new(emulator, 3);
     machine.most_bytes = 250_000;
-    let mut inverter = Inverter::new(machine, analysis.clone(), 1);
+    let mut inverter = inverter(machine, 1);
     let Err(error) = inverter.count(&pieces, 0) else { panic!("a full device takes all") };
     assert!(error.is_out_of_memory(), "{error}");
     let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);

@@ -15,7 +15,7 @@ use millrace::dictionary::tally::Tally;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::invert::cuda::CudaMachine;
-use millrace::gpu::invert::inverter::Inverter;
+use millrace::gpu::invert::inverter::{Hooks, Inverter};
 use millrace::gpu::invert::text::{MOST_PIECES, PieceText};
 use millrace::gpu::modules::Toolchain;
 use millrace::index::run::{LaidChunk, RunPart};
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = args.workers.map_or(cores, NonZeroUsize::get);
     let machine = CudaMachine::open(device, &toolchain)?;
-    let mut inverter = Inverter::new(machine, Analysis::default(), threads).encoding();
+    let mut inverter =
+        Inverter::new(machine, Analysis::default(), threads, Hooks::default())?.encoding();
     let checked = check(&mut inverter, &pieces, args.check)?;
     say!("{checked} pieces count what they count on the CPU");
     let first = round(&mut inverter, &batches)?;

@@ -2,12 +2,10 @@
 //! small enough for `compute-sanitizer`.
 
 use super::encode::encode;
-use super::{SHAPES, invert};
+use super::{SHAPES, invert, inverter};
 use crate::gpu::device;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
-use millrace::gpu::invert::inverter::Inverter;
-use millrace::text::analysis::Analysis;
 
 #[test]
 fn twin_batches_are_inverted_on_a_device() {
@@ -16,7 +14,7 @@ fn twin_batches_are_inverted_on_a_device() {
         for (seed, shape) in (300..).zip(SHAPES.into_iter().chain([(40, 200, 90, 20_000)])) {
             let Some((device, toolchain)) = device() else { return };
             let machine = CudaMachine::open(device, &toolchain).unwrap();
-            let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning);
+            let mut inverter = inverter(machine, 2).tuned(tuning);
             invert(&mut inverter, seed, shape);
         }
     }
@@ -28,7 +26,7 @@ fn twin_runs_are_encoded_on_a_device() {
         let Some((device, toolchain)) = device() else { return };
         let machine = CudaMachine::open(device, &toolchain).unwrap();
         let tuning = Tuning { encoded_at_once, ..Tuning::default() };
-        let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning).encoding();
+        let mut inverter = inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, 17, 9000);
     }
 }

@@ -155,7 +155,7 @@ fn twin_emulated_runs_are_encoded() {
     for (seed, encoded_at_once, documents) in [(0, 1 << 20, 1400), (3, 700, 90)] {
         let machine = Emulated::new(emulator.clone(), seed);
         let tuning = Tuning { encoded_at_once, ..Tuning::default() };
-        let mut inverter = Inverter::new(machine, Analysis::default(), 2).tuned(tuning).encoding();
+        let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
     }
@@ -167,7 +167,7 @@ fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
     let Some(emulator) = compiled() else { return };
     let (mut random, analysis) = (Random(4), Analysis::default());
     let machine = Emulated::new(emulator, 2);
-    let mut inverter = Inverter::new(machine, analysis.clone(), 1).encoding();
+    let mut inverter = super::inverter(machine, 1).encoding();
     for _ in 0..2 {
         let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
         for batch in 0..4 {

@@ -85,6 +85,12 @@ impl Downloader for Taken {
 }
 
 impl Machine for Emulated {
+    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
+        let Self { most_bytes, launches_left, .. } = *self;
+        let new = Self::new(self.emulator.clone(), self.seed + 1);
+        Ok(Box::new(Self { most_bytes, launches_left, ..new }))
+    }
+
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
         let old = self.arrays.of(array);
         if old.is_some_and(|old| old.len() as u64 >= bytes) {

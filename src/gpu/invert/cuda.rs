@@ -20,8 +20,8 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -64,6 +64,10 @@ struct Buffers {
     current: usize,
     filled: usize,
     crew: Crew,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(device: &Device, source: DriverError) -> GpuError {
@@ -258,14 +262,22 @@ pub struct CudaMachine {
     arrays: Arrays<Slab>,
     up: Buffers,
     down: Buffer,
-    downloader: Making,
-    functions: HashMap<&'static str, CudaFunction>,
     stream: Arc<CudaStream>,
     /// Arrays that kernels use of which it is not known whether they are done, a bit for each.
     in_use: u64,
-    /// What kernels took, if that is measured.
-    times: Option<Times>,
+    shared: Arc<Shared>,
     device: Arc<Device>,
+}
+
+/// What machines of a device share.
+#[derive(Debug)]
+struct Shared {
+    functions: HashMap<&'static str, CudaFunction>,
+    downloader: Mutex<Making>,
+    /// What kernels took, if that is measured.
+    times: Mutex<Option<Times>>,
+    /// The same, without a lock for each launch.
+    measured: AtomicBool,
 }
 
 /// Copies the beginning of each second slice to the first of its pair, as long as that is; several threads share large work.
@@ -294,22 +306,26 @@ impl CudaMachine {
         for name in KERNELS {
             functions.insert(name, module.kernel(&device, name)?.function().clone());
         }
+        let (downloader, times, measured) = Default::default();
+        Self::with(Arc::new(Shared { functions, downloader, times, measured }), device)
+    }
+
+    fn with(shared: Arc<Shared>, device: Arc<Device>) -> Result<Self, GpuError> {
         let stream = device.context().new_stream();
         let stream = stream.map_err(|e| device.call("make a stream", e))?;
         let (up, down) = (Buffers::new(&device)?, Buffer::new(&device, STAGED_BYTES)?);
-        let (arrays, downloader) = (Arrays::new(), Making::default());
-        let (in_use, times) = (0, None);
-        Ok(Self { arrays, up, down, downloader, functions, stream, in_use, times, device })
+        Ok(Self { arrays: Arrays::new(), up, down, stream, in_use: 0, shared, device })
     }
 
-    /// Measures from now on what each kernel takes, which keeps them apart, or does not.
+    /// Measures from now on what each kernel takes, of all machines of the device, or does not.
     pub fn measure(&mut self, measured: bool) {
-        self.times = measured.then(Times::new);
+        *lock(&self.shared.times) = measured.then(Times::new);
+        self.shared.measured.store(measured, Ordering::Relaxed);
     }
 
     /// What kernels took since the last call, if that is [measured](Self::measure).
     pub fn take_times(&mut self) -> Times {
-        self.times.as_mut().map(std::mem::take).unwrap_or_default()
+        lock(&self.shared.times).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Bytes of the device's memory that its arrays take.
@@ -323,6 +339,11 @@ impl CudaMachine {
         wait_looking(&self.device, &self.down.copied, DRIVER_LOOKING)?;
         self.in_use = 0;
         Ok(())
+    }
+
+    /// Waits until no kernel uses an array.
+    fn finish_with(&mut self, array: Array) -> Result<(), GpuError> {
+        if self.in_use >> array as usize & 1 != 0 { self.finish() } else { Ok(()) }
     }
 
     /// Waits until all that was enqueued is done, and takes parts of the buffer.
@@ -349,11 +370,17 @@ impl CudaMachine {
         let address = |array| self.array(array).address();
         // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it too, and the inverter
         // has reserved what the kernel writes and reads for as many items as it is told.
-        unsafe { launch(&self.device, &self.stream, &self.functions[step.kernel], step, address) }
+        unsafe {
+            launch(&self.device, &self.stream, &self.shared.functions[step.kernel], step, address)
+        }
     }
 }
 
 impl Machine for CudaMachine {
+    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
+        Ok(Box::new(Self::with(self.shared.clone(), self.device.clone())?))
+    }
+
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
         let old = self.arrays.place(array);
         if old.as_ref().is_some_and(|old| old.bytes() >= bytes) {
@@ -423,12 +450,13 @@ impl Machine for CudaMachine {
     }
 
     fn downloader(&mut self) -> Result<Box<dyn Downloader>, GpuError> {
-        let made = self.downloader.made().unwrap_or_else(|| CudaDownloader::new(&self.device));
+        let made = lock(&self.shared.downloader).made();
+        let made = made.unwrap_or_else(|| CudaDownloader::new(&self.device));
         Ok(Box::new(made?))
     }
 
     fn lend(&mut self, array: Array) -> Result<DeviceMemory, GpuError> {
-        self.finish()?;
+        self.finish_with(array)?;
         let lent = self.arrays.place(array).take();
         Ok(Box::new(lent.expect("an array is reserved before it is lent")))
     }
@@ -439,16 +467,14 @@ impl Machine for CudaMachine {
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
         let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
-        if self.in_use >> array as usize & 1 != 0 {
-            self.finish()?;
-        }
-        self.downloader.begin(&self.device)?;
+        self.finish_with(array)?;
+        lock(&self.shared.downloader).begin(&self.device)?;
         let old = self.arrays.place(array).replace(*memory);
         Ok(old.map(|old| Box::new(old) as _))
     }
 
     fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
-        if self.times.is_none() {
+        if !self.shared.measured.load(Ordering::Relaxed) {
             return steps.iter().try_for_each(|step| self.launch(step));
         }
         for step in steps {
@@ -458,9 +484,10 @@ impl Machine for CudaMachine {
             ended.record(&self.stream).map_err(|e| failed(&self.device, e))?;
             wait(&self.device, &ended)?;
             let took = began.elapsed_ms(&ended).map_err(|e| failed(&self.device, e))?;
-            let times = self.times.as_mut().expect("they are measured");
-            let time = times.entry(step.kernel).or_default();
-            *time = (time.0 + f64::from(took), time.1 + 1);
+            if let Some(times) = lock(&self.shared.times).as_mut() {
+                let time = times.entry(step.kernel).or_default();
+                *time = (time.0 + f64::from(took), time.1 + 1);
+            }
         }
         Ok(())
     }

@@ -10,18 +10,20 @@
 mod encode;
 mod find;
 mod learner;
+mod typed;
 mod work;
 
-pub use find::MOST_FOUND;
+pub use find::Back;
 pub use learner::Tell;
 pub use work::{InverterSeconds, InverterWork};
 
 use self::encode::Keeping;
-use self::find::{Found, Layout, Which, which};
-use self::learner::Learner;
+use self::find::{Finding, Found, Layout, Tokens, which};
+use self::learner::{Learned, Learner};
+use self::typed::{Typed, part};
 use super::Tuning;
-use super::machine::{DeviceMemory, Machine, Reading};
-use super::steps::{self, Array, COUNTERS, Columns, SUM};
+use super::machine::{DeviceMemory, Machine};
+use super::steps::{self, Array, Columns};
 use super::text::PieceText;
 use crate::dictionary::forms::{Forms, Terms};
 use crate::dictionary::inverted::Lists;
@@ -29,9 +31,13 @@ use crate::gpu::error::GpuError;
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
 use crate::text::analysis::Analysis;
-use bytemuck::{Pod, Zeroable};
 use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
+
+/// Batches whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device.
+pub const MOST_FOUND: usize = 3;
 
 /// What one piece of a batch counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,60 +58,95 @@ struct Open {
     list_bytes: u32,
 }
 
+/// Who is told what an inverter does beside its caller.
+pub struct Hooks {
+    /// Is called, by other threads, whenever forms were found or terms made.
+    pub tell: Tell,
+    /// Takes texts that nobody needs any more.
+    pub back: Back,
+}
+
+impl Default for Hooks {
+    /// Nobody.
+    fn default() -> Self {
+        Self { tell: Box::new(|| ()), back: Box::new(drop) }
+    }
+}
+
 /// Turns texts into the lists of runs, on one device.
 pub struct Inverter<M> {
     machine: M,
     tuning: Tuning,
+    /// Stands before the learner, which ends when this is dropped.
+    finding: Finding,
     learner: Learner,
-    /// The forms that the device knows, their bytes, and the slots of its table.
-    known: u32,
-    arena_bytes: u64,
-    slots: u32,
-    /// Words of the expansions that the device has of them.
-    expansions: usize,
-    /// Batches whose forms are found, which are counted next.
+    /// Batches whose forms are found, which are counted next, in their order.
     found: VecDeque<Found>,
+    /// What the forms of these mean, as far as that is known.
+    learned: VecDeque<Learned>,
+    /// Arrays of tokens of batches that were counted.
+    spare: Vec<Tokens>,
+    /// Why forms could not be found.
+    failed: Option<GpuError>,
     /// Terms whose last docid the device has.
     lasts: u32,
     keeping: Keeping,
-    /// The pieces whose texts were brought, until their forms are found.
-    brought: Option<Which>,
     open: Option<Open>,
     work: InverterWork,
-}
-
-/// Values of an array from the one with number `at` on.
-fn part<T: Pod>(array: Array, at: u64, to: &mut [T]) -> Reading<'_> {
-    Reading { array, at: at * size_of::<T>() as u64, to: bytemuck::cast_slice_mut(to) }
 }
 
 pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
+/// What threads share here; who has panicked is told by whoever waits for it.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<M: Machine> Typed for Inverter<M> {
+    fn on(&mut self) -> &mut dyn Machine {
+        &mut self.machine
+    }
+}
+
 impl<M: Machine> Inverter<M> {
-    /// An inverter on a machine that has done nothing; `threads` make terms of forms.
-    pub fn new(machine: M, analysis: Analysis, threads: usize) -> Self {
-        Self {
+    /// An inverter on a machine that has done nothing, and on another one of the same device; `threads` make terms of forms.
+    ///
+    /// # Errors
+    /// Of the device; the system gives no threads.
+    pub fn new(
+        machine: M,
+        analysis: Analysis,
+        threads: usize,
+        hooks: Hooks,
+    ) -> Result<Self, GpuError> {
+        let refused =
+            |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
+        let tell = Arc::new(hooks.tell);
+        let forms = Forms::new(analysis, threads);
+        let (learner, asker) = Learner::start(forms, tell.clone()).map_err(refused)?;
+        let finding = Finding::start(machine.sibling()?, asker, (hooks.back, tell));
+        Ok(Self {
             machine,
             tuning: Tuning::default(),
-            learner: Learner::new(Forms::new(analysis, threads)),
-            known: 0,
-            arena_bytes: 0,
-            slots: 0,
-            expansions: 0,
+            finding: finding.map_err(refused)?,
+            learner,
             found: VecDeque::new(),
+            learned: VecDeque::new(),
+            spare: Vec::new(),
+            failed: None,
             lasts: 0,
             keeping: Keeping::default(),
-            brought: None,
             open: None,
             work: InverterWork::default(),
-        }
+        })
     }
 
     /// The same, and forms are found otherwise; nothing was counted yet.
     #[must_use]
-    pub fn tuned(self, tuning: Tuning) -> Self {
+    pub fn tuned(mut self, tuning: Tuning) -> Self {
+        self.finding.tune(tuning);
         Self { tuning, ..self }
     }
 
@@ -116,16 +157,11 @@ impl<M: Machine> Inverter<M> {
         self
     }
 
-    /// The same, and `tell` is called whenever the host has made the terms of a batch that was [found](Self::find), by another thread.
-    #[must_use]
-    pub fn telling(mut self, tell: Tell) -> Self {
-        self.learner.tell_by(tell);
-        self
-    }
-
     /// What it has done so far.
     pub fn work(&self) -> InverterWork {
-        self.work
+        let mut work = self.work;
+        self.finding.add_to(&mut work);
+        work
     }
 
     /// Where the time goes that its caller measures.
@@ -138,19 +174,110 @@ impl<M: Machine> Inverter<M> {
         &mut self.machine
     }
 
-    /// Takes the texts of pieces that were [brought](Machine::uploader) for them and are counted next; gives back those of earlier ones.
+    /// Has the forms of pieces found that are [counted](Self::count) later, behind all that are found already, and the host makes terms of them
+    /// meanwhile. If their texts were brought they are used, and those of earlier ones go [back](Hooks::back).
     ///
-    /// # Errors
-    /// Of the device.
-    pub fn adopt(
-        &mut self,
-        pieces: &[PieceText],
-        text: DeviceMemory,
-    ) -> Result<Option<DeviceMemory>, GpuError> {
-        self.brought = Some(which(pieces));
-        let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
-        self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
-        self.machine.adopt(Array::Text, text)
+    /// # Panics
+    /// If there is no [room](Self::has_room); the thread that finds forms does if there are too many pieces, or too much text.
+    pub fn find(&mut self, pieces: Arc<Vec<PieceText>>, text: Option<DeviceMemory>) {
+        assert!(self.has_room(), "a batch is counted before");
+        let to = self.spare.pop();
+        self.finding.ask(pieces, text, to);
+    }
+
+    /// Gives back texts that were brought for pieces whose forms are not found ahead.
+    pub fn give_back(&self, text: Option<DeviceMemory>) {
+        self.finding.give_back(text);
+    }
+
+    /// Whether one more batch can be found before the next is counted.
+    pub fn has_room(&self) -> bool {
+        self.found() < MOST_FOUND
+    }
+
+    /// Batches that are found, or are being found, and are not counted.
+    pub fn found(&self) -> usize {
+        self.found.len() + self.finding.under_way()
+    }
+
+    /// Whether counting the next batch would not wait for its forms or the host's terms.
+    pub fn is_ready(&mut self) -> bool {
+        while let Some(outcome) = self.finding.outcome() {
+            self.take_outcome(outcome);
+        }
+        while let Some(learned) = self.learner.answer() {
+            self.take_learned(learned);
+        }
+        match self.found.front() {
+            Some(found) => found.tokens == 0 || !self.learned.is_empty(),
+            None => self.finding.under_way() == 0,
+        }
+    }
+
+    fn take_outcome(&mut self, outcome: Result<Found, GpuError>) {
+        match outcome {
+            Ok(found) => self.found.push_back(found),
+            // Whoever counts makes room.
+            Err(error) if error.is_out_of_memory() => {}
+            Err(error) => _ = self.failed.get_or_insert(error),
+        }
+    }
+
+    fn take_learned(&mut self, learned: Learned) {
+        self.work.seconds.learn += learned.seconds;
+        self.learned.push_back(learned);
+    }
+
+    /// Waits until nothing is being found.
+    fn settle(&mut self) {
+        for outcome in self.finding.outcomes() {
+            self.take_outcome(outcome);
+        }
+    }
+
+    /// Takes the batch that was found first, and tells the device what its forms mean; its terms have numbers below the second value.
+    fn take_found(&mut self) -> Result<(Found, u32), GpuError> {
+        let found = self.found.pop_front().expect("a batch was found");
+        if found.tokens == 0 {
+            return Ok((found, 0));
+        }
+        let began = Instant::now();
+        if self.learned.is_empty() {
+            let learned = self.learner.wait();
+            self.take_learned(learned);
+        }
+        self.work.seconds.terms += spent(began);
+        let began = Instant::now();
+        let learned = self.learned.pop_front().expect("it was waited for");
+        let Learned { meanings, odd_meanings, expansions, place, numbers, .. } = learned;
+        self.put(Array::Meanings, found.first_form.into(), &meanings)?;
+        self.put(Array::OddMeanings, 0, &odd_meanings)?;
+        self.put(Array::Expansions, place as u64, &expansions)?;
+        self.work.seconds.tell += spent(began);
+        Ok((found, numbers))
+    }
+
+    /// Lets go of all that was found and not counted; the forms stay.
+    fn let_go(&mut self) -> Result<(), GpuError> {
+        self.settle();
+        while !self.found.is_empty() {
+            self.take_found()?;
+        }
+        Ok(())
+    }
+
+    /// Frees what is not of the run; the device knows no forms then.
+    fn free_but_run(&mut self) {
+        self.settle();
+        let asked = self.found.iter().filter(|found| found.tokens > 0).count();
+        for _ in self.learned.len()..asked {
+            self.learner.wait();
+        }
+        self.found.clear();
+        self.learned.clear();
+        self.spare.clear();
+        self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
+        self.finding.free();
     }
 
     /// Counts the next pieces, at most [`MOST_PIECES`](super::text::MOST_PIECES) with [`MOST_BYTES`](super::text::MOST_BYTES) of text; the
@@ -172,13 +299,25 @@ impl<M: Machine> Inverter<M> {
     }
 
     fn try_count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
+        if self.found.is_empty() {
+            self.settle();
+        }
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         if self.found.front().is_none_or(|found| found.of != which(pieces)) {
             self.let_go()?;
-            self.try_find(pieces)?;
+            let found = self.finding.now(pieces)?;
+            self.found.push_back(found);
         }
-        let (Found { layout, tokens, .. }, terms) = self.take_found()?;
+        let (Found { layout, tokens, arrays, .. }, terms) = self.take_found()?;
         let (documents, piece_count) = (layout.documents(), pieces.len() as u32);
         let began = Instant::now();
+        if let Some([tokens, forms]) = arrays {
+            let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
+            let forms = self.machine.adopt(Array::CountedForms, forms)?;
+            self.spare.extend(tokens.zip(forms).map(|(tokens, forms)| [tokens, forms]));
+        }
         let words = u64::from(documents.max(1));
         self.put(Array::PieceStarts, 0, &layout.piece_starts)?;
         self.put(Array::DocumentStarts, 0, &layout.document_starts)?;
@@ -187,6 +326,7 @@ impl<M: Machine> Inverter<M> {
         self.reserve::<u32>(Array::Sketches, sketch_words)?;
         self.reserve::<u64>(Array::PieceBytes, u64::from(piece_count))?;
         self.reserve::<u64>(Array::PiecePostings, u64::from(piece_count))?;
+        self.reserve::<u32>(Array::Counters, steps::COUNTERS as u64)?;
         let mut clear = vec![steps::clear(Array::Lengths, 0, words)];
         if piece_count > 0 {
             clear.push(steps::clear(Array::Sketches, 0, sketch_words));
@@ -221,9 +361,6 @@ impl<M: Machine> Inverter<M> {
         let began = Instant::now();
         let counted = self.counted(&layout, piece_count)?;
         self.work.seconds.counted += spent(began);
-        if !self.found.is_empty() {
-            self.turn();
-        }
         self.open = Some(open);
         Ok(counted)
     }
@@ -273,7 +410,7 @@ impl<M: Machine> Inverter<M> {
         self.lasts = 0;
         self.let_go()?;
         self.forget_kept();
-        self.forget_forms()?;
+        self.finding.forget_forms()?;
         Ok(self.learner.with(Forms::take))
     }
 
@@ -351,48 +488,5 @@ impl<M: Machine> Inverter<M> {
                 lengths: lengths[documents[0] as usize..documents[1] as usize].to_vec(),
             })
             .collect())
-    }
-
-    /// Makes room for what so many tiles count.
-    fn reserve_tiles(&mut self, tiles: u32) -> Result<(), GpuError> {
-        self.reserve::<u32>(Array::Tiles, tiles.into())?;
-        self.reserve::<u32>(Array::Sums, steps::sum_words(tiles).into())
-    }
-
-    /// Makes an array at least so long; what it had is of no use any more.
-    fn reserve<T>(&mut self, array: Array, len: u64) -> Result<(), GpuError> {
-        self.machine.reserve(array, (len * size_of::<T>() as u64).max(16), 0)
-    }
-
-    /// Writes values to an array behind the first `at`, which stay.
-    fn put<T: Pod>(&mut self, array: Array, at: u64, values: &[T]) -> Result<(), GpuError> {
-        let bytes: &[u8] = bytemuck::cast_slice(values);
-        let from = at * size_of::<T>() as u64;
-        self.machine.reserve(array, (from + bytes.len() as u64).max(16), from)?;
-        self.machine.write(array, from, &[bytes])
-    }
-
-    /// Reads values of an array from the one with number `at` on.
-    fn get<T: Pod + Zeroable>(
-        &mut self,
-        array: Array,
-        at: u64,
-        len: usize,
-    ) -> Result<Vec<T>, GpuError> {
-        // Lists are large, and their memory is touched for the first time: on huge pages, if the system has them.
-        let mut values = pages::zeroed(len);
-        self.machine.read(&mut [part(array, at, &mut values)])?;
-        Ok(values)
-    }
-
-    fn counters(&mut self) -> Result<[u32; COUNTERS], GpuError> {
-        let mut counters = [0; COUNTERS];
-        self.machine.read(&mut [part(Array::Counters, 0, &mut counters)])?;
-        Ok(counters)
-    }
-
-    /// The last sum of tiles.
-    fn sum(&mut self) -> Result<u32, GpuError> {
-        Ok(self.counters()?[SUM])
     }
 }

@@ -150,6 +150,13 @@ impl<M> Places for Arrays<M> {
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of the calls.
 pub trait Machine: Send {
+    /// Another one of the same device, with arrays of its own, which works beside this one: memory that one [lends](Self::lend) the other may
+    /// [adopt](Self::adopt).
+    ///
+    /// # Errors
+    /// There is no memory for it, or the device refuses.
+    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError>;
+
     /// Makes an array at least so long, in bytes; the first `kept` bytes stay, the others have no meaning.
     ///
     /// # Errors
@@ -210,6 +217,10 @@ pub trait Machine: Send {
 }
 
 impl Machine for Box<dyn Machine> {
+    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
+        (**self).sibling()
+    }
+
     fn reserve(&mut self, array: Array, bytes: u64, kept: u64) -> Result<(), GpuError> {
         (**self).reserve(array, bytes, kept)
     }

@@ -61,8 +61,8 @@ pub struct Runs<M> {
     inverter: Inverter<M>,
     lists: OpenLists,
     sequencer: Sequencer,
-    /// What is taken next: the forms of the first of these batches are found.
-    coming: VecDeque<Vec<PieceText>>,
+    /// What is taken next: the forms of the first of these batches are found, or being found.
+    coming: VecDeque<Arc<Vec<PieceText>>>,
     batches: Vec<Lists>,
     /// The codes of its documents' lengths, unless the device keeps them.
     lengths: Vec<Arc<[u8]>>,
@@ -108,29 +108,17 @@ impl<M: Machine> Runs<M> {
         self.inverter.machine().uploader()
     }
 
-    /// Has the forms of the next pieces found, so that the host makes terms of them while the pieces before are [taken](Self::take_next). If their
-    /// texts were brought they are used; those of earlier ones come back.
-    ///
-    /// # Errors
-    /// Of the device.
-    pub fn find(
-        &mut self,
-        pieces: Vec<PieceText>,
-        text: Option<DeviceMemory>,
-    ) -> Result<Option<DeviceMemory>, GpuError> {
-        let old = match text {
-            Some(text) => self.inverter.adopt(&pieces, text)?,
-            None => None,
-        };
+    /// Has the forms of the next pieces found, and terms made of them, while the pieces before are [taken](Self::take_next). If their texts were
+    /// brought they are used.
+    pub fn find(&mut self, pieces: Vec<PieceText>, text: Option<DeviceMemory>) {
+        let pieces = Arc::new(pieces);
+        // Behind pieces whose forms are not found they cannot be.
         if self.inverter.found() == self.coming.len() && fitting(&pieces) == pieces.len() {
-            match self.inverter.find(&pieces) {
-                // Who counts makes room.
-                Err(error) if error.is_out_of_memory() => {}
-                found => found?,
-            }
+            self.inverter.find(pieces.clone(), text);
+        } else {
+            self.inverter.give_back(text);
         }
         self.coming.push_back(pieces);
-        Ok(old)
     }
 
     /// Whether pieces can be given to [`find`](Self::find).
@@ -144,7 +132,7 @@ impl<M: Machine> Runs<M> {
         !self.coming.is_empty()
     }
 
-    /// Whether pieces can be taken without waiting for the host's terms.
+    /// Whether pieces can be taken without waiting for their forms, or for the host's terms.
     pub fn is_ready(&mut self) -> bool {
         self.has_coming() && self.inverter.is_ready()
     }
@@ -156,7 +144,7 @@ impl<M: Machine> Runs<M> {
     pub fn take_next(
         &mut self,
         out: impl FnMut(Event) + Send,
-    ) -> Result<Vec<PieceText>, ClosedError> {
+    ) -> Result<Arc<Vec<PieceText>>, ClosedError> {
         let pieces = self.coming.pop_front().unwrap_or_default();
         self.take(&pieces, out)?;
         Ok(pieces)

@@ -1,7 +1,7 @@
-//! Who drives a device that inverts? One thread: it takes batches of texts, waits for the device, and tells what became of
-//! them. Another one brings the texts of the next batch there meanwhile, and a third makes terms of the forms that were found. No worker waits.
+//! Who drives a device that inverts? One thread: it counts batches of texts, waits for the device, and tells what became of
+//! them. Another one brings the texts of the next batches there meanwhile, a third has their forms found, and a fourth makes terms of these. No worker waits.
 
-use super::inverter::{Inverter, spent};
+use super::inverter::{Hooks, Inverter, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, fitting, parts};
@@ -128,8 +128,8 @@ enum Message {
     Panicked(Box<dyn Any + Send>),
     /// There will be no more.
     End,
-    /// The host has made terms of forms.
-    Learned,
+    /// Forms were found, or the host has made terms of them.
+    Found,
 }
 
 /// Texts that are on the device beside those of the batch whose forms were found last: of the next, and of one that is brought.
@@ -141,7 +141,7 @@ fn bring(
     mut uploader: Box<dyn Uploader>,
     buffers: &TextBuffers,
     batches: &Receiver<Vec<PieceText>>,
-    (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Vec<PieceText>>),
+    (room, done): (&Receiver<Option<DeviceMemory>>, &Receiver<Arc<Vec<PieceText>>>),
     to: &Sender<Message>,
 ) {
     for mut pieces in batches {
@@ -186,19 +186,20 @@ fn drive(
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
     let (to, messages) = channel();
-    let learned = to.clone();
-    let mut inverter =
-        Inverter::new(open()?, how.analysis, how.threads).telling(Box::new(move || {
-            // Whoever has gone wants to know nothing.
-            _ = learned.send(Message::Learned);
-        }));
+    let ((room, rooms), (done, free)) = (channel(), channel());
+    (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
+    let found = to.clone();
+    let hooks = Hooks {
+        // Whoever has gone wants to know nothing, and has no use for room.
+        tell: Box::new(move || _ = found.send(Message::Found)),
+        back: Box::new(move |old| _ = room.send(old)),
+    };
+    let mut inverter = Inverter::new(open()?, how.analysis, how.threads, hooks)?;
     if how.encodes {
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, how.lists, stop.clone());
     let uploader = runs.uploader()?;
-    let ((room, rooms), (done, free)) = (channel(), channel());
-    (0..TEXTS_AHEAD).for_each(|_| _ = room.send(None));
     let thread = Builder::new().name("uploader".into());
     let buffers = how.buffers;
     let bring = move || {
@@ -217,8 +218,7 @@ fn drive(
         if runs.has_room()
             && let Some((pieces, text)) = brought.pop_front()
         {
-            // If nobody brings more, there is no use for the room that these texts have left.
-            _ = room.send(runs.find(pieces, text)?);
+            runs.find(pieces, text);
             continue;
         }
         let next = match messages.try_recv() {
@@ -250,7 +250,7 @@ fn drive(
             Message::Failed(error) => return Err(error.into()),
             Message::Panicked(cause) => resume_unwind(cause),
             Message::End => over = true,
-            Message::Learned => {}
+            Message::Found => {}
         }
     }
     Ok(())

@@ -8,7 +8,8 @@
 mod parts;
 
 use self::parts::{Cut, Encoded, InOrder, Part, Terms};
-use super::{Inverter, spent};
+use super::typed::Typed;
+use super::{Inverter, lock, spent};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
@@ -21,7 +22,7 @@ use crate::index::storage::FilledFile;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
 
@@ -89,10 +90,6 @@ fn take(
         let chunk = terms.place(encoded, part, payload, file);
         lock(given).give(first + n, chunk);
     })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Lists on their way to the host.
@@ -362,16 +359,6 @@ impl<M: Machine> Inverter<M> {
             .or_else(|_| self.reserve::<u8>(Array::Encoded, bytes))?;
         self.machine.run(&[chunk.write()])?;
         self.get(Array::EncodedPlaces, 0, count + 1)
-    }
-
-    /// Frees what is not of the run; the device knows no forms then.
-    pub(super) fn free_but_run(&mut self) {
-        self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
-        self.learner.forget_answers();
-        self.learner.forget_expansions();
-        self.found.clear();
-        (self.known, self.arena_bytes, self.expansions, self.slots) = (0, 0, 0, 0);
-        self.brought = None;
     }
 }
 

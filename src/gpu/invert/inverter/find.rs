@@ -1,13 +1,24 @@
-//! How are the forms of a batch found? The device looks up each token, and a learner makes terms of the new forms meanwhile; a batch may be
-//! found while the one before is not counted.
+//! How are the forms of a batch found? A thread of its own has the device look up each token, on a stream of its own, while batches before are counted;
+//! a learner makes terms of the new forms meanwhile.
+//!
+//! What is found of a batch is counted in the order in which it was found: a form that an earlier batch has is known to the later one, and what it means
+//! is told with the earlier one.
 
-use super::learner::{Learned, Unknown};
-use super::{Inverter, part, spent};
+use super::learner::{Asker, Tell, Unknown};
+use super::typed::{Typed, part};
+use super::work::InverterWork;
+use super::{lock, spent};
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::Machine;
+use crate::gpu::invert::Tuning;
+use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
 use crate::pages;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
 /// The smallest table.
@@ -20,8 +31,6 @@ const MOST_ARENA_BYTES: u64 = (4 << 30) - MOST_BYTES as u64;
 /// The same for numbers of forms, and words of expansions.
 const MOST_FORMS: u32 = 1 << 30;
 const MOST_EXPANSIONS: usize = 1 << 30;
-/// Batches that are found and not counted: of one more there are no arrays.
-pub const MOST_FOUND: usize = 2;
 
 /// The texts of a batch as one.
 pub(super) struct Layout {
@@ -69,140 +78,138 @@ pub(super) fn which(pieces: &[PieceText]) -> Which {
     (pieces.as_ptr().addr(), pieces.len())
 }
 
+/// Memory of where tokens begin, and of their forms.
+pub(super) type Tokens = [DeviceMemory; 2];
+
 /// A batch whose forms are found.
 pub(super) struct Found {
     pub(super) of: Which,
     pub(super) layout: Layout,
     pub(super) tokens: u32,
     /// The number of its first new form.
-    first_form: u32,
-    /// What its new forms mean, once that is known; nothing is asked if there are no tokens.
-    learned: Option<Learned>,
+    pub(super) first_form: u32,
+    /// Its tokens. If it has none there are none, and nothing is asked.
+    pub(super) arrays: Option<Tokens>,
 }
 
-impl<M: Machine> Inverter<M> {
-    /// Finds the forms of pieces that are [counted](Self::count) later, behind all that are found already; the host makes terms of them
-    /// meanwhile. Nothing happens if the device has to forget forms before.
+/// A device's table of forms, and who finds them there.
+pub(super) struct Finder {
+    machine: Box<dyn Machine>,
+    tuning: Tuning,
+    asker: Asker,
+    /// The forms that the device knows, their bytes, and the slots of its table.
+    known: u32,
+    arena_bytes: u64,
+    slots: u32,
+    work: InverterWork,
+}
+
+impl Typed for Finder {
+    fn on(&mut self) -> &mut dyn Machine {
+        &mut *self.machine
+    }
+}
+
+impl Finder {
+    /// Finds the forms of pieces, behind all that were found already, and asks what new ones mean. If their texts were brought they are used, and those
+    /// of earlier ones go to `back`; tokens may go where others did.
     ///
     /// # Errors
-    /// Of the device. Nothing is found then, of earlier batches either.
+    /// Of the device, which knows no forms then.
     ///
     /// # Panics
-    /// There are too many pieces, too much text, or there [was no room](Self::has_room).
-    pub fn find(&mut self, pieces: &[PieceText]) -> Result<(), GpuError> {
-        assert!(self.has_room(), "a batch is counted before");
-        if self.has_too_many_forms() && !self.found.is_empty() {
-            return Ok(());
-        }
-        let found = self.try_find(pieces);
+    /// There are too many pieces, or too much text.
+    fn find(
+        &mut self,
+        pieces: &[PieceText],
+        text: Option<DeviceMemory>,
+        to: Option<Tokens>,
+        back: impl FnOnce(Option<DeviceMemory>),
+    ) -> Result<Found, GpuError> {
+        let found = self.try_find(pieces, text, to, back);
         if found.is_err() {
             // The table may have forms that are not kept, and arrays be longer than smaller batches need.
-            self.free_but_run();
+            self.free();
         }
         found
     }
 
-    /// Whether one more batch can be found before the next is counted.
-    pub fn has_room(&self) -> bool {
-        self.found.len() < MOST_FOUND
+    /// Frees all that the device has; it knows no forms then.
+    fn free(&mut self) {
+        self.machine.places().free_but(&[]);
+        (self.known, self.arena_bytes, self.slots) = (0, 0, 0);
     }
 
-    /// Batches that are found and not counted.
-    pub fn found(&self) -> usize {
-        self.found.len()
-    }
-
-    /// Whether counting the next batch would not wait for the host's terms.
-    pub fn is_ready(&mut self) -> bool {
-        while let Some(learned) = self.learner.answer() {
-            self.learned(learned);
+    /// Empties the table of forms. The host knows their terms still.
+    fn forget_forms(&mut self) -> Result<(), GpuError> {
+        (self.known, self.arena_bytes) = (0, 0);
+        if self.slots > 0 {
+            self.machine.run(&[steps::clear(Array::Slots, 0, 2 * u64::from(self.slots))])?;
         }
-        self.found.front().is_none_or(|found| found.tokens == 0 || found.learned.is_some())
+        Ok(())
     }
 
-    pub(super) fn has_too_many_forms(&self) -> bool {
-        self.arena_bytes > MOST_ARENA_BYTES
-            || self.known > MOST_FORMS
-            || self.expansions > MOST_EXPANSIONS
-    }
-
-    pub(super) fn try_find(&mut self, pieces: &[PieceText]) -> Result<(), GpuError> {
+    fn try_find(
+        &mut self,
+        pieces: &[PieceText],
+        text: Option<DeviceMemory>,
+        to: Option<Tokens>,
+        back: impl FnOnce(Option<DeviceMemory>),
+    ) -> Result<Found, GpuError> {
         let layout = Layout::of(pieces);
         assert!(pieces.len() <= MOST_PIECES && layout.padded <= MOST_BYTES, "a batch is bounded");
         self.work.batches += 1;
         self.work.bytes += layout.bytes as u64;
-        if self.has_too_many_forms() {
+        let has_too_many = self.arena_bytes > MOST_ARENA_BYTES
+            || self.known > MOST_FORMS
+            || self.asker.expansions() > MOST_EXPANSIONS;
+        if has_too_many {
             self.work.forgotten += 1;
             self.forget_forms()?;
         }
-        let began = Instant::now();
-        let (first_form, tokens) = (self.known, self.find_tokens(pieces, &layout)?);
-        if tokens > 0 {
-            self.find_forms(pieces, &layout, tokens)?;
+        if let Some([tokens, forms]) = to {
+            self.machine.adopt(Array::Tokens, tokens)?;
+            self.machine.adopt(Array::TokenForms, forms)?;
         }
-        self.work.seconds.find += spent(began);
-        if self.found.is_empty() {
-            self.turn();
-        }
-        let of = which(pieces);
-        self.found.push_back(Found { of, layout, tokens, first_form, learned: None });
-        Ok(())
-    }
-
-    /// Makes the batch that was found last the one that is counted next, or the other way round.
-    pub(super) fn turn(&mut self) {
-        self.machine.places().swap(Array::Tokens, Array::CountedTokens);
-        self.machine.places().swap(Array::TokenForms, Array::CountedForms);
-    }
-
-    /// Notes what was learned of the first batch of which it was not known.
-    fn learned(&mut self, learned: Learned) {
-        self.work.seconds.learn += learned.seconds;
-        let asked = self.found.iter_mut().find(|found| found.tokens > 0 && found.learned.is_none());
-        asked.expect("a batch was found").learned = Some(learned);
-    }
-
-    /// Takes the batch that was found first, and tells the device what its forms mean; its terms have numbers below the second value.
-    pub(super) fn take_found(&mut self) -> Result<(Found, u32), GpuError> {
+        self.bring(pieces, &layout, text, back)?;
         let began = Instant::now();
-        while !self.is_ready() {
-            let learned = self.learner.wait();
-            self.learned(learned);
-        }
-        self.work.seconds.terms += spent(began);
-        let mut found = self.found.pop_front().expect("a batch was found");
-        let began = Instant::now();
-        let numbers = match found.learned.take() {
-            Some(learned) => self.know(found.first_form, learned)?,
-            None => 0,
+        let (of, first_form, tokens) = (which(pieces), self.known, self.find_tokens(&layout)?);
+        let arrays = match tokens {
+            0 => None,
+            _ => Some(self.find_forms(pieces, &layout, tokens)?),
         };
-        self.work.seconds.tell += spent(began);
-        Ok((found, numbers))
+        self.work.seconds.find += spent(began);
+        Ok(Found { of, layout, tokens, first_form, arrays })
     }
 
-    /// Lets go of all that was found and not counted; the forms stay.
-    pub(super) fn let_go(&mut self) -> Result<(), GpuError> {
-        while !self.found.is_empty() {
-            self.take_found()?;
+    /// Has the texts on the device.
+    fn bring(
+        &mut self,
+        pieces: &[PieceText],
+        layout: &Layout,
+        text: Option<DeviceMemory>,
+        back: impl FnOnce(Option<DeviceMemory>),
+    ) -> Result<(), GpuError> {
+        if let Some(text) = text {
+            let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
+            self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
+            back(self.machine.adopt(Array::Text, text)?);
+            return Ok(());
+        }
+        back(None);
+        if layout.bytes > 0 {
+            let began = Instant::now();
+            self.reserve::<u8>(Array::Text, layout.padded as u64)?;
+            self.machine.write(Array::Text, 0, &parts(pieces))?;
+            self.work.seconds.upload += spent(began);
         }
         Ok(())
     }
 
     /// Finds where tokens begin; their number.
-    fn find_tokens(&mut self, pieces: &[PieceText], layout: &Layout) -> Result<u32, GpuError> {
-        // Later pieces may lie where these do.
-        let brought = self.brought.take();
+    fn find_tokens(&mut self, layout: &Layout) -> Result<u32, GpuError> {
         if layout.bytes == 0 {
             return Ok(0);
-        }
-        if brought != Some(which(pieces)) {
-            let began = Instant::now();
-            self.reserve::<u8>(Array::Text, layout.padded as u64)?;
-            self.machine.write(Array::Text, 0, &parts(pieces))?;
-            let took = spent(began);
-            self.work.seconds.upload += took;
-            // Its caller counts all.
-            self.work.seconds.find -= took;
         }
         let tiles = steps::text_tiles(layout.padded);
         self.reserve_tiles(tiles)?;
@@ -215,13 +222,13 @@ impl<M: Machine> Inverter<M> {
         Ok(tokens)
     }
 
-    /// Finds the form of each token, and asks what new forms mean.
+    /// Finds the form of each token, and asks what new forms mean; the arrays of both.
     fn find_forms(
         &mut self,
         pieces: &[PieceText],
         layout: &Layout,
         tokens: u32,
-    ) -> Result<(), GpuError> {
+    ) -> Result<Tokens, GpuError> {
         use Array::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
         for array in [TokenForms, NewStarts, NewLengths, NewPlaces, Odd] {
             self.reserve::<u32>(array, u64::from(tokens))?;
@@ -235,14 +242,13 @@ impl<M: Machine> Inverter<M> {
         self.machine.reserve(Array::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
         self.machine.reserve(Array::FormPlaces, 4 * all, if known > 0 { 4 * places } else { 0 })?;
-        self.machine.reserve(Array::Meanings, 8 * all, 8 * u64::from(known))?;
         if new > 0 {
             self.reserve::<u32>(Array::Sums, steps::sum_words(new).into())?;
             self.machine.run(&steps::scan(NewPlaces, new))?;
             self.machine.run(&[steps::keep_forms(new, known, used as u32)])?;
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
-        let mut unknown = Unknown::default();
+        let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
         let mut counters = [0u32; COUNTERS];
         let mut parts = vec![part(Array::Counters, 0, &mut counters)];
         if new > 0 {
@@ -257,25 +263,13 @@ impl<M: Machine> Inverter<M> {
             let starts: Vec<u32> = self.get(Odd, 0, odd as usize)?;
             unknown.odd = starts.iter().map(|&at| layout.form(pieces, at).to_vec()).collect();
         }
-        self.learner.ask(unknown).map_err(|source| {
-            let device = "the indexer gpu".to_owned();
-            GpuError::Thread { device, source }
-        })?;
+        let arrays = [self.machine.lend(Array::Tokens)?, self.machine.lend(TokenForms)?];
         self.known += new;
         self.arena_bytes += u64::from(new_bytes);
         self.work.forms += u64::from(new);
         self.work.odd += u64::from(odd);
-        Ok(())
-    }
-
-    /// Tells the device what was learned of a batch whose new forms begin with number `first`; the numbers of its terms are below the result.
-    fn know(&mut self, first: u32, learned: Learned) -> Result<u32, GpuError> {
-        let Learned { meanings, odd_meanings, expansions, place, kept, numbers, .. } = learned;
-        self.put(Array::Meanings, first.into(), &meanings)?;
-        self.put(Array::OddMeanings, 0, &odd_meanings)?;
-        self.put(Array::Expansions, place as u64, &expansions)?;
-        self.expansions = kept;
-        Ok(numbers)
+        self.asker.ask(unknown);
+        Ok(arrays)
     }
 
     /// Makes room for the forms of so many tokens, if none of them is known.
@@ -296,14 +290,162 @@ impl<M: Machine> Inverter<M> {
         self.slots = slots;
         Ok(())
     }
+}
 
-    /// Empties the table of forms. The host knows their terms still.
-    pub(super) fn forget_forms(&mut self) -> Result<(), GpuError> {
-        (self.known, self.arena_bytes, self.expansions) = (0, 0, 0);
-        self.learner.forget_expansions();
-        if self.slots > 0 {
-            self.machine.run(&[steps::clear(Array::Slots, 0, 2 * u64::from(self.slots))])?;
+/// Is given texts that nobody needs any more, whenever those of other pieces are used, or nothing if there were none.
+pub type Back = Box<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
+
+/// Pieces whose forms are to be found.
+struct Job {
+    pieces: Arc<Vec<PieceText>>,
+    text: Option<DeviceMemory>,
+    to: Option<Tokens>,
+}
+
+/// What came of pieces, or how finding their forms panicked.
+type Outcome = thread::Result<Result<Found, GpuError>>;
+
+/// The thread that finds forms, and what it is asked.
+pub(super) struct Finding {
+    finder: Arc<Mutex<Finder>>,
+    back: Arc<Back>,
+    jobs: Option<Sender<Job>>,
+    outcomes: Receiver<Outcome>,
+    thread: Option<JoinHandle<()>>,
+    under_way: usize,
+}
+
+impl Finding {
+    /// Forms are found on a machine that has done nothing. `tell` is called whenever those of a batch are.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn start(
+        machine: Box<dyn Machine>,
+        asker: Asker,
+        (back, tell): (Back, Arc<Tell>),
+    ) -> std::io::Result<Self> {
+        let (work, tuning) = (InverterWork::default(), Tuning::default());
+        let finder = Finder { machine, tuning, asker, known: 0, arena_bytes: 0, slots: 0, work };
+        let (finder, back) = (Arc::new(Mutex::new(finder)), Arc::new(back));
+        let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
+        let (here, given) = (finder.clone(), back.clone());
+        let find = move || {
+            for Job { pieces, text, to: tokens } in asked {
+                let find = || lock(&here).find(&pieces, text, tokens, |old| given(old));
+                let outcome = catch_unwind(AssertUnwindSafe(find));
+                drop(pieces);
+                // Whoever has gone wants to know nothing.
+                _ = to.send(outcome);
+                tell();
+            }
+        };
+        let thread = Some(Builder::new().name("finder".into()).spawn(find)?);
+        Ok(Self { finder, back, jobs: Some(jobs), outcomes, thread, under_way: 0 })
+    }
+
+    /// Forms are found otherwise; nothing was asked yet.
+    pub(super) fn tune(&mut self, tuning: Tuning) {
+        self.finder().tuning = tuning;
+    }
+
+    fn finder(&self) -> MutexGuard<'_, Finder> {
+        lock(&self.finder)
+    }
+
+    /// Asks for the forms of pieces, and goes on. What was asked first is found first.
+    pub(super) fn ask(
+        &mut self,
+        pieces: Arc<Vec<PieceText>>,
+        text: Option<DeviceMemory>,
+        to: Option<Tokens>,
+    ) {
+        if let Some(jobs) = &self.jobs {
+            // It takes jobs until this is dropped.
+            _ = jobs.send(Job { pieces, text, to });
+            self.under_way += 1;
         }
-        Ok(())
+    }
+
+    /// Batches that are asked for, of which nothing was heard.
+    pub(super) fn under_way(&self) -> usize {
+        self.under_way
+    }
+
+    /// What came of the next batch, if that is known.
+    ///
+    /// # Panics
+    /// As the thread did.
+    pub(super) fn outcome(&mut self) -> Option<Result<Found, GpuError>> {
+        let outcome = self.outcomes.try_recv().ok()?;
+        self.under_way -= 1;
+        Some(outcome.unwrap_or_else(|cause| resume_unwind(cause)))
+    }
+
+    /// Waits for all that is under way.
+    ///
+    /// # Panics
+    /// As the thread did.
+    pub(super) fn outcomes(&mut self) -> VecDeque<Result<Found, GpuError>> {
+        let mut all = VecDeque::new();
+        while self.under_way > 0 {
+            let outcome = self.outcomes.recv().expect("whatever is asked is answered");
+            self.under_way -= 1;
+            all.push_back(outcome.unwrap_or_else(|cause| resume_unwind(cause)));
+        }
+        all
+    }
+
+    /// Finds the forms of pieces at once; nothing is under way.
+    ///
+    /// # Errors
+    /// Of the device, which knows no forms then.
+    pub(super) fn now(&mut self, pieces: &[PieceText]) -> Result<Found, GpuError> {
+        self.finder().find(pieces, None, None, drop)
+    }
+
+    /// Gives texts back that nobody has used.
+    pub(super) fn give_back(&self, text: Option<DeviceMemory>) {
+        (self.back)(text);
+    }
+
+    /// Empties the table of forms; nothing is under way.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub(super) fn forget_forms(&mut self) -> Result<(), GpuError> {
+        self.finder().forget_forms()
+    }
+
+    /// Frees all arrays; nothing is under way.
+    pub(super) fn free(&mut self) {
+        self.finder().free();
+    }
+
+    /// Adds what it has done.
+    pub(super) fn add_to(&self, work: &mut InverterWork) {
+        let finder = self.finder();
+        let InverterWork {
+            batches, bytes, tokens, forms, odd, forgotten, unpinned, seconds, ..
+        } = &finder.work;
+        work.batches += batches;
+        work.bytes += bytes;
+        work.tokens += tokens;
+        work.forms += forms;
+        work.odd += odd;
+        work.forgotten += forgotten;
+        work.unpinned += unpinned;
+        work.seconds.find += seconds.find;
+        work.seconds.upload += seconds.upload;
+    }
+}
+
+impl Drop for Finding {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // What it has to tell was told.
+            _ = thread.join();
+        }
     }
 }

@@ -1,18 +1,21 @@
 //! Who makes terms of the forms that a device has found? A thread of its own, batch after batch, while the device finds those of the next
 //! one and counts the one before.
 
-use super::spent;
+use super::{lock, spent};
 use crate::dictionary::forms::{Forms, Meaning};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, Builder, JoinHandle};
 use std::time::Instant;
 
 /// The forms of a batch of which terms are to be made.
 #[derive(Default)]
 pub(super) struct Unknown {
+    /// The device knows none of the forms before.
+    pub(super) forgets: bool,
     /// The bytes of the new ones.
     pub(super) bytes: Vec<u8>,
     /// Where each begins, and the end, counted from what the first has.
@@ -45,7 +48,10 @@ struct Known {
 impl Known {
     fn learn(&mut self, unknown: &Unknown) -> Learned {
         let began = Instant::now();
-        let Unknown { bytes, places, odd } = unknown;
+        let Unknown { forgets, bytes, places, odd } = unknown;
+        if *forgets {
+            self.expansions = 0;
+        }
         let first = places.first().copied().unwrap_or(0);
         let form =
             |i: usize| &bytes[(places[i] - first) as usize..(places[i + 1] - first) as usize];
@@ -60,55 +66,59 @@ impl Known {
     }
 }
 
-/// Is told that terms were made.
-pub type Tell = Box<dyn Fn() + Send>;
+/// Is told that forms were found, or terms made.
+pub type Tell = Box<dyn Fn() + Send + Sync>;
 
-/// The thread, and what it is asked.
+/// Who asks the thread.
+pub(super) struct Asker {
+    asked: Sender<Unknown>,
+    expansions: Arc<AtomicUsize>,
+}
+
+impl Asker {
+    /// Asks what forms mean, and goes on; what was asked first is answered first.
+    pub(super) fn ask(&self, unknown: Unknown) {
+        // It takes questions until this is dropped.
+        _ = self.asked.send(unknown);
+    }
+
+    /// Words of the expansions of all that was answered since forms were forgotten.
+    pub(super) fn expansions(&self) -> usize {
+        self.expansions.load(Ordering::Relaxed)
+    }
+}
+
+/// The thread, and what it answers.
 pub(super) struct Learner {
     known: Arc<Mutex<Known>>,
-    tell: Option<Tell>,
-    thread: Option<Thread>,
-    under_way: usize,
-}
-
-struct Thread {
-    asked: Sender<Unknown>,
     /// What was learned, or how that panicked.
     learned: Receiver<thread::Result<Learned>>,
-    handle: JoinHandle<()>,
-}
-
-fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
-    // Who has panicked is told by whoever waits for it.
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Learner {
-    /// One that has learned nothing, and has no thread yet.
-    pub(super) fn new(forms: Forms) -> Self {
-        let known = Arc::new(Mutex::new(Known { forms, expansions: 0 }));
-        Self { known, tell: None, thread: None, under_way: 0 }
-    }
-
-    /// Has `tell` called whenever something was learned; nothing was asked yet.
-    pub(super) fn tell_by(&mut self, tell: Tell) {
-        self.tell = Some(tell);
-    }
-
-    /// Asks what forms mean, and goes on; what was asked first is answered first.
+    /// One that has learned nothing. `tell` is called whenever it has learned something; the thread ends when nobody can ask any more.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn ask(&mut self, unknown: Unknown) -> io::Result<()> {
-        let thread = match self.thread.take() {
-            Some(thread) => thread,
-            None => Thread::start(&self.known, self.tell.take())?,
+    pub(super) fn start(forms: Forms, tell: Arc<Tell>) -> io::Result<(Self, Asker)> {
+        let known = Arc::new(Mutex::new(Known { forms, expansions: 0 }));
+        let expansions = Arc::new(AtomicUsize::new(0));
+        let ((asked, questions), (to, learned)) = (channel::<Unknown>(), channel());
+        let (here, words) = (known.clone(), expansions.clone());
+        let learn = move || {
+            for unknown in questions {
+                let learned = catch_unwind(AssertUnwindSafe(|| lock(&here).learn(&unknown)));
+                if let Ok(learned) = &learned {
+                    words.store(learned.kept, Ordering::Relaxed);
+                }
+                // Whoever has gone wants to know nothing.
+                _ = to.send(learned);
+                tell();
+            }
         };
-        // It takes questions until this is dropped.
-        _ = thread.asked.send(unknown);
-        self.thread = Some(thread);
-        self.under_way += 1;
-        Ok(())
+        let thread = Some(Builder::new().name("learner".into()).spawn(learn)?);
+        Ok((Self { known, learned, thread }, Asker { asked, expansions }))
     }
 
     /// The next answer, if it is there.
@@ -116,8 +126,7 @@ impl Learner {
     /// # Panics
     /// As the thread did.
     pub(super) fn answer(&mut self) -> Option<Learned> {
-        let learned = self.thread.as_ref()?.learned.try_recv().ok()?;
-        self.under_way -= 1;
+        let learned = self.learned.try_recv().ok()?;
         Some(learned.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
@@ -126,22 +135,8 @@ impl Learner {
     /// # Panics
     /// As the thread did, or if nothing was asked.
     pub(super) fn wait(&mut self) -> Learned {
-        let thread = self.thread.as_ref().expect("something was asked");
-        let learned = thread.learned.recv().expect("whatever is asked is answered");
-        self.under_way -= 1;
+        let learned = self.learned.recv().expect("whatever is asked is answered");
         learned.unwrap_or_else(|cause| resume_unwind(cause))
-    }
-
-    /// Waits for all answers, of which nobody needs any more.
-    pub(super) fn forget_answers(&mut self) {
-        while self.under_way > 0 {
-            self.wait();
-        }
-    }
-
-    /// Forgets all expansions; nothing is under way.
-    pub(super) fn forget_expansions(&mut self) {
-        lock(&self.known).expansions = 0;
     }
 
     /// The terms, when all that was asked is learned.
@@ -150,30 +145,12 @@ impl Learner {
     }
 }
 
-impl Thread {
-    fn start(known: &Arc<Mutex<Known>>, tell: Option<Tell>) -> io::Result<Self> {
-        let (asked, questions) = channel::<Unknown>();
-        let (to, learned) = channel();
-        let known = known.clone();
-        let learn = move || {
-            for unknown in questions {
-                let learned = catch_unwind(AssertUnwindSafe(|| lock(&known).learn(&unknown)));
-                // Whoever has gone wants to know nothing.
-                _ = to.send(learned);
-                tell.iter().for_each(|tell| tell());
-            }
-        };
-        let handle = Builder::new().name("learner".into()).spawn(learn)?;
-        Ok(Self { asked, learned, handle })
-    }
-}
-
 impl Drop for Learner {
+    /// Whoever can ask is dropped before.
     fn drop(&mut self) {
-        if let Some(Thread { asked, learned, handle }) = self.thread.take() {
-            drop((asked, learned));
+        if let Some(thread) = self.thread.take() {
             // What it has to tell was told.
-            _ = handle.join();
+            _ = thread.join();
         }
     }
 }
@@ -185,15 +162,16 @@ mod tests {
 
     #[test]
     fn who_waits_hears_of_a_panic() {
-        let mut learner = Learner::new(Forms::new(Analysis::default(), 2));
         let (to, told) = channel();
-        learner.tell_by(Box::new(move || to.send(()).unwrap()));
+        let tell: Tell = Box::new(move || to.send(()).unwrap());
+        let forms = Forms::new(Analysis::default(), 2);
+        let (mut learner, asker) = Learner::start(forms, Arc::new(tell)).unwrap();
         let fails = || Unknown { places: vec![0, 1], ..Unknown::default() };
-        learner.ask(fails()).unwrap();
+        asker.ask(fails());
         told.recv().unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| learner.answer())).is_err());
-        learner.ask(fails()).unwrap();
+        asker.ask(fails());
         assert!(catch_unwind(AssertUnwindSafe(|| learner.wait())).is_err());
-        learner.forget_answers();
+        drop(asker);
     }
 }

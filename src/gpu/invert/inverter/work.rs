@@ -13,11 +13,11 @@ pub struct InverterSeconds {
     pub encoders: f64,
     /// Texts on their way to the device, most of them while it works.
     pub upload: f64,
-    /// Where forms begin and which are new, waited for.
+    /// Finding where forms begin and which are new, beside it.
     pub find: f64,
     /// Making terms of new forms, beside it.
     pub learn: f64,
-    /// Waiting for them.
+    /// Waiting for both.
     pub terms: f64,
     /// Telling the device what forms mean.
     pub tell: f64,
