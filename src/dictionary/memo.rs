@@ -217,13 +217,7 @@ impl<S: Copy + Default> Memo<S> {
         self.list.len() == 1
     }
 
-    /// All terms by their numbers; the first stands for all stop words.
-    #[inline]
-    pub(super) fn terms(&self) -> &[Term<S>] {
-        &self.list
-    }
-
-    /// All terms, to change what is kept beside them.
+    /// All terms by their numbers, to change what is kept beside them; the first stands for all stop words.
     #[inline]
     pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
         &mut self.list
