@@ -5,17 +5,18 @@
 //!   records whose frontier tells which pieces are written.
 //! - Batches wait until every earlier piece is placed, for docids are places in this order. Where a
 //!   run ends is known from the counts of the pieces, as every owner knows it.
-//! - Memory: `NAMES_SHARE` of the budget for the hashes of names.
-//! - Work per activation: all batches whose turn it is, and all that are to be written here.
+//! - Memory: `NAMES_SHARE` of the budget for the hashes of names, and what is left to whoever writes: five times the bytes of a piece.
+//! - Work per activation: all batches whose turn it is; one that is to be written here, since many are placed at once where a device counts, and
+//!   a file takes the parts of some workers only without having them wait.
 
 use super::build_context::Build;
 use super::control::{Cause, Guard, lock};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use crate::input::documents::PieceDocuments;
-use crate::input::documents::table::{DocumentsDone, DocumentsTable, NAMES_SHARE, PieceRows};
+use crate::input::documents::table::{DocumentsDone, DocumentsTable, PieceRows};
 use crate::rebuild::scanned::Scan;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
@@ -35,9 +36,7 @@ pub fn write_documents<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     // Worker 0 places, and the others have nothing to do.
     let tables = (batches.scope().index() == 0).then(|| {
-        let (directory, budget) = (&build.directory, &build.budget);
-        let (limit, names) = (budget.run_limit, budget.memory / NAMES_SHARE);
-        let table = DocumentsTable::new(directory, limit, names, build.workers);
+        let table = DocumentsTable::new(&build.directory, &build.budget, build.workers);
         Ok((table, lock(&build.scan).take()))
     });
     let mut writer = 0;
@@ -79,19 +78,25 @@ fn write<'scope>(
     let (build, worker) = (build.clone(), rows.scope().index());
     let to_writer = Exchange::new(|Local((writer, _)): &ToWrite| *writer);
     let name = "WriteDocuments";
-    rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, _| {
+    let scope = rows.scope();
+    rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, info| {
         let guard = Guard::new(&build.control, name, worker);
+        let activator = scope.activator_for(info.address);
+        let mut waiting = VecDeque::new();
         move |input, _output| {
-            input.for_each(|_, data| {
-                for Local((_, rows)) in data.drain(..) {
-                    let bytes = rows.bytes();
-                    guard.work(|| {
-                        note(&build, rows.write(&build.plan)?);
-                        Ok(())
-                    });
-                    build.wiring.flow.absorbed(bytes);
-                }
+            input.for_each(|cap, data| {
+                waiting.extend(data.drain(..).map(|Local((_, rows))| (cap.retain(0), rows)));
             });
+            let Some((_until_written, rows)) = waiting.pop_front() else { return };
+            let bytes = rows.bytes();
+            guard.work(|| {
+                note(&build, rows.write(&build.plan)?);
+                Ok(())
+            });
+            build.wiring.flow.absorbed(bytes);
+            if !waiting.is_empty() {
+                activator.activate();
+            }
         }
     })
 }

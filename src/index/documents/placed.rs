@@ -37,7 +37,7 @@ pub struct DocumentsPlace {
 
 /// The five files of a run's documents, which any threads write at their places. Together these leave nothing out.
 ///
-/// Memory: up to 10 write buffers, 2.6 MB, while threads wait for one another; 2 bytes for each document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of documents that
+/// Memory: ten times the bytes of a file that are left to whoever writes to it; 2 bytes for each document while it is written, 8 bytes for each of 65,535 tokens or more, and what is known of documents that
 /// were written before their turn.
 #[derive(Debug)]
 pub struct PlacedDocuments {
@@ -57,7 +57,7 @@ struct Sum {
 
 impl PlacedDocuments {
     /// Creates the files of run `number` in the folder of a generation. No document lies in an input
-    /// before `first_input`.
+    /// before `first_input`. Threads leave `room` bytes of each file to the one that writes to it.
     ///
     /// # Errors
     /// `Storage`.
@@ -65,10 +65,10 @@ impl PlacedDocuments {
         generation: &Path,
         number: u32,
         durability: Durability,
-        first_input: u32,
+        (first_input, room): (u32, usize),
     ) -> Result<Self, IndexError> {
         let files = Files::create(generation, number, durability)?;
-        let files = files.map(|file| Ok(PlacedFile::new(file)))?;
+        let files = files.map(|file| Ok(PlacedFile::new(file, room)))?;
         Ok(Self { files, first_input, sum: Mutex::default() })
     }
 

@@ -12,7 +12,7 @@ use crate::index::documents::{
 };
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
-use crate::index::storage::{Durability, Stop};
+use crate::index::storage::{Durability, Stop, WRITE_BUFFER_BYTES};
 use crate::index::window::Window;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,12 @@ pub(super) fn merge(
         longs.push(input.long_documents()?);
         input.cut(number, &mut place, &mut stretches)?;
     }
-    let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
+    let table = PlacedDocuments::create(
+        to,
+        number,
+        Durability::Lasting,
+        (first_input, WRITE_BUFFER_BYTES),
+    )?;
     let next = AtomicUsize::new(0);
     let copy = || {
         while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{StorageFile, WRITE_BUFFER_BYTES, put_at};
+use super::{StorageFile, put_at};
 use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -18,10 +18,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A file whose body is written in parts, in any order. Together they leave nothing out.
 ///
-/// Memory: two buffers of [`WRITE_BUFFER_BYTES`] for parts that are left, and what is known of parts that came before their turn.
+/// Memory: two buffers for parts that are left, and what is known of parts that came before their turn.
 #[derive(Debug)]
 pub(crate) struct PlacedFile {
     file: StorageFile,
+    /// Bytes of parts that are left at most.
+    room: usize,
     shared: Mutex<Shared>,
     /// There is room for parts again, or nobody writes.
     has_room: Condvar,
@@ -50,11 +52,11 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds a part, if there is room.
-    fn add(&mut self, at: u64, part: &[u8]) -> bool {
-        let has_room = part.len() <= WRITE_BUFFER_BYTES - self.bytes.len();
+    /// Adds a part, if there is room for it in so many bytes.
+    fn add(&mut self, room: usize, at: u64, part: &[u8]) -> bool {
+        let has_room = part.len() <= room - self.bytes.len();
         if has_room {
-            self.bytes.reserve_exact(WRITE_BUFFER_BYTES - self.bytes.len());
+            self.bytes.reserve_exact(room - self.bytes.len());
             self.bytes.extend_from_slice(part);
             self.places.push((at, part.len()));
         }
@@ -93,9 +95,9 @@ impl Sums {
 }
 
 impl PlacedFile {
-    /// A file that has no body yet.
-    pub(crate) fn new(file: StorageFile) -> Self {
-        Self { file, shared: Mutex::default(), has_room: Condvar::new() }
+    /// A file that has no body yet; parts of at most `room` bytes together are left to whoever writes.
+    pub(crate) fn new(file: StorageFile, room: usize) -> Self {
+        Self { file, room, shared: Mutex::default(), has_room: Condvar::new() }
     }
 
     /// Writes a part of the body at its place, or leaves it to the thread that writes now, which then does not return before.
@@ -112,7 +114,7 @@ impl PlacedFile {
             if !shared.is_writing {
                 break;
             }
-            if shared.left.add(at, part) {
+            if shared.left.add(self.room, at, part) {
                 return Ok(());
             }
             shared = self.has_room.wait(shared).unwrap_or_else(PoisonError::into_inner);

@@ -40,7 +40,7 @@ fn parts_that_threads_write_are_the_file_of_one() {
             StorageFile::create(folder.path(), &format!("{case}{name}"), Durability::Scratch)
                 .unwrap()
         };
-        let placed = PlacedFile::new(create("placed"));
+        let placed = PlacedFile::new(create("placed"), WRITE_BUFFER_BYTES);
         // Every fourth part is written by the same thread.
         std::thread::scope(|scope| {
             for thread in 0..4 {
@@ -69,10 +69,8 @@ fn what_is_left_to_a_thread_that_fails_is_an_error_of_all() {
     // A device without room.
     let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let placed = PlacedFile::new(StorageFile {
-        file,
-        ..StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap()
-    });
+    let full = StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap();
+    let placed = PlacedFile::new(StorageFile { file, ..full }, 100_000);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let placed = &placed;

@@ -7,7 +7,7 @@ use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, P
 use crate::index::storage::Durability;
 use crate::input::piece::Skipped;
 use crate::input::splits::Plan;
-use crate::order::Sequencer;
+use crate::order::{Budget, Sequencer};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
@@ -56,10 +56,15 @@ const NAMED: usize = 5;
 /// The part of the memory that hashes of names may take: one of so many.
 pub const NAMES_SHARE: u64 = 64;
 
+/// What is left to whoever writes to a file takes, of the bytes of a piece, one part of so many: enough for a column of a piece of each of 16 workers.
+const PIECE_PART: usize = 2;
+
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave ends the table.
 pub struct DocumentsTable {
     directory: PathBuf,
     sequencer: Sequencer,
+    /// Bytes of each file that are left to whoever writes to it.
+    room: usize,
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<Run>, DocumentsPlace)>,
     shared: Arc<Shared>,
@@ -109,14 +114,14 @@ pub struct PieceRows {
 }
 
 impl DocumentsTable {
-    /// A table in the folder of a generation of which runs end at `run_limit`; the hashes of names take
-    /// `names_bytes` of memory, and so many `threads` count them.
-    pub fn new(directory: &Path, run_limit: u64, names_bytes: u64, threads: usize) -> Self {
-        let names = Names::new(directory, names_bytes);
+    /// A table in the folder of a generation of which runs end as the budget says; so many `threads` count the names.
+    pub fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
+        let names = Names::new(directory, budget.memory / NAMES_SHARE);
         let (directory, sum) = (directory.to_path_buf(), Mutex::default());
         Self {
             directory: directory.clone(),
-            sequencer: Sequencer::new(run_limit),
+            sequencer: Sequencer::new(budget.run_limit),
+            room: budget.piece_bytes() / PIECE_PART,
             run: None,
             shared: Arc::new(Shared { directory, threads, names, sum }),
             documents: 0,
@@ -152,8 +157,8 @@ impl DocumentsTable {
                 Some(open) => open,
                 none => {
                     let (number, scratch) = (placement.run, Durability::Scratch);
-                    let files =
-                        PlacedDocuments::create(&self.directory, number, scratch, first.input)?;
+                    let part = (first.input, self.room);
+                    let files = PlacedDocuments::create(&self.directory, number, scratch, part)?;
                     none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
                 }
             };
@@ -351,7 +356,8 @@ mod tests {
         let file = folder.path().join("a.jsonl");
         std::fs::write(&file, b"{}\n").unwrap();
         let plan = Plan::new(&[file], None).unwrap();
-        let mut table = DocumentsTable::new(folder.path(), u64::MAX, 1 << 20, 2);
+        let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
+        let mut table = DocumentsTable::new(folder.path(), &budget, 2);
         let mut expected = Vec::new();
         let mut placed = Vec::new();
         let mut lines = 0;
