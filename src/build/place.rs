@@ -119,8 +119,8 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &Plan) -> Option<Sample> {
         0 => None,
         _ if options.device_encodes() => None,
         bytes => {
-            let indexing = options.indexer.indexing();
-            sample(plan, &options.analysis, options.max_document, indexing, bytes)
+            let (indexing, threads) = (options.indexer.indexing(), options.workers);
+            sample(plan, &options.analysis, options.max_document, indexing, bytes, threads)
         }
     }
 }

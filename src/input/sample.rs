@@ -1,7 +1,7 @@
 //! What is in the input, judged by a small part of it (wei11, section III.E: 1 MB out of every 1 GB)?
 //!
 //! The sample is taken in equal parts from places that are evenly spread over all inputs, before the
-//! dataflow begins and by one thread. A compressed file is sampled at its beginning, since the rest
+//! dataflow begins and by as many threads as workers will be: nothing else happens meanwhile. A compressed file is sampled at its beginning, since the rest
 //! cannot be read without it; its text is taken to be [`SWELL`] times its bytes. Standard input and
 //! pipes, which can be read once, give no sample. A place in the middle of a file begins in the middle
 //! of a record, which the parsers pass over.
@@ -22,7 +22,9 @@ use crate::dictionary::stream::{TokenGroup, Tokens};
 use crate::dictionary::tally::Tally;
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Bytes of text in a byte of a compressed file, about.
@@ -62,26 +64,53 @@ struct Place {
     bytes: u64,
 }
 
-/// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input. `None` when nothing
-/// can be read twice.
+/// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input, with at most so many `threads`. `None` when
+/// nothing can be read twice.
 pub fn sample(
     plan: &Plan,
     analysis: &Analysis,
     max_document: u64,
     indexing: Indexing,
     per_gigabyte: u64,
+    threads: usize,
 ) -> Option<Sample> {
-    let (analysis, owners) = (analysis.clone(), Arc::new(Owners::in_turn(1)));
-    match indexing {
-        // What a device makes of texts is encoded as what parsers count is.
-        Indexing::Postings | Indexing::Texts => {
-            let tally = Tally::new(analysis, owners, MEMO_BYTES);
-            take(plan, tally, max_document, per_gigabyte, weigh_postings)
+    let start = Instant::now();
+    let owners = Arc::new(Owners::in_turn(1));
+    let places = places(plan, per_gigabyte);
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let (analysis, owners) = (analysis.clone(), owners.clone());
+        let places = || places.get(next.fetch_add(1, Ordering::Relaxed)).copied();
+        match indexing {
+            // What a device makes of texts is encoded as what parsers count is.
+            Indexing::Postings | Indexing::Texts => {
+                let tally = Tally::new(analysis, owners, MEMO_BYTES);
+                take(plan, places, tally, max_document, weigh_postings)
+            }
+            Indexing::Tokens => {
+                let tally = TokenTally::new(analysis, owners, MEMO_BYTES);
+                take(plan, places, tally, max_document, weigh_tokens)
+            }
         }
-        Indexing::Tokens => {
-            let tally = TokenTally::new(analysis, owners, MEMO_BYTES);
-            take(plan, tally, max_document, per_gigabyte, weigh_tokens)
-        }
+    };
+    let mut sample = std::thread::scope(|scope| {
+        let others = threads.min(places.len()).saturating_sub(1);
+        let others: Vec<_> = (0..others).map(|_| scope.spawn(take)).collect();
+        others.into_iter().fold(take(), |mut sum, other| {
+            sum.add(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            sum
+        })
+    });
+    sample.seconds = start.elapsed().as_secs_f64();
+    (sample.bytes > 0).then_some(sample)
+}
+
+impl Sample {
+    /// Adds what was taken at other places.
+    fn add(&mut self, other: Self) {
+        self.weights.iter_mut().zip(other.weights).for_each(|(sum, weight)| *sum += weight);
+        self.bytes += other.bytes;
+        self.places += other.places;
     }
 }
 
@@ -101,19 +130,18 @@ fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
     }
 }
 
+/// Samples places until there are no more.
 fn take<R: Regroup>(
     plan: &Plan,
+    places: impl FnMut() -> Option<Place>,
     regroup: R,
     max_document: u64,
-    per_gigabyte: u64,
     weigh: fn(&R::Group, &mut [u64]),
-) -> Option<Sample> {
-    let start = Instant::now();
-    let places = places(plan, per_gigabyte);
+) -> Sample {
     let mut parser = PieceParser::new(regroup, (max_document, &plan.fields), Arc::default());
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
-    for place in places {
+    for place in std::iter::from_fn(places) {
         let Some(block) = read(plan, place) else { continue };
         let format = plan.inputs.format(place.input as usize);
         let mut stream = SplitStream::new(Cutter::new(format, max_document), 23);
@@ -131,8 +159,7 @@ fn take<R: Regroup>(
         }
         sample.places += 1;
     }
-    sample.seconds = start.elapsed().as_secs_f64();
-    (sample.bytes > 0).then_some(sample)
+    sample
 }
 
 /// Reads a place as a block that ends its split; `None` if that is not possible.
@@ -235,15 +262,19 @@ mod tests {
         std::fs::write(at("b.jsonl.gz"), gzip(&lines(90_000, "miller"))).unwrap();
         for name in ["a.jsonl", "b.jsonl.gz"] {
             let plan = Plan::new(&[at(name)], None).unwrap();
-            let take = |what| sample(&plan, &Analysis::default(), 1 << 20, what, SAMPLE_BYTES);
-            let tokens = take(Indexing::Tokens).unwrap();
+            let take = |what, threads| {
+                sample(&plan, &Analysis::default(), 1 << 20, what, SAMPLE_BYTES, threads).unwrap()
+            };
+            let tokens = take(Indexing::Tokens, 1);
+            let threads = take(Indexing::Tokens, 3);
+            assert_eq!((tokens.bytes, &tokens.weights), (threads.bytes, &threads.weights));
             let weight = |sample: &Sample, term| sample.weights[usize::from(trie_collection(term))];
             let (twice, once) = (weight(&tokens, "miller"), weight(&tokens, "common"));
             assert!(once > 100 && twice == 2 * once, "{name}: {twice} {once}");
             let numbers = tokens.weights.iter().sum::<u64>() - twice - once;
             assert_eq!(numbers, once, "{name}");
             // Twice in a document is one posting.
-            let postings = take(Indexing::Postings).unwrap();
+            let postings = take(Indexing::Postings, 2);
             assert_eq!(weight(&postings, "miller"), weight(&postings, "common"), "{name}");
         }
     }

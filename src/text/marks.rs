@@ -28,8 +28,9 @@ const FOUND: [u8; 16] = {
 pub(super) struct Marks<'a> {
     page: &'a [u8],
     level: Level,
-    /// Where the part begins whose places are known.
+    /// Where the part begins whose places are known, and where it ends.
     base: usize,
+    end: usize,
     /// Those places, from there on.
     places: [u16; WINDOW + 64],
     /// The next of them.
@@ -43,9 +44,7 @@ impl<'a> Marks<'a> {
     }
 
     fn with_level(page: &'a [u8], level: Level) -> Self {
-        let mut marks = Self { page, level, base: 0, places: [0; WINDOW + 64], next: 0 };
-        marks.fill(0);
-        marks
+        Self { page, level, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
     }
 
     /// Steps to the first `<` or `&` that is at or behind `from` and was not passed, or to the page's end.
@@ -68,7 +67,7 @@ impl<'a> Marks<'a> {
         loop {
             let place = self.places[self.next];
             if place == NO_PLACE {
-                let start = from.max(self.base + WINDOW);
+                let start = from.max(self.end);
                 if start >= self.page.len() {
                     return self.page.len();
                 }
@@ -87,6 +86,7 @@ impl<'a> Marks<'a> {
     #[inline(never)]
     fn fill(&mut self, from: usize) {
         self.base = from - from % 64;
+        self.end = self.base + WINDOW;
         self.next = 0;
         let part = &self.page[self.base..self.page.len().min(self.base + WINDOW)];
         let found = match self.level {

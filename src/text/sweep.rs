@@ -18,7 +18,7 @@ const BEHIND: usize = 16;
 /// Why not all of a page was taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Stop {
-    /// Something stands here that has to be looked at: a reference, a comment, a tag with a long name, or the last bytes of the page.
+    /// Something stands here that has to be looked at: a reference, a comment, a tag with a long name, or the page's end.
     Here,
     /// Before here stands a tag that means something, whose name is at `name..after`.
     Behind { name: usize, after: usize, is_end: bool, role: Role },
@@ -213,11 +213,17 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
     let mut carry = Carry::default();
     let mut base = *at;
     loop {
-        let Some(bytes) = page.get(base..).and_then(<[u8]>::first_chunk::<{ BLOCK + BEHIND }>)
-        else {
-            *at = carry.begin(base);
-            return Stop::Here;
-        };
+        let mut last = [b' '; BLOCK + BEHIND];
+        // Behind the last bytes of the page are blanks.
+        let (bytes, filled): (&[u8; BLOCK + BEHIND], _) =
+            match page.get(base..).and_then(<[u8]>::first_chunk) {
+                Some(bytes) => (bytes, BLOCK),
+                None => {
+                    let rest = &page[base..];
+                    last[..rest.len()].copy_from_slice(rest);
+                    (&last, rest.len().min(BLOCK))
+                }
+            };
         let mut block: &[u8; BLOCK] = bytes.first_chunk().expect("there are more bytes");
         let Classes { open, close, quote, apostrophe, equals, ampersand, parts, mut blank } =
             lanes.classes(block);
@@ -226,8 +232,31 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         let ends = close & tags;
         let starts = open & !((tags & !close) << 1 | u64::from(before.in_tag));
 
+        // What may be otherwise than it seems.
+        let inside = lanes.parity(quote & tags) ^ before.in_quotes;
+        let opening = quote & tags & inside;
+        let equal = equals & tags & !inside;
+        let values = equal << 1 | before.behind_equals;
+        // A name that ends in this block may not have any `=`.
+        let begins = starts << 1;
+        let names = stretch(begins, !parts | begins, &mut false);
+        let mut odd = ends & inside
+            | apostrophe & tags & !inside
+            | equal & ((parts | quote) << 1 | before.behind_part | names)
+            | opening & !values;
+        let bare = values & !opening & tags;
+        if bare != 0 || before.in_bare {
+            let spaces = lanes.spaces(block);
+            let value = stretch(bare, !(spaces | close), &mut carry.in_bare);
+            odd |= bare & spaces | value & equals;
+        }
+        carry.in_quotes = (inside.cast_signed() >> 63).cast_unsigned();
+        carry.behind_equals = equal >> 63;
+        carry.behind_part = (parts | quote) >> 63;
+
         // Up to where all is as expected, and what stops there, or whether the next block begins there.
-        let (mut cut, mut stop, mut again) = (BLOCK as u32, None, false);
+        let is_last = filled < BLOCK;
+        let (mut cut, mut stop, mut again) = (filled as u32, is_last.then_some(Stop::Here), false);
         // References are a byte each, behind which some are left out.
         let (mut references, mut dropped) = (ampersand & !tags, 0);
         let mut replaced;
@@ -301,33 +330,11 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         carry.inline = inline >> ends.count_ones() & 1;
 
         let taken = below(cut);
-        let feeds = ends & taken & !lanes.deposit(inline, ends);
-        let tags = tags & taken;
-        let inside = lanes.parity(quote & tags) ^ before.in_quotes;
-        let opening = quote & tags & inside;
-        let equal = equals & tags & !inside;
-        let values = equal << 1 | before.behind_equals;
-        // A name that ends in this block may not have any `=`.
-        let begins = starts << 1;
-        let names = stretch(begins, !parts | begins, &mut false);
-        let mut odd = ends & tags & inside
-            | apostrophe & tags & !inside
-            | equal & ((parts | quote) << 1 | before.behind_part | names)
-            | opening & !values;
-        let bare = values & !opening & tags;
-        if bare != 0 || before.in_bare {
-            let spaces = lanes.spaces(block);
-            let value = stretch(bare, !(spaces | close), &mut carry.in_bare);
-            odd |= bare & spaces | value & equals & taken;
-        }
-        if odd != 0 {
+        if odd & taken != 0 {
             *at = before.begin(base);
             return Stop::Odd { until: base + BLOCK };
         }
-        carry.in_quotes = (inside.cast_signed() >> 63).cast_unsigned();
-        carry.behind_equals = equal >> 63;
-        carry.behind_part = (parts | quote) >> 63;
-
+        let feeds = ends & taken & !lanes.deposit(inline, ends);
         let text = taken & !tags & !dropped;
         // A line feed is kept only behind a word.
         let ends_word = text & blank | feeds;
@@ -342,6 +349,10 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
             }
             Some(stop) => {
                 *at = base + cut as usize;
+                // A tag that the page's end cuts is no tag.
+                if is_last && cut as usize == filled {
+                    *at = carry.begin(*at);
+                }
                 return stop;
             }
         }

@@ -26,7 +26,7 @@ pub(super) fn extract_by(sweep: Option<Sweep>, page: &[u8], markup: Markup, out:
         page,
         markup,
         out,
-        marks: Marks::new(page),
+        marks: &mut None,
         at: 0,
         templates: 0,
         hidden_from: 0,
@@ -49,7 +49,8 @@ struct Extractor<'a> {
     page: &'a [u8],
     markup: Markup,
     out: &'a mut Vec<u8>,
-    marks: Marks<'a>,
+    /// Made where something is stepped through.
+    marks: &'a mut Option<Marks<'a>>,
     at: usize,
     /// Open `template` elements, and where in `out` the text of the outermost begins.
     templates: u32,
@@ -66,7 +67,11 @@ impl Extractor<'_> {
     fn run(&mut self) {
         let page = self.page;
         loop {
-            let end = if self.swept() { self.at } else { self.marks.text_end(self.at) };
+            let end = if self.swept() {
+                self.at
+            } else {
+                self.marks.get_or_insert_with(|| Marks::new(page)).text_end(self.at)
+            };
             self.text_until(end);
             let rest = &page[end..];
             if let [b'<', first, second, ..] = *rest {
@@ -102,7 +107,7 @@ impl Extractor<'_> {
                 Stop::Behind { name, after, is_end, role } => {
                     self.rare_tag(name, after, is_end, role);
                 }
-                Stop::Here => return matches!(self.page.get(self.at), Some(b'<' | b'&')),
+                Stop::Here => return matches!(self.page.get(self.at), None | Some(b'<' | b'&')),
                 Stop::Odd { until } => {
                     self.stepped_until = until;
                     return false;
@@ -157,9 +162,10 @@ impl Extractor<'_> {
     #[inline(always)]
     fn tag_end(&mut self, mut at: usize) -> Option<usize> {
         let page = self.page;
+        let marks = self.marks.get_or_insert_with(|| Marks::new(page));
         loop {
             // Here no attribute is under way, so that the first of these marks is no part of a value.
-            let mark = self.marks.in_tag(at);
+            let mark = marks.in_tag(at);
             match page.get(mark)? {
                 b'>' => return Some(mark + 1),
                 b'=' if mark > at && NAME_BYTE[usize::from(page[mark - 1])] != 0 => {
@@ -167,9 +173,9 @@ impl Extractor<'_> {
                     if !matches!(quote, b'"' | b'\'') {
                         break;
                     }
-                    let mut end = self.marks.in_tag(mark + 2);
+                    let mut end = marks.in_tag(mark + 2);
                     while *page.get(end)? != quote {
-                        end = self.marks.in_tag(end + 1);
+                        end = marks.in_tag(end + 1);
                     }
                     at = end + 1;
                 }
@@ -553,7 +559,7 @@ mod tests {
                 page: &page,
                 markup: Markup::Html,
                 out: &mut out,
-                marks: Marks::new(&page),
+                marks: &mut None,
                 at: 0,
                 templates: 0,
                 hidden_from: 0,
