@@ -36,11 +36,9 @@ const COPIERS: usize = 4;
 const TAKERS: usize = 16;
 
 /// How long a thread looks again and again whether something is done, before it sleeps between two looks: most of what it waits for takes less
-/// than going to sleep and waking up.
-const LOOKING: Duration = Duration::from_micros(60);
+/// than going to sleep and waking up. Longer, and workers miss the core that it takes.
+const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
-/// The same for the thread that drives the device, of which there is one: where all cores are busy it would wake up long after.
-const DRIVER_LOOKING: Duration = Duration::from_millis(2);
 
 /// A pinned buffer and the end of its last copy.
 #[derive(Debug)]
@@ -77,14 +75,9 @@ fn failed(device: &Device, source: DriverError) -> GpuError {
 
 /// Waits until what stands before an event is done.
 pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
-    wait_looking(device, event, LOOKING)
-}
-
-/// The same, and looks for so long before it sleeps.
-fn wait_looking(device: &Device, event: &CudaEvent, looking: Duration) -> Result<(), GpuError> {
     let began = Instant::now();
     while !is_done(event).map_err(|e| failed(device, e))? {
-        match began.elapsed() < looking {
+        match began.elapsed() < LOOKING {
             true => spin_loop(),
             false => sleep(PAUSE),
         }
@@ -336,7 +329,7 @@ impl CudaMachine {
     /// Waits until all that was enqueued is done.
     fn finish(&mut self) -> Result<(), GpuError> {
         self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait_looking(&self.device, &self.down.copied, DRIVER_LOOKING)?;
+        wait(&self.device, &self.down.copied)?;
         self.in_use = 0;
         Ok(())
     }
