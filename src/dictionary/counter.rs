@@ -52,6 +52,8 @@ struct Found<C: Counting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     counting: C,
+    /// Where the memo looks for the keys that come next.
+    spreads: [u32; TOGETHER],
     now: Now,
     /// Indexed tokens of the current document so far.
     tokens: u32,
@@ -68,17 +70,17 @@ impl<C: Counting> Found<C> {
 impl<C: Counting> Stretches for Found<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
-    fn ahead(&self, key: Key) {
-        self.memo.prefetch(key);
+    fn ahead(&mut self, place: usize, key: Key) {
+        self.spreads[place] = self.memo.prefetch(key);
     }
 
     fn keys(&mut self, keys: &[Key]) {
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
-        self.memo.terms_of_keys(keys, terms);
-        for &term in &*terms {
-            self.counting.prefetch(self.memo.terms(), term);
-        }
+        let counting = &self.counting;
+        self.memo.terms_of_keys(keys, &self.spreads, terms, |list, term| {
+            counting.prefetch(list, term);
+        });
         self.count(terms);
     }
 
@@ -110,6 +112,7 @@ impl<C: Counting> Counter<C> {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             counting: C::default(),
+            spreads: [0; TOGETHER],
             now: Now::default(),
             tokens: 0,
         };

@@ -78,11 +78,12 @@ const MANY_SLOTS: usize = 1 << 21;
 /// The longest term, in bytes: the analysis cuts what is longer.
 const MAX_TERM_BYTES: usize = 255;
 
-/// Where a key is looked for: multiplied, every byte reaches the uppermost byte, which so comes to be the lowest.
+/// Where a key is looked for, by as many of the lower bits as there are slots: multiplied, every byte reaches the uppermost byte,
+/// which so comes to be the lowest.
 #[inline(always)]
-fn spread(key: Key) -> usize {
+fn spread(key: Key) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
-    folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as usize
+    folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as u32
 }
 
 /// Mixes a key: multiply and fold, so that both halves reach the upper bits.
@@ -135,11 +136,11 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
     count_form(forms, scatter(mix(key)), 0, term);
 }
 
-/// The slot that has a key, or the place of the slot for it.
+/// The slot that has a key whose [`spread`] is given, or the place of the slot for it.
 #[inline(always)]
-fn find_key(slots: &mut [Slot], key: Key) -> Result<&mut Slot, usize> {
+fn find_key(slots: &mut [Slot], key: Key, spread: u32) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
-    let mut at = spread(key) & mask;
+    let mut at = spread as usize & mask;
     loop {
         let found = slots[at].key;
         if found == key {
@@ -216,13 +217,7 @@ impl<S: Copy + Default> Memo<S> {
         self.list.len() == 1
     }
 
-    /// All terms by their numbers; the first stands for all stop words.
-    #[inline]
-    pub(super) fn terms(&self) -> &[Term<S>] {
-        &self.list
-    }
-
-    /// All terms, to change what is kept beside them.
+    /// All terms by their numbers, to change what is kept beside them; the first stands for all stop words.
     #[inline]
     pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
         &mut self.list
@@ -285,24 +280,34 @@ impl<S: Copy + Default> Memo<S> {
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        spread(key) & (self.slots.len() - 1)
+        spread(key) as usize & (self.slots.len() - 1)
     }
 
-    /// Brings the first slot for a key into the cache.
+    /// Brings the first slot for a key into the cache. Returns what [`terms_of_keys`](Self::terms_of_keys) takes with it.
     #[inline(always)]
-    pub fn prefetch(&self, key: Key) {
-        prefetch_at(&self.slots, self.home(key));
+    pub(super) fn prefetch(&self, key: Key) -> u32 {
+        let spread = spread(key);
+        prefetch_at(&self.slots, spread as usize & (self.slots.len() - 1));
+        spread
     }
 
-    /// The terms of tokens that have keys, at most [`TOGETHER`].
+    /// The terms of tokens that have keys, at most [`TOGETHER`], with what [`prefetch`](Self::prefetch) returned for each. Calls
+    /// `known` with all terms and each that is known.
     #[inline(always)]
-    pub(super) fn terms_of_keys(&mut self, keys: &[Key], terms: &mut [u32]) {
+    pub(super) fn terms_of_keys(
+        &mut self,
+        keys: &[Key],
+        spreads: &[u32],
+        terms: &mut [u32],
+        known: impl Fn(&[Term<S>], u32),
+    ) {
         let mut unknown = 0u64;
-        let (slots, piece) = (&mut self.slots[..], self.piece);
-        for (i, (term, &key)) in terms.iter_mut().zip(keys).enumerate() {
-            match find_key(slots, key) {
+        let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
+        for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
+            match find_key(slots, key, spread) {
                 Ok(slot) => {
                     *term = slot.term;
+                    known(list, slot.term);
                     if slot.seen != piece {
                         slot.seen = piece;
                         see_key(&mut self.forms, key, slot.term);
@@ -319,7 +324,7 @@ impl<S: Copy + Default> Memo<S> {
     /// The term of a token that has a key.
     fn term_of_key(&mut self, key: Key) -> u32 {
         let mut term = [NO_TERM];
-        self.terms_of_keys(&[key], &mut term);
+        self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {});
         term[0]
     }
 
@@ -354,7 +359,7 @@ impl<S: Copy + Default> Memo<S> {
             }
             for (&place, (term, hash)) in places[..found].iter().zip(&learned) {
                 // One before it may have been the same.
-                terms[place] = match find_key(&mut self.slots, keys[place]) {
+                terms[place] = match find_key(&mut self.slots, keys[place], spread(keys[place])) {
                     Ok(slot) => slot.term,
                     Err(at) => {
                         let term = term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));

@@ -122,6 +122,16 @@ struct Touched {
     rank: u32,
 }
 
+impl Postings {
+    /// Makes room for so many terms.
+    #[inline(always)]
+    fn make_room(&mut self, terms: usize) {
+        if self.seen.len() < terms {
+            pages::resize(&mut self.seen, terms + terms / 4, Seen::default());
+        }
+    }
+}
+
 impl Counting for Postings {
     type State = State;
 
@@ -135,9 +145,7 @@ impl Counting for Postings {
         if self.document.len() < self.here + TOGETHER {
             self.document.resize(2 * self.here + 1024, 0);
         }
-        if self.seen.len() < terms.len() {
-            pages::resize(&mut self.seen, terms.len() + terms.len() / 4, Seen::default());
-        }
+        self.make_room(terms.len());
         let (document, seen) = (&mut self.document[self.here..][..TOGETHER], &mut self.seen[..]);
         let mut found = 0;
         for &term in tokens {
@@ -152,6 +160,8 @@ impl Counting for Postings {
     }
 
     fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
+        // As many as there are terms, so that a term is looked for in bounds once.
+        self.make_room(terms.len());
         // Behind the document's terms stands what may be fetched ahead.
         if self.document.len() < self.here + AHEAD {
             self.document.resize(2 * self.here + 1024, 0);
@@ -162,13 +172,13 @@ impl Counting for Postings {
             self.touched.resize(2 * (self.terms + document.len()) + 1024, Touched::default());
         }
         let touched = &mut self.touched[self.terms..][..document.len()];
-        let (seen, slices) = (&self.seen[..], &mut self.slices);
+        let (seen, slices) = (&self.seen[..terms.len()], &mut self.slices);
         let mut found = 0;
         for (&term, &ahead) in document.iter().zip(&document[AHEAD..]) {
             prefetch_at(terms, ahead as usize);
             touched[found].term = term;
-            let tf = seen[term as usize].tf;
-            let first = terms[term as usize].state.post(tf, now, slices);
+            let state = &mut terms[term as usize].state;
+            let first = state.post(seen[term as usize].tf, now, slices);
             found += usize::from(first);
         }
         self.terms += found;

@@ -31,9 +31,9 @@ pub const TOGETHER: usize = 64;
 /// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may come behind
 /// others that follow them in the text.
 pub trait Stretches {
-    /// A key that the next call of [`keys`](Self::keys) will have.
+    /// The `place`-th key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
-    fn ahead(&self, _key: Key) {}
+    fn ahead(&mut self, _place: usize, _key: Key) {}
     /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`].
     fn keys(&mut self, keys: &[Key]);
     /// A whole token of more than 16 ASCII bytes, as written.
@@ -85,7 +85,7 @@ impl Scanner {
                     high = self.next_high(end);
                 } else if end - start <= KEY_BYTES {
                     let key = load_key(text, start, end - start);
-                    out.ahead(key);
+                    out.ahead(found, key);
                     keys[found] = key;
                     found += 1;
                 } else {

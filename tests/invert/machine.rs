@@ -49,7 +49,7 @@ impl Emulated {
 struct Brought;
 
 impl Uploader for Brought {
-    unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin> {
+    unsafe fn pin(&mut self, memory: *const [u8]) -> Option<Pin> {
         Some(Box::new(memory.len()))
     }
 

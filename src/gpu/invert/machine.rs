@@ -22,7 +22,7 @@ pub trait Uploader: Send {
     ///
     /// # Safety
     /// The memory is not pinned, and stays until what comes back is dropped.
-    unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin>;
+    unsafe fn pin(&mut self, memory: *const [u8]) -> Option<Pin>;
 
     /// Brings parts to a device, one behind the other, and returns when they are there; `old` are texts that nobody needs.
     ///

@@ -152,7 +152,7 @@ fn bring(
         let brought = match fitting(&pieces) == pieces.len() {
             true => {
                 for piece in &mut pieces {
-                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that.
+                    // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that; nobody else pins any.
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 uploader.upload(&parts(&pieces), old).map(Some)

@@ -20,9 +20,9 @@ struct Pinned {
 impl Pinned {
     /// # Safety
     /// As [`Uploader::pin`] says.
-    unsafe fn new(context: &Arc<CudaContext>, memory: &[u8]) -> Result<Self, DriverError> {
+    unsafe fn new(context: &Arc<CudaContext>, memory: *const [u8]) -> Result<Self, DriverError> {
         context.bind_to_thread()?;
-        let at = memory.as_ptr().expose_provenance();
+        let at = memory.cast::<u8>().expose_provenance();
         // SAFETY: the context is bound; the caller answers for the memory, which the device only reads.
         unsafe { sys::cuMemHostRegister_v2(at as *mut c_void, memory.len(), 0) }.result()?;
         Ok(Self { context: context.clone(), at })
@@ -71,7 +71,7 @@ impl CudaUploader {
 }
 
 impl Uploader for CudaUploader {
-    unsafe fn pin(&mut self, memory: &[u8]) -> Option<Pin> {
+    unsafe fn pin(&mut self, memory: *const [u8]) -> Option<Pin> {
         if self.refused {
             return None;
         }
