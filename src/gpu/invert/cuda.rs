@@ -2,7 +2,7 @@
 //! buffers by turns, results through others.
 
 use super::machine::{
-    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, Places, Reading, Uploader,
+    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, NextParcel, Places, Reading, Uploader,
 };
 use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
@@ -20,7 +20,7 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -196,27 +196,23 @@ impl CudaDownloader {
 }
 
 impl Downloader for CudaDownloader {
-    fn download(
-        &mut self,
-        of: &DeviceMemory,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        let from = of.downcast_ref::<Slab>().expect("a CUDA device has lent it");
-        let (device, next) = (&*self.device, AtomicUsize::new(0));
-        let take_parts = |taker: &mut Taker| {
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = parts.get(n) else { return Ok(()) };
-                let bytes = (part.end - part.start) as usize;
-                // SAFETY: the memory has these bytes, and it is borrowed until all is taken.
-                take(n, unsafe {
-                    taker.bring(device, from.part(part.start, bytes as u64), bytes)
-                }?);
+    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError> {
+        let device = &*self.device;
+        let take_parcels = |taker: &mut Taker| {
+            while let Some(parcel) = next() {
+                let from = parcel.memory().downcast_ref::<Slab>();
+                let from = from.expect("a CUDA device has lent it");
+                let Range { start, end } = parcel.bytes();
+                // SAFETY: the memory has these bytes, and the parcel has it until they are taken.
+                let bytes = unsafe {
+                    taker.bring(device, from.part(start, end - start), (end - start) as usize)
+                }?;
+                parcel.take(bytes);
             }
+            Ok(())
         };
-        let take_parts = &take_parts;
-        let takers = self.takers.iter_mut().map(|taker| move || take_parts(taker));
+        let take_parcels = &take_parcels;
+        let takers = self.takers.iter_mut().map(|taker| move || take_parcels(taker));
         self.crew.all(takers.collect()).into_iter().collect()
     }
 }
