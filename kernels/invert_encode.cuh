@@ -1,10 +1,15 @@
 // How does a device encode the lists of a run? The postings of its batches stay on the device, each by term number, then docid; at the
-// end the host says the numbers of the terms in the order of the lexicon: the place of a term there is its *rank*. For as many ranks
-// at a time as there is room for:
+// end they are gathered list by list, and the host says the numbers of the terms in the order of the lexicon: the place of a term there is
+// its *rank*.
 //
-// 1. invert_rank_counts: the length of each list by rank. invert_copy, a scan: where each begins among the postings of the chunk.
-// 2. invert_cursors, then for each batch invert_list_firsts, invert_gather, invert_advance: the parts of each list one behind the other.
-// 3. invert_count_parts, a scan: parts of lists, a full block of 128 postings or a tail. A warp has one.
+// 1. invert_copy, a scan: where the list of each term begins, one behind the other by number. invert_cursors_of_all, then for each batch
+//    invert_list_firsts, invert_gather, invert_advance: the parts of each list one behind the other.
+// 2. invert_rank_counts: the length of each list by rank.
+//
+// If there is no room for all that is gathered, 2 comes first, and then 1 for some ranks at a time, with invert_cursors. Of what is gathered, for some
+// ranks at a time:
+//
+// 3. invert_list_places: where each list begins. invert_count_parts, a scan: parts of lists, a full block of 128 postings or a tail. A warp has one.
 // 4. invert_measure_parts, a scan: bytes, widths and bound of each part. invert_bound_lists: bounds of long lists.
 // 5. invert_measure_lists, a scan: where each list begins. invert_write_parts: its bytes (docs/FORMAT.md, Postings; src/index/list/encode.rs).
 //
@@ -102,7 +107,7 @@ __device__ __forceinline__ void put_word(u8* to, u32 word) {
     for (u32 i = 0; i < 4; i++) to[i] = (u8)(word >> 8 * i);
 }
 
-// The lists of a chunk: postings by rank; `dfs` and `firsts` [ranks + 1] are their lengths and where they begin; `part_firsts`
+// The lists of a chunk: `dfs` and `firsts` [ranks] are their lengths and where they begin among the postings that are gathered; `part_firsts`
 // [ranks + 1] the number of the first part of each.
 struct Lists {
     const u32* docids;
@@ -118,7 +123,7 @@ struct Part {
     u32 rank;
     u32 number;
     u32 df;
-    // Among the postings of the chunk.
+    // Among the postings that are gathered.
     u32 first;
     u32 count;
 
@@ -183,7 +188,13 @@ extern "C" __global__ void invert_copy(const u32* __restrict__ values, u32 n, u3
     if (at <= n) to[at] = at < n ? values[at] : 0;
 }
 
-// cursors [terms], which are 0: one more than where the next posting of each term of a chunk goes. numbers, firsts [ranks].
+// cursors [terms], where the list of each begins, become one more than where its next posting goes.
+extern "C" __global__ void invert_cursors_of_all(u32 terms, u32* cursors) {
+    u32 term = blockIdx.x * blockDim.x + threadIdx.x;
+    if (term < terms) cursors[term]++;
+}
+
+// cursors [terms], which are 0: one more than where the next posting of each term that is gathered goes. numbers, firsts [ranks].
 extern "C" __global__ void invert_cursors(
     const u32* __restrict__ numbers, u32 ranks, const u32* __restrict__ firsts, u32* cursors) {
     u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
@@ -196,7 +207,7 @@ extern "C" __global__ void invert_list_firsts(const u32* __restrict__ terms, u32
     if (at < n && (at == 0 || terms[at - 1] != terms[at])) list_firsts[terms[at]] = at;
 }
 
-// docids, tfs [postings of the chunk]: those of a batch [n].
+// docids, tfs [postings that are gathered]: those of a batch [n].
 extern "C" __global__ void invert_gather(
     const u32* __restrict__ terms, const u32* __restrict__ kept_docids, const u32* __restrict__ starts, u32 n,
     const u32* __restrict__ list_firsts, const u32* __restrict__ cursors, u32* docids, u32* tfs) {
@@ -216,6 +227,13 @@ extern "C" __global__ void invert_advance(
     if (at >= n || (at < n - 1 && terms[at + 1] == terms[at])) return;
     u32 term = terms[at];
     if (cursors[term] != 0) cursors[term] += at - list_firsts[term] + 1;
+}
+
+// firsts [ranks]: where the list of each begins, by the cursors [terms], which are behind them. dfs, numbers [ranks].
+extern "C" __global__ void invert_list_places(
+    const u32* __restrict__ cursors, const u32* __restrict__ numbers, const u32* __restrict__ dfs, u32 ranks, u32* firsts) {
+    u32 rank = blockIdx.x * blockDim.x + threadIdx.x;
+    if (rank < ranks) firsts[rank] = cursors[numbers[rank]] - 1 - dfs[rank];
 }
 
 // part_firsts [ranks + 1]: parts of each list, and 0.

@@ -26,7 +26,7 @@ mod upload;
 use super::nvrtc::Source;
 
 /// The kernels of `invert.cu`.
-pub const KERNELS: [&str; 34] = [
+pub const KERNELS: [&str; 36] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
@@ -52,10 +52,12 @@ pub const KERNELS: [&str; 34] = [
     "invert_keep_codes",
     "invert_rank_counts",
     "invert_copy",
+    "invert_cursors_of_all",
     "invert_cursors",
     "invert_list_firsts",
     "invert_gather",
     "invert_advance",
+    "invert_list_places",
     "invert_count_parts",
     "invert_measure_parts",
     "invert_bound_lists",
@@ -70,13 +72,16 @@ pub struct Tuning {
     pub fingerprint_bits: u32,
     /// Slots that are looked at for one fingerprint.
     pub probes: u32,
+    /// Postings of the lists that are gathered together, at most, unless one list has more. Below 2^32 - 1.
+    pub gathered_at_once: u32,
     /// Postings of the lists that are encoded together, at most, unless one list has more.
     pub encoded_at_once: u32,
 }
 
 impl Default for Tuning {
     fn default() -> Self {
-        Self { fingerprint_bits: 64, probes: 256, encoded_at_once: 512 << 20 }
+        let (gathered_at_once, encoded_at_once) = (u32::MAX - 1, 128 << 20);
+        Self { fingerprint_bits: 64, probes: 256, gathered_at_once, encoded_at_once }
     }
 }
 

@@ -5,10 +5,11 @@
 //! not mapped, since the system tells late, or not at all, what it could not keep of a map.
 
 use crate::pages;
-use memmap2::MmapOptions;
+use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
-use std::sync::Arc;
+use std::slice;
+use std::sync::{Arc, OnceLock};
 
 /// Whether a file lies in memory.
 fn is_in_memory(file: &File) -> bool {
@@ -24,6 +25,36 @@ fn is_in_memory(file: &File) -> bool {
     }
 }
 
+/// Bytes that are mapped together, if they have pages: a map of each room would have all threads wait for the system's changes of the others' maps.
+const WINDOW: u64 = 64 << 20;
+
+/// Neighbouring bytes of a file that have pages, mapped when the first of them are written, until all are.
+#[derive(Debug)]
+struct Window {
+    at: u64,
+    bytes: u64,
+    map: OnceLock<MmapRaw>,
+}
+
+impl Window {
+    fn end(&self) -> u64 {
+        self.at + self.bytes
+    }
+
+    fn map(&self, file: &File) -> io::Result<&MmapRaw> {
+        if let Some(map) = self.map.get() {
+            return Ok(map);
+        }
+        let map = MmapOptions::new().offset(self.at).len(length(self.bytes)?).map_raw(file)?;
+        // If another thread was faster there is one too many for a moment.
+        Ok(self.map.get_or_init(|| map))
+    }
+}
+
+fn length(bytes: u64) -> io::Result<usize> {
+    usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory.into())
+}
+
 /// Gives out the bytes of a file, each of them once.
 #[derive(Debug)]
 pub(super) struct WriteMap {
@@ -32,6 +63,8 @@ pub(super) struct WriteMap {
     next: u64,
     /// The pages of the bytes before it are there, and the file is as long.
     there: u64,
+    /// The last window.
+    window: Option<Arc<Window>>,
 }
 
 impl WriteMap {
@@ -49,15 +82,20 @@ impl WriteMap {
 
     /// The same, wherever the file lies.
     fn of_any(file: &File, from: u64, there: u64) -> io::Result<Self> {
-        Ok(Self { file: Arc::new(file.try_clone()?), next: from, there })
+        Ok(Self { file: Arc::new(file.try_clone()?), next: from, there, window: None })
     }
 
     /// The next bytes.
     pub(super) fn next(&mut self, bytes: u64) -> MappedRoom {
         let at = self.next;
         self.next += bytes;
-        let has_pages = self.next <= self.there;
-        MappedRoom { file: self.file.clone(), at, bytes, has_pages }
+        if self.next > self.there {
+            self.window = None;
+        } else if self.window.as_ref().is_none_or(|window| window.end() < self.next) {
+            let bytes = bytes.max(WINDOW.min(self.there - at));
+            self.window = Some(Arc::new(Window { at, bytes, map: OnceLock::new() }));
+        }
+        MappedRoom { file: self.file.clone(), at, bytes, window: self.window.clone() }
     }
 }
 
@@ -67,7 +105,8 @@ pub(super) struct MappedRoom {
     file: Arc<File>,
     at: u64,
     bytes: u64,
-    has_pages: bool,
+    /// Where it lies, if it has pages.
+    window: Option<Arc<Window>>,
 }
 
 impl MappedRoom {
@@ -76,18 +115,24 @@ impl MappedRoom {
     /// # Errors
     /// There is no room for the pages, or the system gives no map.
     pub(super) fn fill(self, write: impl FnOnce(&mut [u8])) -> io::Result<()> {
-        let Self { file, at, bytes, has_pages } = self;
+        let Self { file, at, bytes, window } = self;
         if bytes == 0 {
             return Ok(());
         }
-        if !has_pages {
-            pages::of_file(&file, at, bytes, true)?;
-        }
-        let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        // SAFETY: these bytes were given out once, so that nobody else in this process writes them or has a reference to them, and this room is gone
-        // afterwards. If another program changes or cuts the file, it is as `index::map` says.
-        let mut map = unsafe { MmapOptions::new().offset(at).len(bytes).map_mut(&*file) }?;
-        write(&mut map);
+        let window = match window {
+            Some(window) => window,
+            None => {
+                pages::of_file(&file, at, bytes, true)?;
+                Arc::new(Window { at, bytes, map: OnceLock::new() })
+            }
+        };
+        let (map, bytes) = (window.map(&file)?, length(bytes)?);
+        // SAFETY: the window has these bytes, and it is mapped as long as this function has it. They were given out once, so that nobody else in this process
+        // writes them or has a reference to them, and this room is gone afterwards. If another program changes or cuts the file, it is as `index::map` says.
+        let bytes = unsafe {
+            slice::from_raw_parts_mut(map.as_mut_ptr().add((at - window.at) as usize), bytes)
+        };
+        write(bytes);
         Ok(())
     }
 }

@@ -7,6 +7,11 @@
 //! That the next `>` ends a tag is not known but checked: values that stand in double quotes right behind `=` may hold anything but `>`,
 //! others neither quotes nor `=`. All else is left to the caller, who steps through it.
 
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "no other processor is known to squeeze")
+)]
+
 use super::html::markup::{INLINE, ROLES, Role, name_at, role_of, tag};
 
 /// Bytes that are taken at a time.

@@ -22,10 +22,12 @@ fn twin_batches_are_inverted_on_a_device() {
 
 #[test]
 fn twin_runs_are_encoded_on_a_device() {
-    for encoded_at_once in [500, 1 << 20] {
+    for (gathered_at_once, encoded_at_once) in
+        [(2000, 500), (u32::MAX - 1, 500), (u32::MAX - 1, 1 << 20)]
+    {
         let Some((device, toolchain)) = device() else { return };
         let machine = CudaMachine::open(device, &toolchain).unwrap();
-        let tuning = Tuning { encoded_at_once, ..Tuning::default() };
+        let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
         let mut inverter = inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, 17, 9000);
     }

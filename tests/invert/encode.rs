@@ -5,6 +5,7 @@ use super::{keyed, read};
 use crate::emulation::Random;
 use crate::util::Scratch;
 use millrace::codec::vbyte;
+use millrace::gpu::error::GpuError;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::machine::Machine;
@@ -152,13 +153,54 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
 #[test]
 fn twin_emulated_runs_are_encoded() {
     let Some(emulator) = compiled() else { return };
-    for (seed, encoded_at_once, documents) in [(0, 1 << 20, 1400), (3, 700, 90)] {
+    let all = u32::MAX - 1;
+    for (seed, gathered_at_once, encoded_at_once, documents) in
+        [(0, all, 1 << 20, 1400), (3, all, 700, 90), (6, 900, 500, 90), (7, 400, 500, 90)]
+    {
         let machine = Emulated::new(emulator.clone(), seed);
-        let tuning = Tuning { encoded_at_once, ..Tuning::default() };
+        let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
         let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
     }
+}
+
+/// A device that has no room to gather all lists gathers those of some terms at a time, or says that it has none.
+#[test]
+fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
+    let Some(emulator) = compiled() else { return };
+    let (mut random, analysis) = (Random(7), Analysis::default());
+    let pieces = [piece(&mut random, 200)];
+    let mut run = Run::new();
+    let counted = twin::invert(&analysis, &pieces, 0, &mut run);
+    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
+    let expected = expected(&run, &codes);
+    let (mut refused, mut times) = (0, Vec::new());
+    for room in (4..16).map(|n| 1500 * n).chain([1 << 20]) {
+        let machine = Emulated::new(emulator.clone(), 2);
+        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
+        inverter.count(&pieces, 0).unwrap();
+        assert!(inverter.lists().unwrap().is_none());
+        inverter.machine().allow(room);
+        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
+        let mut chunks = Vec::new();
+        match inverter.encode(part, &held, open, |chunk| chunks.push(chunk)) {
+            Ok(()) => {
+                let file = std::fs::read(scratch.path("lists")).unwrap();
+                assert!(join(&chunks, part, &file) == expected, "{room}");
+                times.push(inverter.machine().gathered);
+            }
+            Err(error) => {
+                let error = error.downcast::<GpuError>().unwrap();
+                assert!(error.is_out_of_memory(), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0 && times.is_sorted_by(|a, b| a >= b));
+    assert!(times.iter().any(|&times| times > 1) && times.last() == Some(&0), "{times:?}");
 }
 
 /// What a device has of a run when there is no room for more is taken to the host, and nothing is lost.

@@ -6,12 +6,13 @@ use cudarc::driver::sys::CUresult;
 use millrace::dictionary::text_buffers::Pin;
 use millrace::gpu::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
-    Arrays, DeviceMemory, Downloader, Machine, Places, Reading, Uploader,
+    Arrays, DeviceMemory, Downloader, Machine, NextParcel, Places, Reading, Uploader,
 };
 use millrace::gpu::invert::steps::{Array, Step};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread::scope;
 
 /// The kernels of `invert.cu`, compiled for the CPU; none where there is no compiler.
 pub(crate) fn compiled() -> Option<Arc<Emulator>> {
@@ -27,6 +28,8 @@ pub(crate) struct Emulated {
     pub(crate) most_bytes: u64,
     /// Launches until it is lost.
     pub(crate) launches_left: usize,
+    /// Times that the postings of some lists were gathered.
+    pub(crate) gathered: usize,
 }
 
 impl Emulated {
@@ -37,7 +40,15 @@ impl Emulated {
             seed,
             most_bytes: u64::MAX,
             launches_left: usize::MAX,
+            gathered: 0,
         }
+    }
+
+    /// Has it have so many bytes beside those of the batches that stay.
+    pub(crate) fn allow(&mut self, bytes: u64) {
+        let all: usize = self.arrays.all().map(Buffer::len).sum();
+        let others: usize = self.arrays.named().map(Buffer::len).sum();
+        self.most_bytes = bytes + (all - others) as u64;
     }
 
     fn array(&self, array: Array) -> &Buffer {
@@ -69,17 +80,16 @@ impl Uploader for Brought {
 struct Taken;
 
 impl Downloader for Taken {
-    /// From the last to the first: those who take parts may not rely on an order.
-    fn download(
-        &mut self,
-        of: &DeviceMemory,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        let bytes = of.downcast_ref::<Vec<u8>>().unwrap();
-        for (n, part) in parts.iter().enumerate().rev() {
-            take(n, &bytes[part.start as usize..part.end as usize]);
-        }
+    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError> {
+        let take = || {
+            while let Some(parcel) = next() {
+                let memory = parcel.memory().downcast_ref::<Vec<u8>>().unwrap();
+                let Range { start, end } = parcel.bytes();
+                let bytes = memory[start as usize..end as usize].to_vec();
+                parcel.take(&bytes);
+            }
+        };
+        scope(|scope| (0..3).for_each(|_| _ = scope.spawn(take)));
         Ok(())
     }
 }
@@ -159,6 +169,7 @@ impl Machine for Emulated {
             return Err(GpuError::Lost { device: "an emulated device".to_owned(), source });
         };
         self.launches_left = left;
+        self.gathered += steps.iter().filter(|step| step.kernel == "invert_cursors").count();
         self.emulator.run(steps, self.seed, |array, at| Arg::Resident(self.array(array), at));
         Ok(())
     }

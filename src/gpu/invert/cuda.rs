@@ -2,7 +2,7 @@
 //! buffers by turns, results through others.
 
 use super::machine::{
-    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, Places, Reading, Uploader,
+    Arrays, DeviceMemory, Downloader, MOST_TAKEN, Machine, NextParcel, Places, Reading, Uploader,
 };
 use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
@@ -20,7 +20,7 @@ use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, DriverError, result};
 use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -36,11 +36,9 @@ const COPIERS: usize = 4;
 const TAKERS: usize = 16;
 
 /// How long a thread looks again and again whether something is done, before it sleeps between two looks: most of what it waits for takes less
-/// than going to sleep and waking up.
-const LOOKING: Duration = Duration::from_micros(60);
+/// than going to sleep and waking up. Longer, and workers miss the core that it takes.
+const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
-/// The same for the thread that drives the device, of which there is one: where all cores are busy it would wake up long after.
-const DRIVER_LOOKING: Duration = Duration::from_millis(2);
 
 /// A pinned buffer and the end of its last copy.
 #[derive(Debug)]
@@ -77,14 +75,9 @@ fn failed(device: &Device, source: DriverError) -> GpuError {
 
 /// Waits until what stands before an event is done.
 pub(super) fn wait(device: &Device, event: &CudaEvent) -> Result<(), GpuError> {
-    wait_looking(device, event, LOOKING)
-}
-
-/// The same, and looks for so long before it sleeps.
-fn wait_looking(device: &Device, event: &CudaEvent, looking: Duration) -> Result<(), GpuError> {
     let began = Instant::now();
     while !is_done(event).map_err(|e| failed(device, e))? {
-        match began.elapsed() < looking {
+        match began.elapsed() < LOOKING {
             true => spin_loop(),
             false => sleep(PAUSE),
         }
@@ -203,27 +196,23 @@ impl CudaDownloader {
 }
 
 impl Downloader for CudaDownloader {
-    fn download(
-        &mut self,
-        of: &DeviceMemory,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError> {
-        let from = of.downcast_ref::<Slab>().expect("a CUDA device has lent it");
-        let (device, next) = (&*self.device, AtomicUsize::new(0));
-        let take_parts = |taker: &mut Taker| {
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                let Some(part) = parts.get(n) else { return Ok(()) };
-                let bytes = (part.end - part.start) as usize;
-                // SAFETY: the memory has these bytes, and it is borrowed until all is taken.
-                take(n, unsafe {
-                    taker.bring(device, from.part(part.start, bytes as u64), bytes)
-                }?);
+    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError> {
+        let device = &*self.device;
+        let take_parcels = |taker: &mut Taker| {
+            while let Some(parcel) = next() {
+                let from = parcel.memory().downcast_ref::<Slab>();
+                let from = from.expect("a CUDA device has lent it");
+                let Range { start, end } = parcel.bytes();
+                // SAFETY: the memory has these bytes, and the parcel has it until they are taken.
+                let bytes = unsafe {
+                    taker.bring(device, from.part(start, end - start), (end - start) as usize)
+                }?;
+                parcel.take(bytes);
             }
+            Ok(())
         };
-        let take_parts = &take_parts;
-        let takers = self.takers.iter_mut().map(|taker| move || take_parts(taker));
+        let take_parcels = &take_parcels;
+        let takers = self.takers.iter_mut().map(|taker| move || take_parcels(taker));
         self.crew.all(takers.collect()).into_iter().collect()
     }
 }
@@ -336,7 +325,7 @@ impl CudaMachine {
     /// Waits until all that was enqueued is done.
     fn finish(&mut self) -> Result<(), GpuError> {
         self.down.copied.record(&self.stream).map_err(|e| failed(&self.device, e))?;
-        wait_looking(&self.device, &self.down.copied, DRIVER_LOOKING)?;
+        wait(&self.device, &self.down.copied)?;
         self.in_use = 0;
         Ok(())
     }

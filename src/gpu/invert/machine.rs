@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
 
 /// Memory of an array that somebody else uses meanwhile, whatever that is on a device: of texts that are brought, or of lists that are taken.
-pub type DeviceMemory = Box<dyn Any + Send>;
+pub type DeviceMemory = Box<dyn Any + Send + Sync>;
 
 /// Brings texts to a device, while another thread drives it.
 pub trait Uploader: Send {
@@ -38,18 +38,28 @@ pub trait Uploader: Send {
 /// Bytes of a part that is taken to the host, at most.
 pub const MOST_TAKEN: u64 = 4 << 20;
 
+/// Bytes of a device that are taken to the host.
+pub trait Parcel {
+    /// Memory that was [lent](Machine::lend).
+    fn memory(&self) -> &DeviceMemory;
+
+    /// Which of its bytes, [`MOST_TAKEN`] at most.
+    fn bytes(&self) -> Range<u64>;
+
+    /// Takes them, on the host.
+    fn take(self: Box<Self>, bytes: &[u8]);
+}
+
+/// Gives the next parcel, if one is still to come; whoever asks may wait for it.
+pub type NextParcel<'a> = &'a (dyn Fn() -> Option<Box<dyn Parcel + 'a>> + Sync);
+
 /// Takes what lies on a device to the host, while another thread drives it.
 pub trait Downloader: Send {
-    /// Takes parts of memory that was [lent](Machine::lend), of at most [`MOST_TAKEN`] bytes. Each goes to `take` with its number; several threads may call that at once, in any order.
+    /// Takes parcels until no more will come. Several threads may ask for the next one and take what they have at once.
     ///
     /// # Errors
     /// The device refuses.
-    fn download(
-        &mut self,
-        of: &DeviceMemory,
-        parts: &[Range<u64>],
-        take: &(dyn Fn(usize, &[u8]) + Sync),
-    ) -> Result<(), GpuError>;
+    fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError>;
 }
 
 /// A part of an array that goes to the host.
@@ -83,6 +93,11 @@ impl<M> Arrays<M> {
     /// The place of an array.
     pub fn place(&mut self, array: Array) -> &mut Option<M> {
         &mut self.there[array as usize]
+    }
+
+    /// The memory of all arrays.
+    pub fn named(&self) -> impl Iterator<Item = &M> {
+        self.there.iter().flatten()
     }
 
     /// All memory, that which is set aside too.

@@ -98,15 +98,15 @@ pub enum Array {
     Numbers,
     /// u32: postings by rank.
     Dfs,
-    /// u32: where the list of each rank of a chunk begins among its postings, and the end.
+    /// u32: where the list of each rank of a chunk begins among the postings that are gathered.
     ChunkFirsts,
-    /// u32: of each term one more than where its next posting goes in the chunk, or 0.
+    /// u32: of each term one more than where its next posting goes among those that are gathered, or 0 if none is.
     Cursors,
     /// u32: where the list of each term begins in a batch.
     BatchFirsts,
-    /// u32: the docids of a chunk.
+    /// u32: the docids of postings that are gathered.
     Docids,
-    /// u32: its term frequencies.
+    /// u32: their term frequencies.
     Tfs,
     /// u32: the number of the first part of each list of a chunk, and of all parts.
     PartFirsts,

@@ -1,43 +1,54 @@
-//! How does a device give the lists of a run encoded? The postings of its batches stay there. At the end the host says the order of
-//! the terms, and the device gathers, encodes and gives their lists, as many at a time as there is room for. While it encodes some, those before
-//! are taken to the host by several threads, each of which puts what it has where it belongs in the file ([`parts`]).
+//! How does a device give the lists of a run encoded? The postings of its batches stay there. At the end it gathers them list by list, while the host brings
+//! the terms into order; if there is no room for all of them, the host says the order first, and the device gathers those of some terms at a time.
+//! Of what is gathered it encodes some lists at a time. While it encodes these, those before are taken to the host by several threads, each of which puts
+//! what it has where it belongs in the file ([`going`], [`parts`]).
 //!
 //! If the device has no room for the postings of a run, what it has is taken to the host ([`spill`](Inverter::spill)), and the run goes on as
 //! one whose lists are encoded there.
 
+mod going;
 mod parts;
 
-use self::parts::{Cut, Encoded, InOrder, Part, Terms};
+use self::going::{Finally, Going, Lent};
+use self::parts::{Encoded, Terms};
 use super::typed::Typed;
-use super::{Inverter, lock, spent};
+use super::{Inverter, spent};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::inverted::Lists;
 use crate::gpu::error::GpuError;
-use crate::gpu::invert::machine::{DeviceMemory, Downloader, MOST_TAKEN, Machine};
+use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
 use crate::gpu::invert::steps::encode::{self, Chunk};
 use crate::gpu::invert::steps::{self, Array, Columns};
 use crate::index::list::{BLOCK, BOUND_FROM};
 use crate::index::run::{LaidChunk, RunPart};
 use crate::index::storage::FilledFile;
-use std::collections::VecDeque;
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{ScopedJoinHandle, scope};
 use std::time::Instant;
 
-/// With fewer postings for a chunk there is no device.
-const LEAST_AT_ONCE: u32 = 1 << 20;
-
 /// The first chunk has such a part of the postings of a whole one, and each next one twice as many: the host has something to take soon.
-const FIRST_PART: u32 = 8;
+const FIRST_PART: u64 = 8;
+
+/// Ranks whose postings the host asks for at a time.
+const KNOWN_AT_ONCE: usize = 1 << 18;
+
+/// Chunks that are on their way to the host, at most.
+const MOST_LENT: usize = 4;
+
+/// Where there is no room to gather such a part of the postings of a whole chunk there is no device.
+const LEAST_PART: u64 = 128;
 
 /// Bytes of a posting in most lists: memory for so many is there from the beginning.
 const LIKELY_BYTES: u64 = 2;
 
-/// Arrays that a device needs while it encodes, and of which each has memory for all postings of a chunk.
-const OF_CHUNKS: [Array; 6] =
-    [Array::Docids, Array::Tfs, Array::PartPlaces, Array::Heads, Array::Bounds, Array::Encoded];
+/// Large arrays of what is gathered.
+const OF_GATHERED: [Array; 2] = [Array::Docids, Array::Tfs];
+
+/// And of what is encoded.
+const OF_CHUNKS: [Array; 4] = [Array::PartPlaces, Array::Heads, Array::Bounds, Array::Encoded];
 
 /// What becomes of the lists of a run.
 #[derive(Default)]
@@ -53,47 +64,19 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
+    /// Postings that stay.
+    fn postings(&self) -> u64 {
+        self.batches.iter().copied().map(u64::from).sum()
+    }
+
     /// Whether the postings of the run stay on the device.
     pub(super) fn is_on(&self) -> bool {
         self.wanted && !self.spilled
     }
 }
 
-/// Who takes lists to the host, and how far it has come.
-struct Taker {
-    by: Box<dyn Downloader>,
-    cut: Cut,
-    /// Of the next part.
-    number: usize,
-}
-
-/// Who has taken lists to the host, and where they lay.
-type Taken = (Taker, DeviceMemory);
-
-/// Takes the lists of a chunk to their places.
-fn take(
-    terms: &Terms,
-    encoded: &Encoded,
-    lists: &DeviceMemory,
-    taker: &mut Taker,
-    file: &Arc<FilledFile>,
-    given: &Mutex<InOrder<impl FnMut(LaidChunk) + Send>>,
-) -> Result<(), GpuError> {
-    let parts = terms.parts(encoded, MOST_TAKEN, &mut taker.cut, file);
-    let first = taker.number;
-    taker.number += parts.len();
-    let bytes: Vec<Range<u64>> = parts.iter().map(|part| part.bytes.clone()).collect();
-    let parts: Vec<Mutex<Option<Part>>> =
-        parts.into_iter().map(|part| Mutex::new(Some(part))).collect();
-    taker.by.download(lists, &bytes, &|n, payload| {
-        let part = lock(&parts[n]).take().expect("a part is taken once");
-        let chunk = terms.place(encoded, part, payload, file);
-        lock(given).give(first + n, chunk);
-    })
-}
-
-/// Lists on their way to the host.
-type Taking<'scope> = ScopedJoinHandle<'scope, Result<Taken, GpuError>>;
+/// Who takes lists to the host, while that goes on.
+type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
 impl<M: Machine> Inverter<M> {
     /// Makes room for what stays of a batch.
@@ -200,209 +183,315 @@ impl<M: Machine> Inverter<M> {
     ) -> Result<(), ClosedError> {
         let began = Instant::now();
         self.let_go()?;
-        let (order, numbers) = self.learner.with(|forms| (forms.in_order(), forms.numbers()));
+        let numbers = self.learner.with(|forms| forms.numbers());
+        self.grow_lasts(numbers)?;
+        // A device takes so many launches at a time, and this thread waits for it.
+        let order = self.learner.in_order()?;
+        let is_gathered = self.gather_all(numbers)?;
+        if is_gathered {
+            // Memory is there when it is needed; if there is not so much, that is found out then.
+            let reserved =
+                self.reserve_chunks(numbers.into(), self.tuning.encoded_at_once.into(), 0);
+            reserved.or_else(|error| if error.is_out_of_memory() { Ok(()) } else { Err(error) })?;
+        }
+        let terms = Terms { order: order.made(), numbers };
         self.work.seconds.order += spent(began);
         let began = Instant::now();
-        let ranks = order.numbers.len();
-        let mut terms = Terms { order, numbers, dfs: Vec::new() };
-        if ranks > 0 {
-            self.grow_lasts(numbers)?;
-            self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-            self.put(Array::Numbers, 0, &terms.order.numbers)?;
-            self.reserve::<u32>(Array::Dfs, ranks as u64)?;
-            self.machine.run(&[encode::rank_counts(ranks as u32)])?;
-            terms.dfs = self.get(Array::Dfs, 0, ranks)?;
-        }
         let mut emit = |chunk| {
             out(LaidChunk { part, whole: true, held: Some(held.clone()), ..chunk });
         };
-        self.encode_all(&terms, open, &mut emit)?;
+        self.encode_all(&terms, is_gathered, open, &mut emit)?;
         emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
+        self.machine.places().free(&OF_GATHERED);
         self.machine.places().free(&OF_CHUNKS);
         self.work.seconds.encode += spent(began);
         Ok(())
     }
 
-    /// Encodes all lists, chunk after chunk; those of one are taken to the host while the next are encoded.
+    /// Has the postings of all lists gathered, of so many terms, unless there is no room for that.
+    fn gather_all(&mut self, terms: u32) -> Result<bool, GpuError> {
+        let postings = self.keeping.postings();
+        if postings == 0 || postings > self.tuning.gathered_at_once.into() {
+            return Ok(false);
+        }
+        let reserved = self.reserve_gathered(postings, terms);
+        if reserved.as_ref().is_err_and(GpuError::is_out_of_memory) {
+            // There is more room then, if not for all.
+            self.free_but_run();
+            return Ok(false);
+        }
+        reserved?;
+        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+        self.machine.run(&encode::make_room(terms))?;
+        self.gather()?;
+        Ok(true)
+    }
+
+    /// Gathers the postings of the next lists, at most so many, or those of one list.
+    fn gather_some(
+        &mut self,
+        known: &mut Known,
+        most: u64,
+        terms: &Terms,
+    ) -> Result<Range<usize>, GpuError> {
+        let all = terms.order.numbers.len();
+        let Planned { ranks, postings, .. } = self.plan(known, all, most, terms)?;
+        if postings > 0 {
+            self.reserve_gathered(most.max(postings), terms.numbers)?;
+            self.reserve::<u32>(Array::ChunkFirsts, all as u64 + 1)?;
+            self.machine.run(&encode::make_room_for(&ranks, terms.numbers))?;
+            self.gather()?;
+        }
+        Ok(ranks)
+    }
+
+    /// Which are the next lists, before rank `end`, with at most so many postings, or one list. What is not known yet is asked for.
+    fn plan(
+        &mut self,
+        known: &mut Known,
+        end: usize,
+        most: u64,
+        terms: &Terms,
+    ) -> Result<Planned, GpuError> {
+        let mut planned = Planned::from(known.first);
+        loop {
+            let to_end = end - known.first;
+            let dfs = &known.dfs[..known.dfs.len().min(to_end)];
+            if !planned.add(dfs, most) || dfs.len() == to_end {
+                return Ok(planned);
+            }
+            let first = known.first + known.dfs.len();
+            let numbers = &terms.order.numbers[first..];
+            let numbers = &numbers[..numbers.len().min(KNOWN_AT_ONCE)];
+            self.put(Array::Numbers, first as u64, numbers)?;
+            self.machine.run(&[encode::rank_counts(first as u32, numbers.len() as u32)])?;
+            known.dfs.extend(self.get::<u32>(Array::Dfs, first as u64, numbers.len())?);
+        }
+    }
+
+    /// Nothing is known of the lists from a rank on, and there is room for it.
+    fn know_nothing(&mut self, first: usize, terms: &Terms) -> Result<Known, GpuError> {
+        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
+        for array in [Array::Numbers, Array::Dfs] {
+            self.reserve::<u32>(array, terms.order.numbers.len() as u64)?;
+        }
+        Ok(Known { first, dfs: Vec::new() })
+    }
+
+    fn reserve_gathered(&mut self, postings: u64, terms: u32) -> Result<(), GpuError> {
+        for array in [Array::Docids, Array::Tfs] {
+            self.reserve::<u32>(array, postings)?;
+        }
+        for array in [Array::Cursors, Array::BatchFirsts] {
+            self.reserve::<u32>(array, u64::from(terms) + 1)?;
+        }
+        self.reserve::<u32>(Array::Sums, steps::sum_words(terms + 1).into())
+    }
+
+    /// Gathers the postings of all batches, of lists that have room.
+    fn gather(&mut self) -> Result<(), GpuError> {
+        for (n, &postings) in self.keeping.batches.iter().enumerate() {
+            self.machine.places().exchange(Array::Kept, n);
+            let run = self.machine.run(&encode::gather(Columns::kept(postings)));
+            self.machine.places().exchange(Array::Kept, n);
+            run?;
+        }
+        Ok(())
+    }
+
+    /// Encodes all lists, chunk after chunk; others are taken to the host meanwhile.
     fn encode_all(
         &mut self,
         terms: &Terms,
+        is_gathered: bool,
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         emit: &mut (impl FnMut(LaidChunk) + Send),
     ) -> Result<(), ClosedError> {
-        let Terms { order, dfs, .. } = terms;
-        let (given, mut open) = (Mutex::new(InOrder::new(emit)), Some(open));
-        let file: OnceLock<Arc<FilledFile>> = OnceLock::new();
-        let postings: u64 = dfs.iter().map(|&df| u64::from(df)).sum();
-        let mut most = postings.min(self.tuning.encoded_at_once.into()) as u32;
-        let (mut next, mut plan) = (0, Plan::of(dfs, 0, most / FIRST_PART, most));
+        let (ranks, mut open) = (terms.order.numbers.len(), Some(open));
+        let mut known = self.know_nothing(0, terms)?;
+        let mut sizes = Sizes {
+            gathered: self.keeping.postings().min(self.tuning.gathered_at_once.into()),
+            encoded: self.tuning.encoded_at_once.into(),
+        };
+        let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
+        let (mut at_once, least) = (sizes.encoded / FIRST_PART, sizes.encoded / LEAST_PART);
+        let mut lent = 0;
+        let (going, (back, returned)) = (Going::new(terms, emit), channel());
         scope(|scope| {
-            let (mut taking, mut resting): (Option<Taking<'_>>, Option<Taker>) = (None, None);
-            while let Some(here) = plan.chunks.front() {
-                let places = match self.encode_chunk(here, &plan.largest, terms) {
-                    Err(error) if error.is_out_of_memory() && taking.is_some() => {
+            let over = Finally(|| going.end());
+            let mut taking: Option<Taking<'_>> = None;
+            while known.first < ranks {
+                let encoded = self.encode_next(&mut known, &mut gathered, at_once, sizes, terms);
+                let (here, places) = match encoded {
+                    Err(error) if error.is_out_of_memory() && lent > 0 => {
                         // The lists that are taken have room, too.
-                        resting = self.taken(&mut taking)?.map(|(taker, _)| taker);
+                        for _ in 0..std::mem::take(&mut lent) {
+                            drop(self.returned(&returned));
+                        }
                         continue;
                     }
-                    Err(error) if error.is_out_of_memory() && most > LEAST_AT_ONCE => {
+                    Err(error) if error.is_out_of_memory() && sizes.gathered > least => {
                         // What is not of the run makes room first.
                         self.free_but_run();
-                        self.put(Array::Numbers, 0, &order.numbers)?;
-                        self.put(Array::Dfs, 0, dfs)?;
-                        self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-                        most /= 2;
-                        plan = Plan::of(dfs, next, most, most);
+                        known = self.know_nothing(known.first, terms)?;
+                        gathered = known.first..known.first;
+                        sizes.gathered /= 2;
+                        sizes.encoded = sizes.encoded.min(sizes.gathered);
                         continue;
                     }
-                    places => places?,
+                    encoded => encoded?,
                 };
-                let here = plan.chunks.pop_front().expect("it was there").ranks;
-                next = here.end;
-                let encoded = Encoded { ranks: here, places };
-                let before = self.taken(&mut taking)?;
-                let is_empty = encoded.places.last() == Some(&0);
-                let lent = if is_empty { None } else { Some(self.machine.lend(Array::Encoded)?) };
-                let mut taker = match before {
-                    Some((taker, old)) => {
-                        // The next ones are written there.
-                        self.machine.adopt(Array::Encoded, old)?;
-                        taker
-                    }
-                    None => match resting.take() {
-                        Some(taker) => taker,
-                        None => {
-                            let by = self.keeping.downloader.take();
-                            let by = by.map_or_else(|| self.machine.downloader(), Ok)?;
-                            Taker { by, cut: Cut::default(), number: 0 }
-                        }
-                    },
-                };
-                let Some(lists) = lent else {
-                    terms.pass_empty(&encoded, &mut taker.cut);
-                    resting = Some(taker);
+                let dfs = known.take(here.end);
+                at_once = (2 * at_once).min(sizes.encoded);
+                if places.last() == Some(&0) {
+                    going.hand_on(Encoded { ranks: here, dfs, places, lists: None });
                     continue;
-                };
+                }
+                let memory = self.machine.lend(Array::Encoded)?;
+                lent += 1;
                 if let Some(open) = open.take() {
                     let opened = Arc::new(open()?);
-                    file.get_or_init(|| opened);
+                    going.file.get_or_init(|| opened);
+                    let by = self.keeping.downloader.take();
+                    let mut by = by.map_or_else(|| self.machine.downloader(), Ok)?;
+                    let going = &going;
+                    taking = Some(scope.spawn(move || {
+                        let _left = Finally(|| going.leave());
+                        by.download(&|| going.next())?;
+                        Ok(by)
+                    }));
                 }
-                let (given, file) = (&given, file.get().expect("it was opened"));
-                taking = Some(scope.spawn(move || {
-                    take(terms, &encoded, &lists, &mut taker, file, given)?;
-                    Ok((taker, lists))
-                }));
+                let lists = Some(Lent::new(memory, &back));
+                going.hand_on(Encoded { ranks: here, dfs, places, lists });
+                let memory = match lent {
+                    MOST_LENT => Some(self.returned(&returned)),
+                    _ => returned.try_recv().ok(),
+                };
+                if let Some(memory) = memory {
+                    // The next ones are written there.
+                    self.machine.adopt(Array::Encoded, memory)?;
+                    lent -= 1;
+                }
             }
-            let taker = self.taken(&mut taking)?.map(|(taker, _)| taker).or(resting);
-            self.keeping.downloader = taker.map(|taker| taker.by);
+            drop(over);
+            let began = Instant::now();
+            let taken =
+                taking.map(|taking| taking.join().unwrap_or_else(|cause| resume_unwind(cause)));
+            self.work.seconds.take += spent(began);
+            self.keeping.downloader = taken.transpose()?;
             Ok(())
         })
     }
 
-    /// Waits for lists, if any are on their way.
-    fn taken(&mut self, taking: &mut Option<Taking<'_>>) -> Result<Option<Taken>, GpuError> {
+    /// Waits for memory that was lent.
+    fn returned(&mut self, returned: &Receiver<DeviceMemory>) -> DeviceMemory {
         let began = Instant::now();
-        let taken = taking
-            .take()
-            .map(|t| t.join().unwrap_or_else(|cause| resume_unwind(cause)))
-            .transpose();
+        let memory = returned.recv().expect("what was lent comes back");
         self.work.seconds.take += spent(began);
-        taken
+        memory
     }
 
-    /// Encodes the lists of a chunk; where each begins, and the end. There will be memory for chunks as large as the largest, so that nothing is
-    /// freed until they are encoded, for which a device waits until it has nothing to do.
-    fn encode_chunk(
+    /// Encodes the next lists, with at most `at_once` postings, or one list; which they are, where each begins, and the end.
+    fn encode_next(
         &mut self,
-        here: &Planned,
-        largest: &Planned,
+        known: &mut Known,
+        gathered: &mut Range<usize>,
+        at_once: u64,
+        sizes: Sizes,
         terms: &Terms,
-    ) -> Result<Vec<u32>, GpuError> {
-        let (count, dfs) = (here.ranks.len(), &terms.dfs[here.ranks.clone()]);
-        if here.postings == 0 {
-            return Ok(vec![0; count + 1]);
+    ) -> Result<(Range<usize>, Vec<u32>), GpuError> {
+        if known.first >= gathered.end {
+            *gathered = self.gather_some(known, sizes.gathered, terms)?;
         }
-        let terms = terms.numbers;
-        let chunk =
-            Chunk { first: here.ranks.start as u32, ranks: count as u32, parts: here.parts as u32 };
-        let most_ranks = largest.ranks.len() as u64;
-        for array in [Array::ChunkFirsts, Array::PartFirsts, Array::EncodedPlaces] {
-            self.reserve::<u32>(array, most_ranks + 1)?;
+        let planned = self.plan(known, gathered.end, at_once, terms)?;
+        let Planned { ranks, postings, parts, longs } = planned;
+        if postings == 0 {
+            return Ok((ranks.clone(), vec![0; ranks.len() + 1]));
         }
-        for array in [Array::Cursors, Array::BatchFirsts] {
-            self.reserve::<u32>(array, terms.into())?;
-        }
-        for array in [Array::Docids, Array::Tfs] {
-            self.reserve::<u32>(array, largest.postings)?;
-        }
-        self.reserve::<u32>(Array::PartPlaces, largest.parts + 1)?;
-        self.reserve::<u32>(Array::Heads, largest.parts)?;
-        self.reserve::<u64>(Array::Bounds, largest.parts)?;
-        self.reserve::<u64>(Array::ListBounds, most_ranks)?;
-        let sums = steps::sum_words(largest.parts.max(most_ranks) as u32 + 1);
-        self.reserve::<u32>(Array::Sums, sums.into())?;
-        self.machine.run(&chunk.begin(terms))?;
-        for (n, &postings) in self.keeping.batches.iter().enumerate() {
-            self.machine.places().exchange(Array::Kept, n);
-            let run = self.machine.run(&Chunk::gather(Columns::kept(postings)));
-            self.machine.places().exchange(Array::Kept, n);
-            run?;
-        }
-        let is_long = |df: u32| u64::from(df).div_ceil(BLOCK as u64) >= u64::from(BOUND_FROM);
-        let longs: Vec<u32> =
-            (0..).zip(dfs).filter(|&(_, &df)| is_long(df)).map(|(rank, _)| rank).collect();
+        self.reserve_chunks(terms.order.numbers.len() as u64, sizes.encoded, parts)?;
+        let count = ranks.len();
+        let chunk = Chunk { first: ranks.start as u32, ranks: count as u32, parts: parts as u32 };
         self.put(Array::LongLists, 0, &longs)?;
         self.machine.run(&chunk.measure(longs.len() as u32))?;
         let bytes = u64::from(self.sum()?);
-        let likely = LIKELY_BYTES * largest.postings;
+        let likely = LIKELY_BYTES * sizes.encoded;
         self.reserve::<u8>(Array::Encoded, bytes.max(likely))
             .or_else(|_| self.reserve::<u8>(Array::Encoded, bytes))?;
         self.machine.run(&[chunk.write()])?;
-        self.get(Array::EncodedPlaces, 0, count + 1)
+        Ok((ranks, self.get(Array::EncodedPlaces, 0, count + 1)?))
+    }
+
+    /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is freed until all is encoded, for which a device waits until it has
+    /// nothing to do.
+    fn reserve_chunks(&mut self, ranks: u64, postings: u64, parts: u64) -> Result<(), GpuError> {
+        let parts = (postings / BLOCK as u64 + ranks.min(postings)).max(parts);
+        let sums = steps::sum_words(parts.max(ranks) as u32 + 1);
+        self.reserve::<u32>(Array::Sums, sums.into())?;
+        for array in [Array::ChunkFirsts, Array::PartFirsts, Array::EncodedPlaces] {
+            self.reserve::<u32>(array, ranks + 1)?;
+        }
+        for array in [Array::PartPlaces, Array::Heads, Array::LongLists] {
+            self.reserve::<u32>(array, parts + 1)?;
+        }
+        self.reserve::<u64>(Array::ListBounds, ranks)?;
+        self.reserve::<u64>(Array::Bounds, parts)
     }
 }
 
-/// Lists that are encoded together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Postings of lists that are gathered, and of those that are encoded together, at most, unless one list has more.
+#[derive(Clone, Copy)]
+struct Sizes {
+    gathered: u64,
+    encoded: u64,
+}
+
+/// Lists that are gathered or encoded together.
 struct Planned {
     ranks: Range<usize>,
     postings: u64,
     /// Blocks and tails.
     parts: u64,
+    /// Those of their ranks whose lists are long, counted from the first.
+    longs: Vec<u32>,
 }
 
-/// Which lists are encoded together.
-struct Plan {
-    chunks: VecDeque<Planned>,
-    /// So many ranks, postings and parts one of them has at most.
-    largest: Planned,
-}
+impl Planned {
+    /// Those of no rank yet.
+    fn from(first: usize) -> Self {
+        Self { ranks: first..first, postings: 0, parts: 0, longs: Vec::new() }
+    }
 
-impl Plan {
-    /// The ranks from `begin` on. The first chunk has `first` postings, each next one twice as many up to `most`; or it is one list.
-    fn of(dfs: &[u32], begin: usize, first: u32, most: u32) -> Self {
-        let (mut chunks, mut at_once) = (VecDeque::new(), u64::from(first));
-        let mut here = Planned { ranks: begin..begin, ..Planned::default() };
-        for (rank, &df) in (begin..).zip(&dfs[begin..]) {
-            let postings = u64::from(df);
-            if here.postings + postings > at_once && !here.ranks.is_empty() {
-                let next = Planned { ranks: rank..rank, ..Planned::default() };
-                chunks.push_back(std::mem::replace(&mut here, next));
-                at_once = (2 * at_once).min(most.into());
+    /// Adds those that follow, as long as they have at most so many postings, or are one; `dfs` are from its first rank on. False if there is no more room.
+    fn add(&mut self, dfs: &[u32], most: u64) -> bool {
+        let first = self.ranks.len();
+        for (n, df) in (first..).zip(dfs[first..].iter().map(|&df| u64::from(df))) {
+            if n > 0 && self.postings + df > most {
+                return false;
             }
-            here.ranks.end = rank + 1;
-            here.postings += postings;
-            here.parts += postings.div_ceil(BLOCK as u64);
+            let parts = df.div_ceil(BLOCK as u64);
+            self.ranks.end += 1;
+            self.postings += df;
+            self.parts += parts;
+            if parts >= u64::from(BOUND_FROM) {
+                self.longs.push(n as u32);
+            }
         }
-        if !here.ranks.is_empty() {
-            chunks.push_back(here);
-        }
-        let most = |of: fn(&Planned) -> u64| chunks.iter().map(of).max().unwrap_or(0);
-        let largest = Planned {
-            ranks: 0..most(|chunk| chunk.ranks.len() as u64) as usize,
-            postings: most(|chunk| chunk.postings),
-            parts: most(|chunk| chunk.parts),
-        };
-        Self { chunks, largest }
+        true
+    }
+}
+
+/// Postings by rank, as far as the host has asked for them.
+struct Known {
+    /// Of lists that are not encoded yet.
+    first: usize,
+    dfs: Vec<u32>,
+}
+
+impl Known {
+    /// Takes those up to a rank, whose lists are encoded.
+    fn take(&mut self, end: usize) -> Vec<u32> {
+        let rest = self.dfs.split_off(end - self.first);
+        self.first = end;
+        std::mem::replace(&mut self.dfs, rest)
     }
 }

@@ -2,7 +2,8 @@
 //! one and counts the one before.
 
 use super::{lock, spent};
-use crate::dictionary::forms::{Forms, Meaning};
+use crate::crew::Awaited;
+use crate::dictionary::forms::{Forms, Meaning, OrderedTerms};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -137,6 +138,15 @@ impl Learner {
     pub(super) fn wait(&mut self) -> Learned {
         let learned = self.learned.recv().expect("whatever is asked is answered");
         learned.unwrap_or_else(|cause| resume_unwind(cause))
+    }
+
+    /// Has a thread bring the terms into order, when all that was asked is learned.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub(super) fn in_order(&self) -> io::Result<Awaited<OrderedTerms>> {
+        let known = self.known.clone();
+        Awaited::begin("order", move || lock(&known).forms.in_order())
     }
 
     /// The terms, when all that was asked is learned.

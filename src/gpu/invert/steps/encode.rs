@@ -1,6 +1,7 @@
 //! Which kernels encode the lists of a run? `kernels/invert_encode.cuh` has what each does.
 
 use super::{Argument, Array, Columns, Number, Step, THREADS, clear, of, scan, step};
+use std::ops::Range;
 
 /// Shared memory of blocks that measure parts of lists: for each warp lengths by frequency, and pairs of both.
 pub const MEASURE_PARTS_SHARED_BYTES: u32 = 8 * BOUND_LISTS_SHARED_BYTES;
@@ -56,51 +57,68 @@ pub fn keep_codes(documents: u32, first: u32) -> Step {
     step("invert_keep_codes", (blocks(documents), 0), arguments)
 }
 
-/// Counts the postings of each of so many ranks.
-pub fn rank_counts(ranks: u32) -> Step {
-    let arguments = vec![of(Array::Counts), of(Array::Numbers), Number(ranks), of(Array::Dfs)];
+/// Counts the postings of each of so many ranks from `first` on.
+pub fn rank_counts(first: u32, ranks: u32) -> Step {
+    let by_rank = |array| Argument::Array(array, 4 * u64::from(first));
+    let (numbers, dfs) = (by_rank(Array::Numbers), by_rank(Array::Dfs));
+    let arguments = vec![of(Array::Counts), numbers, Number(ranks), dfs];
     step("invert_rank_counts", (blocks(ranks), 0), arguments)
+}
+
+/// Sums of so many values of an array: where what they count begins, and the end.
+fn sums_of(values: Argument<Array>, count: u32, to: Array) -> Vec<Step> {
+    let copy = step("invert_copy", (blocks(count + 1), 0), vec![values, Number(count), of(to)]);
+    let mut steps = vec![copy];
+    steps.extend(scan(to, count + 1));
+    steps
+}
+
+/// Makes room for the postings of all lists, of so many terms.
+pub fn make_room(terms: u32) -> Vec<Step> {
+    let mut steps = sums_of(of(Array::Counts), terms, Array::Cursors);
+    let cursors = vec![Number(terms), of(Array::Cursors)];
+    steps.push(step("invert_cursors_of_all", (blocks(terms), 0), cursors));
+    steps
+}
+
+/// Makes room for the postings of the lists of some ranks; there are so many terms.
+pub fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
+    let (first, count) = (4 * ranks.start as u64, ranks.len() as u32);
+    let dfs = Argument::Array(Array::Dfs, first);
+    let mut steps = sums_of(dfs, count, Array::ChunkFirsts);
+    steps.push(clear(Array::Cursors, 0, terms.into()));
+    let numbers = Argument::Array(Array::Numbers, first);
+    let cursors = vec![numbers, Number(count), of(Array::ChunkFirsts), of(Array::Cursors)];
+    steps.push(step("invert_cursors", (blocks(count), 0), cursors));
+    steps
+}
+
+/// Gathers the postings of a batch that is kept, of lists that have room.
+pub fn gather(kept: Columns) -> Vec<Step> {
+    let Columns { terms, documents, starts, count, .. } = kept;
+    let per_posting = (blocks(count), 0);
+    let gather = vec![
+        terms,
+        documents,
+        starts,
+        Number(count),
+        of(Array::BatchFirsts),
+        of(Array::Cursors),
+        of(Array::Docids),
+        of(Array::Tfs),
+    ];
+    let firsts = vec![terms, Number(count), of(Array::BatchFirsts)];
+    let advance = vec![terms, Number(count), of(Array::BatchFirsts), of(Array::Cursors)];
+    vec![
+        step("invert_list_firsts", per_posting, firsts),
+        step("invert_gather", per_posting, gather),
+        step("invert_advance", per_posting, advance),
+    ]
 }
 
 impl Chunk {
     fn dfs(self) -> Argument<Array> {
         Argument::Array(Array::Dfs, 4 * u64::from(self.first))
-    }
-
-    /// Makes room for the postings of each list; there are so many `terms`.
-    pub fn begin(self, terms: u32) -> Vec<Step> {
-        let per_rank = (blocks(self.ranks + 1), 0);
-        let dfs = vec![self.dfs(), Number(self.ranks), of(Array::ChunkFirsts)];
-        let mut steps = vec![step("invert_copy", per_rank, dfs)];
-        steps.extend(scan(Array::ChunkFirsts, self.ranks + 1));
-        steps.push(clear(Array::Cursors, 0, terms.into()));
-        let numbers = Argument::Array(Array::Numbers, 4 * u64::from(self.first));
-        let cursors = vec![numbers, Number(self.ranks), of(Array::ChunkFirsts), of(Array::Cursors)];
-        steps.push(step("invert_cursors", (blocks(self.ranks), 0), cursors));
-        steps
-    }
-
-    /// Takes the postings of a batch that is kept.
-    pub fn gather(kept: Columns) -> Vec<Step> {
-        let Columns { terms, documents, starts, count, .. } = kept;
-        let per_posting = (blocks(count), 0);
-        let gather = vec![
-            terms,
-            documents,
-            starts,
-            Number(count),
-            of(Array::BatchFirsts),
-            of(Array::Cursors),
-            of(Array::Docids),
-            of(Array::Tfs),
-        ];
-        let firsts = vec![terms, Number(count), of(Array::BatchFirsts)];
-        let advance = vec![terms, Number(count), of(Array::BatchFirsts), of(Array::Cursors)];
-        vec![
-            step("invert_list_firsts", per_posting, firsts),
-            step("invert_gather", per_posting, gather),
-            step("invert_advance", per_posting, advance),
-        ]
     }
 
     fn lists(self) -> Vec<Argument<Array>> {
@@ -115,11 +133,22 @@ impl Chunk {
         ]
     }
 
-    /// Measures parts, bounds `longs` long lists, and measures all; the bytes of all are a counter then.
+    /// Finds and measures parts, bounds `longs` long lists, and measures all; the bytes of all are a counter then.
     pub fn measure(self, longs: u32) -> Vec<Step> {
         let per_rank = (blocks(self.ranks + 1), 0);
+        let numbers = Argument::Array(Array::Numbers, 4 * u64::from(self.first));
+        let places = vec![
+            of(Array::Cursors),
+            numbers,
+            self.dfs(),
+            Number(self.ranks),
+            of(Array::ChunkFirsts),
+        ];
         let count = vec![self.dfs(), Number(self.ranks), of(Array::PartFirsts)];
-        let mut steps = vec![step("invert_count_parts", per_rank, count)];
+        let mut steps = vec![
+            step("invert_list_places", (blocks(self.ranks), 0), places),
+            step("invert_count_parts", per_rank, count),
+        ];
         steps.extend(scan(Array::PartFirsts, self.ranks + 1));
         let mut measure = self.lists();
         let found = [Array::Codes, Array::PartPlaces, Array::Heads, Array::Bounds];

@@ -11,13 +11,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The terms of a run in the order of the lexicon, and how many postings each has. A form that only pieces behind the run have may have
-/// made a term, which has none.
+/// The terms of a run in the order of the lexicon.
 pub(super) struct Terms {
     pub(super) order: OrderedTerms,
     /// Their numbers are below this.
     pub(super) numbers: u32,
-    pub(super) dfs: Vec<u32>,
 }
 
 /// A term that has postings.
@@ -29,7 +27,7 @@ struct Last {
     terms: usize,
 }
 
-/// How far the parts go that were cut: where the suffix of the next rank begins, the last term before that, and where its list ends among those of the run.
+/// How far lists are passed: where the suffix of the next rank begins, the last term before that, and where its list ends among those of the run.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cut {
     suffix: usize,
@@ -37,11 +35,14 @@ pub(super) struct Cut {
     end: u64,
 }
 
-/// Lists that are encoded, on the device.
-pub(super) struct Encoded {
+/// Lists that are encoded, on the device, and where they lie there.
+pub(super) struct Encoded<L> {
     pub(super) ranks: Range<usize>,
+    /// How many postings each has. A form that only pieces behind the run have may have made a term, which has none.
+    pub(super) dfs: Vec<u32>,
     /// Where each begins, and the end.
     pub(super) places: Vec<u32>,
+    pub(super) lists: L,
 }
 
 /// Some of them, which are taken together, or some bytes of one that is longer than a part.
@@ -57,59 +58,88 @@ pub(super) struct Part {
     at: u64,
 }
 
+/// Cuts the lists of a run, chunk after chunk, into parts of at most so many bytes, one after the other.
+pub(super) struct Cutter {
+    most: u64,
+    /// How far the lists are passed, and the next rank.
+    cut: Cut,
+    rank: usize,
+    /// A part that has begun: what is before it, its first rank, its first byte of the chunk, and of the run.
+    behind: Cut,
+    begin: usize,
+    from: u64,
+    at: u64,
+    /// Where the list ends of the rank that was passed last, if it is longer than a part.
+    long: Option<u64>,
+}
+
+impl Cutter {
+    /// At the beginning of a run.
+    pub(super) fn new(most: u64) -> Self {
+        let (cut, behind) = (Cut::default(), Cut::default());
+        Self { most, cut, rank: 0, behind, begin: 0, from: 0, at: 0, long: None }
+    }
+
+    /// The next part begins behind what was passed, at a byte of the chunk.
+    fn begin(&mut self, from: u64) {
+        (self.behind, self.begin, self.from, self.at) = (self.cut, self.rank, from, self.cut.end);
+    }
+
+    /// Gives the next part of a chunk, which takes room, and is one of a long list or not; or nothing, and the next chunk may come.
+    pub(super) fn part<L>(
+        &mut self,
+        terms: &Terms,
+        encoded: &Encoded<L>,
+        room: impl FnOnce(u64) -> Room,
+    ) -> Option<Part> {
+        let Range { start: first, end: last } = encoded.ranks;
+        let place = |rank: usize| u64::from(encoded.places[rank - first]);
+        let (ranks, to, placed, is_of_long) = loop {
+            if let Some(end) = self.long {
+                if self.from < end {
+                    let to = end.min(self.from + self.most);
+                    let ranks = self.begin..if to == end { self.rank } else { self.begin };
+                    break (ranks, to, self.cut.end - (end - to), true);
+                }
+                self.long = None;
+                self.begin(end);
+            }
+            let start = place(self.rank);
+            if self.rank == last {
+                if start > self.from {
+                    break (self.begin..last, start, self.cut.end, false);
+                }
+                self.begin(0);
+                return None;
+            }
+            let end = place(self.rank + 1);
+            if end - self.from > self.most && start > self.from {
+                break (self.begin..self.rank, start, self.cut.end, false);
+            }
+            terms.pass(&mut self.cut, self.rank, encoded.dfs[self.rank - first], end - start);
+            self.rank += 1;
+            if end - self.from > self.most {
+                self.long = Some(end);
+            }
+        };
+        let (room, bytes) = (room(placed - self.at), self.from..to);
+        let part = Part { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
+        match is_of_long {
+            true => (self.from, self.at) = (to, placed),
+            false => self.begin(to),
+        }
+        Some(part)
+    }
+}
+
 impl Terms {
     fn suffix(&self, rank: usize, at: usize) -> &[u8] {
         &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
     }
 
-    /// Cuts lists into parts of at most so many bytes, and takes room for them.
-    pub(super) fn parts(
-        &self,
-        encoded: &Encoded,
-        most: u64,
-        cut: &mut Cut,
-        file: &FilledFile,
-    ) -> Vec<Part> {
-        let mut parts = Vec::new();
-        let (mut behind, mut at) = (*cut, cut.end);
-        let (mut begin, mut from) = (encoded.ranks.start, 0);
-        let mut give = |ranks, bytes: Range<u64>, is_of_long, behind, ends: (u64, u64)| {
-            let room = file.room(ends.1 - ends.0);
-            parts.push(Part { ranks, bytes, is_of_long, behind, room, at: ends.0 });
-        };
-        for (rank, ends) in encoded.ranks.clone().zip(encoded.places.windows(2)) {
-            let [start, end] = [ends[0], ends[1]].map(u64::from);
-            if end - from > most && start > from {
-                give(begin..rank, from..start, false, behind, (at, cut.end));
-                (begin, from, behind, at) = (rank, start, *cut, cut.end);
-            }
-            self.pass(cut, rank, end - start);
-            let is_long = end - from > most;
-            while is_long && from < end {
-                let to = end.min(from + most);
-                let ranks = if to == end { begin..rank + 1 } else { begin..begin };
-                let placed = cut.end - (end - to);
-                give(ranks, from..to, true, behind, (at, placed));
-                (from, at) = (to, placed);
-            }
-            if is_long {
-                (begin, behind) = (rank + 1, *cut);
-            }
-            if rank + 1 == encoded.ranks.end && end > from {
-                give(begin..rank + 1, from..end, false, behind, (at, cut.end));
-            }
-        }
-        parts
-    }
-
-    /// Goes on behind lists none of which has a byte.
-    pub(super) fn pass_empty(&self, encoded: &Encoded, cut: &mut Cut) {
-        encoded.ranks.clone().for_each(|rank| self.pass(cut, rank, 0));
-    }
-
-    /// Goes on behind a rank, whose list has so many bytes.
-    fn pass(&self, cut: &mut Cut, rank: usize, bytes: u64) {
-        let (collections, df) = (&self.order.collections, self.dfs[rank]);
+    /// Goes on behind a rank, whose list has so many postings and bytes.
+    fn pass(&self, cut: &mut Cut, rank: usize, df: u32, bytes: u64) {
+        let collections = &self.order.collections;
         if df > 0 {
             let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
             let terms = 1 + same.map_or(0, |last| last.terms);
@@ -121,9 +151,9 @@ impl Terms {
     }
 
     /// Puts the lists of a part to their place, and lays out their terms.
-    pub(super) fn place(
+    pub(super) fn place<L>(
         &self,
-        encoded: &Encoded,
+        encoded: &Encoded<L>,
         part: Part,
         payload: &[u8],
         file: &Arc<FilledFile>,
@@ -144,7 +174,7 @@ impl Terms {
     }
 
     /// Lays out the terms of a part.
-    fn lay(&self, encoded: &Encoded, part: &Part) -> LaidChunk {
+    fn lay<L>(&self, encoded: &Encoded<L>, part: &Part) -> LaidChunk {
         let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
             let collection = self.order.collections[last.rank];
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
@@ -155,9 +185,9 @@ impl Terms {
         for rank in part.ranks.clone() {
             let suffix = self.suffix(rank, at);
             at += suffix.len();
-            let df = self.dfs[rank];
+            let n = rank - encoded.ranks.start;
+            let df = encoded.dfs[n];
             if df > 0 {
-                let n = rank - encoded.ranks.start;
                 let bytes = encoded.places[n + 1] - encoded.places[n];
                 let list = EncodedList {
                     collection: self.order.collections[rank],
@@ -222,7 +252,7 @@ mod tests {
             order.suffix_bytes.push(suffix.len() as u8);
             order.suffixes.extend_from_slice(suffix.as_bytes());
         }
-        Terms { order, numbers: ranks.len() as u32, dfs: ranks.iter().map(|rank| rank.1).collect() }
+        Terms { order, numbers: ranks.len() as u32 }
     }
 
     /// Both files of a run of chunks.
@@ -268,7 +298,7 @@ mod tests {
             for (rank, list) in lists.iter().enumerate() {
                 let here = terms.suffix(rank, suffix);
                 suffix += here.len();
-                let (collection, df) = (terms.order.collections[rank], terms.dfs[rank]);
+                let (collection, df) = (terms.order.collections[rank], ranks[rank].1);
                 let bytes = list.len();
                 let list = EncodedList { collection, ends: true, df, here: bytes, bytes: bytes as u64 };
                 if df > 0 {
@@ -283,20 +313,20 @@ mod tests {
             let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(ranks.len())).collect();
             ends.push(ranks.len());
             ends.sort_unstable();
-            let (mut begin, mut cut, mut chunks) = (0, Cut::default(), Vec::new());
+            let (mut begin, mut cutter, mut chunks) = (0, Cutter::new(most), Vec::new());
             for end in ends {
                 let mut places = vec![0];
                 for list in &lists[begin..end] {
                     places.push(places.last().unwrap() + list.len() as u32);
                 }
-                let encoded = Encoded { ranks: begin..end, places };
+                let dfs = ranks[begin..end].iter().map(|rank| rank.1).collect();
+                let encoded = Encoded { ranks: begin..end, dfs, places, lists: () };
                 let payload = lists[begin..end].concat();
                 begin = end;
-                if payload.is_empty() {
-                    terms.pass_empty(&encoded, &mut cut);
-                    continue;
+                let mut parts = Vec::new();
+                while let Some(part) = cutter.part(&terms, &encoded, |bytes| file.room(bytes)) {
+                    parts.push(part);
                 }
-                let parts = terms.parts(&encoded, most, &mut cut, &file);
                 prop_assert!(parts.iter().all(|part| part.bytes.end - part.bytes.start <= most));
                 let mut placed: Vec<_> = parts.into_iter().enumerate().collect();
                 let count = placed.len();

@@ -1,0 +1,148 @@
+//! How do lists get to their places while a device encodes the next ones? Whoever drives it hands on chunk after chunk. The threads that take lists to the
+//! host come for one part after the other, which is cut when somebody comes for it; when all parts of a chunk are taken its memory goes back.
+
+use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
+use crate::gpu::invert::inverter::lock;
+use crate::gpu::invert::machine::{DeviceMemory, MOST_TAKEN, Parcel};
+use crate::index::run::LaidChunk;
+use crate::index::storage::FilledFile;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+/// Memory that goes back when nobody uses it any more.
+pub(super) struct Lent {
+    memory: Option<DeviceMemory>,
+    back: Sender<DeviceMemory>,
+}
+
+impl Lent {
+    pub(super) fn new(memory: DeviceMemory, back: &Sender<DeviceMemory>) -> Self {
+        Self { memory: Some(memory), back: back.clone() }
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // Whoever has gone needs none.
+        _ = self.memory.take().map(|memory| self.back.send(memory));
+    }
+}
+
+/// Lists of a chunk; none has a byte if there is no memory.
+pub(super) type OnDevice = Encoded<Option<Lent>>;
+
+struct State {
+    chunks: VecDeque<Arc<OnDevice>>,
+    cutter: Cutter,
+    /// Of the next part.
+    number: usize,
+    /// No more chunks will come.
+    is_over: bool,
+    /// Nobody will come for parts any more.
+    is_left: bool,
+}
+
+/// The lists of a run on their way.
+pub(super) struct Going<'a, F> {
+    terms: &'a Terms,
+    /// Where they are put; it is there before the first that has bytes.
+    pub(super) file: OnceLock<Arc<FilledFile>>,
+    state: Mutex<State>,
+    changed: Condvar,
+    given: Mutex<InOrder<F>>,
+}
+
+impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
+    /// Gives what the lexicon has of parts to `emit`, in their order.
+    pub(super) fn new(terms: &'a Terms, emit: F) -> Self {
+        let (chunks, cutter) = (VecDeque::new(), Cutter::new(MOST_TAKEN));
+        let state = State { chunks, cutter, number: 0, is_over: false, is_left: false };
+        let (given, file) = (Mutex::new(InOrder::new(emit)), OnceLock::new());
+        Self { terms, file, state: Mutex::new(state), changed: Condvar::new(), given }
+    }
+
+    /// Hands on the next chunk.
+    pub(super) fn hand_on(&self, chunk: OnDevice) {
+        let mut state = lock(&self.state);
+        if !state.is_left {
+            state.chunks.push_back(Arc::new(chunk));
+            self.changed.notify_all();
+        }
+    }
+
+    fn file(&self) -> &Arc<FilledFile> {
+        self.file.get().expect("it was opened before")
+    }
+
+    /// The next part, for which whoever calls may wait; nothing if there will be no more.
+    pub(super) fn next(&self) -> Option<Box<dyn Parcel + '_>> {
+        let mut state = lock(&self.state);
+        loop {
+            let State { chunks, cutter, number, is_over, .. } = &mut *state;
+            let Some(chunk) = chunks.front() else {
+                if *is_over {
+                    return None;
+                }
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let room = |bytes| self.file().room(bytes);
+            let Some(part) = cutter.part(self.terms, chunk, room) else {
+                chunks.pop_front();
+                continue;
+            };
+            let (number, chunk) = (std::mem::replace(number, *number + 1), chunk.clone());
+            return Some(Box::new(OnePart { of: self, chunk, part, number }));
+        }
+    }
+
+    /// No more chunks will come.
+    pub(super) fn end(&self) {
+        lock(&self.state).is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Nobody will come for parts any more: what is left goes back.
+    pub(super) fn leave(&self) {
+        let mut state = lock(&self.state);
+        state.is_left = true;
+        state.chunks.clear();
+    }
+}
+
+/// Calls something when it is dropped: whatever happens, nobody waits for what will not come.
+pub(super) struct Finally<F: FnMut()>(pub(super) F);
+
+impl<F: FnMut()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+struct OnePart<'a, F> {
+    of: &'a Going<'a, F>,
+    chunk: Arc<OnDevice>,
+    part: Part,
+    number: usize,
+}
+
+impl<F: FnMut(LaidChunk) + Send> Parcel for OnePart<'_, F> {
+    fn memory(&self) -> &DeviceMemory {
+        let lent = self.chunk.lists.as_ref().and_then(|lent| lent.memory.as_ref());
+        lent.expect("a part has bytes, and its chunk has them until it is taken")
+    }
+
+    fn bytes(&self) -> Range<u64> {
+        self.part.bytes.clone()
+    }
+
+    fn take(self: Box<Self>, bytes: &[u8]) {
+        let Self { of, chunk, part, number } = *self;
+        let laid = of.terms.place(&chunk, part, bytes, of.file());
+        // Its memory may be needed.
+        drop(chunk);
+        lock(&of.given).give(number, laid);
+    }
+}
