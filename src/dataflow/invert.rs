@@ -38,7 +38,7 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// How long the operator sleeps that waits for room.
 const PAUSE: Duration = Duration::from_micros(500);
-/// Batches that the device has at a time: one that is counted, one whose forms are found, one that was brought there, one that is, and the next.
+/// Batches that the device has at a time: one that is counted, up to three whose forms are found, those that were brought there, one that is, and the next.
 const MOST_BATCHES: usize = 5;
 /// A batch that is sent early has such a part of the bytes of a whole one, if there is room for more of the first file.
 const LEAST_PART: usize = 4;

@@ -135,9 +135,11 @@ impl TextBuffers {
         if !is_own && let Some(part) = held.part(bytes) {
             return part;
         }
-        let new = if is_own { bytes } else { self.shared_bytes };
         // What is shared is freed with its last part.
-        while self.bytes.load(Ordering::Relaxed) + new > held.most
+        let is_over =
+            |more: usize, held: &Held| self.bytes.load(Ordering::Relaxed) + more > held.most;
+        let new = if is_own { bytes } else { self.shared_bytes };
+        while is_over(new, &held)
             && let Some(oldest) = held.spare.pop_front()
         {
             // Others need not wait until the system has it back.
@@ -145,6 +147,9 @@ impl TextBuffers {
             drop(oldest);
             held = self.held();
         }
+        // If others use what there is, no more is taken than is needed.
+        let is_own = is_own || is_over(new, &held);
+        let new = if is_own { bytes } else { new };
         let whole = Memory { of: Arc::new(Shared::new(new, &self.bytes)), at: 0, bytes: new };
         if is_own {
             return whole;

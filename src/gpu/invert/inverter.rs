@@ -185,7 +185,7 @@ impl<M: Machine> Inverter<M> {
         self.finding.ask(pieces, text, to);
     }
 
-    /// Gives back texts that were brought for pieces whose forms are not found ahead.
+    /// Gives back texts that were brought for pieces whose forms are not found ahead, or room for texts that could not be brought.
     pub fn give_back(&self, text: Option<DeviceMemory>) {
         self.finding.give_back(text);
     }
@@ -307,7 +307,8 @@ impl<M: Machine> Inverter<M> {
         }
         if self.found.front().is_none_or(|found| found.of != which(pieces)) {
             self.let_go()?;
-            let found = self.finding.now(pieces)?;
+            let to = self.spare.pop();
+            let found = self.finding.now(pieces, to)?;
             self.found.push_back(found);
         }
         let (Found { layout, tokens, arrays, .. }, terms) = self.take_found()?;
@@ -316,7 +317,8 @@ impl<M: Machine> Inverter<M> {
         if let Some([tokens, forms]) = arrays {
             let tokens = self.machine.adopt(Array::CountedTokens, tokens)?;
             let forms = self.machine.adopt(Array::CountedForms, forms)?;
-            self.spare.extend(tokens.zip(forms).map(|(tokens, forms)| [tokens, forms]));
+            let both = tokens.zip(forms).map(|(tokens, forms)| [tokens, forms]);
+            self.spare.extend(both.filter(|_| self.spare.len() < MOST_FOUND));
         }
         let words = u64::from(documents.max(1));
         self.put(Array::PieceStarts, 0, &layout.piece_starts)?;

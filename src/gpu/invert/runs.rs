@@ -2,7 +2,7 @@
 //! out, and closed runs. A sequencer of its own decides, as every owner's does for `fast`: if a run ends within a batch, the pieces up
 //! to its end are counted again without the others, and these begin the next run.
 
-use super::inverter::{Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
+use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting};
 use crate::dictionary::closed::ClosedError;
@@ -71,6 +71,11 @@ pub struct Runs<M> {
     stop: Arc<AtomicBool>,
 }
 
+/// Whether a device takes pieces at once.
+fn is_fitting(pieces: &[PieceText]) -> bool {
+    fitting(pieces) == pieces.len()
+}
+
 /// How long it sleeps before it looks again whether the run before is encoded.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -113,12 +118,26 @@ impl<M: Machine> Runs<M> {
     pub fn find(&mut self, pieces: Vec<PieceText>, text: Option<DeviceMemory>) {
         let pieces = Arc::new(pieces);
         // Behind pieces whose forms are not found they cannot be.
-        if self.inverter.found() == self.coming.len() && fitting(&pieces) == pieces.len() {
-            self.inverter.find(pieces.clone(), text);
-        } else {
-            self.inverter.give_back(text);
+        let ahead = self.inverter.found() == self.coming.len() && is_fitting(&pieces);
+        match text {
+            Some(text) if ahead => self.inverter.find(pieces.clone(), Some(text)),
+            text => {
+                self.inverter.give_back(text);
+                if ahead {
+                    self.inverter.find(pieces.clone(), None);
+                }
+            }
         }
         self.coming.push_back(pieces);
+    }
+
+    /// Has the forms of all that comes found again, if what was found was let go: a run has ended, or the device had no room.
+    fn find_again(&mut self) {
+        if self.inverter.found() == 0 {
+            for pieces in self.coming.iter().take_while(|pieces| is_fitting(pieces)) {
+                self.inverter.find(pieces.clone(), None);
+            }
+        }
     }
 
     /// Whether pieces can be given to [`find`](Self::find).
@@ -147,7 +166,16 @@ impl<M: Machine> Runs<M> {
     ) -> Result<Arc<Vec<PieceText>>, ClosedError> {
         let pieces = self.coming.pop_front().unwrap_or_default();
         self.take(&pieces, out)?;
+        self.find_again();
         Ok(pieces)
+    }
+
+    /// Counts pieces; once more if the device has no room, which has freed all that is not of the run then.
+    fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
+        match self.inverter.count(pieces, first) {
+            Err(error) if error.is_out_of_memory() => self.inverter.count(pieces, first),
+            counted => counted,
+        }
     }
 
     fn take(
@@ -171,7 +199,7 @@ impl<M: Machine> Runs<M> {
                 return Err(error.into());
             }
             let counted = loop {
-                match self.inverter.count(&rest[..here], first) {
+                match self.count(&rest[..here], first) {
                     Err(error) if error.is_out_of_memory() && self.inverter.keeps() => {
                         if !self.wait_for_encoders() {
                             return Ok(());
@@ -193,7 +221,7 @@ impl<M: Machine> Runs<M> {
                 }
             }
             if taken < here {
-                self.inverter.count(&rest[..taken], first)?;
+                self.count(&rest[..taken], first)?;
             }
             let began = Instant::now();
             self.batches.extend(self.inverter.lists()?);

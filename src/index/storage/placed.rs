@@ -2,7 +2,7 @@
 //! the file is put together from those of the parts.
 //!
 //! The system lets one thread at a time write to a file, and others turn round and round until it is their turn. So one thread writes, and others leave it
-//! their parts meanwhile: no part waits for another one, and no core for a lock. Through maps, as lists are
+//! their parts meanwhile, as far as there is room: no core waits for a lock. Through maps, as lists are
 //! written, parts of some ten thousand bytes take twice the time, since each page is cleared, and a fault (docs/measurements/2026-11-23-indexing.md).
 
 #![forbid(unsafe_code)]
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::panicking;
 
 /// A file whose body is written in parts, in any order. Together they leave nothing out.
 ///
@@ -94,6 +95,19 @@ impl Sums {
     }
 }
 
+/// Whoever writes. If that panics nobody waits for it.
+struct Writing<'a>(&'a PlacedFile);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if panicking() {
+            let mut shared = self.0.shared();
+            (shared.is_writing, shared.failed) = (false, Some(io::ErrorKind::Other.into()));
+            self.0.has_room.notify_all();
+        }
+    }
+}
+
 impl PlacedFile {
     /// A file that has no body yet; parts of at most `room` bytes together are left to whoever writes.
     pub(crate) fn new(file: StorageFile, room: usize) -> Self {
@@ -120,6 +134,7 @@ impl PlacedFile {
             shared = self.has_room.wait(shared).unwrap_or_else(PoisonError::into_inner);
         }
         shared.is_writing = true;
+        let _writing = Writing(self);
         let mut parts = std::mem::take(&mut shared.spare);
         drop(shared);
         let mut written = self.put(at, part);

@@ -196,7 +196,6 @@ impl Finder {
             back(self.machine.adopt(Array::Text, text)?);
             return Ok(());
         }
-        back(None);
         if layout.bytes > 0 {
             let began = Instant::now();
             self.reserve::<u8>(Array::Text, layout.padded as u64)?;
@@ -292,7 +291,7 @@ impl Finder {
     }
 }
 
-/// Is given texts that nobody needs any more, whenever those of other pieces are used, or nothing if there were none.
+/// Is given texts that nobody needs any more, whenever those that were brought of other pieces are used, or nothing if there were none.
 pub type Back = Box<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
 /// Pieces whose forms are to be found.
@@ -400,8 +399,12 @@ impl Finding {
     ///
     /// # Errors
     /// Of the device, which knows no forms then.
-    pub(super) fn now(&mut self, pieces: &[PieceText]) -> Result<Found, GpuError> {
-        self.finder().find(pieces, None, None, drop)
+    pub(super) fn now(
+        &mut self,
+        pieces: &[PieceText],
+        to: Option<Tokens>,
+    ) -> Result<Found, GpuError> {
+        self.finder().find(pieces, None, to, drop)
     }
 
     /// Gives texts back that nobody has used.

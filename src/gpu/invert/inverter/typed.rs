@@ -57,6 +57,8 @@ pub(super) trait Typed {
 
     /// The last sum of tiles.
     fn sum(&mut self) -> Result<u32, GpuError> {
-        Ok(self.counters()?[SUM])
+        let mut sum = [0];
+        self.on().read(&mut [part(Array::Counters, SUM as u64, &mut sum)])?;
+        Ok(sum[0])
     }
 }

@@ -44,7 +44,7 @@ pub struct InverterSeconds {
 /// What an inverter has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct InverterWork {
-    /// Batches that were counted, those included that were counted again since a run ended within them.
+    /// Batches whose forms were found, those included whose forms were found again since a run ended before, or the device had no room.
     pub batches: u64,
     /// Bytes of their texts.
     pub bytes: u64,
