@@ -7,10 +7,15 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
+
+/// What a lock guards, whoever panicked while holding it: whoever waits for that thread is told, and what is behind such locks is whole after any panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A thread that does what it is sent, until nobody can send any more.
 struct Hand {
@@ -62,7 +67,7 @@ impl Crew {
         let pieces: Vec<Mutex<Option<T>>> =
             pieces.into_iter().map(|piece| Mutex::new(Some(piece))).collect();
         let work = |number: usize| {
-            let piece = pieces[number].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let piece = lock(&pieces[number]).take();
             work(piece.expect("a piece is taken once"));
         };
         let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
@@ -81,7 +86,7 @@ impl Crew {
             _ = hand.jobs.send(Box::new(move || here.take()));
         }
         shared.take();
-        let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done = lock(&shared.done);
         while done.pieces < count {
             done = shared.all.wait(done).unwrap_or_else(PoisonError::into_inner);
         }
@@ -137,7 +142,7 @@ impl Shared {
             // SAFETY: `share`, whose the work is, waits until this piece is done.
             let work = unsafe { &*self.work };
             let came = catch_unwind(AssertUnwindSafe(|| work(number)));
-            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = lock(&self.done);
             done.pieces += 1;
             if let Err(cause) = came {
                 done.panic.get_or_insert(cause);

@@ -10,8 +10,9 @@
 //!   of queries fails, what came before is answered too.
 
 use super::context::Context;
-use super::control::{Cause, Guard, lock};
+use super::control::{Cause, Guard};
 use super::local::Local;
+use crate::crew::lock;
 use crate::query::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;

@@ -16,8 +16,9 @@
 //!   changes themselves. One after the other instead of in lock-step would take all of a table.
 //! - Work per activation: a chunk.
 
-use super::control::{Control, Guard, JobError, lock};
+use super::control::{Control, Guard, JobError};
 use super::workers;
+use crate::crew::lock;
 use crate::rebuild::changes::{Changes, Pair};
 use crate::rebuild::table::{Table, TableError};
 use differential_dataflow::AsCollection;

@@ -7,10 +7,11 @@
 //! - Work per activation: all complete batches.
 
 use super::context::{Context, Layout};
-use super::control::{Cause, Guard, JobError, lock};
+use super::control::{Cause, Guard, JobError};
 use super::lay_out::{Answered, Out, QueryAnswer};
 use super::local::Local;
 use super::sole_time::SoleTime;
+use crate::crew::lock;
 use crate::query::lines::Refused;
 use crate::query::output::Form;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! What do all operators of a query job know?
 
-use super::control::{Control, lock};
+use super::control::Control;
+use crate::crew::lock;
 use crate::query::latencies::Latencies;
 use crate::query::lines::Refused;
 use crate::query::output::Form;

@@ -7,13 +7,14 @@
 
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
+use crate::crew::lock;
 use crate::index::storage::Stop;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 use tracing::debug;
@@ -127,12 +128,6 @@ impl Default for Control {
         let (stop, failure, asked, times) = Default::default();
         Self { began: Instant::now(), stop, failure, asked, times }
     }
-}
-
-/// What a lock guards, whoever panicked while holding it.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after any panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Control {

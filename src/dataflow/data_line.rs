@@ -6,12 +6,13 @@
 //! it holds records or is the last. A line that ends without a last message is broken. timely
 //! knows nothing to do then but to panic, so the job is told before.
 
-use super::control::{Control, JobError, lock};
+use super::control::{Control, JobError};
 use crate::cluster::PeerFailure;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::{SealedLine, write_sealed};
 use crate::cluster::links::lost;
 use crate::cluster::seal::{Opener, Sealer};
+use crate::crew::lock;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};

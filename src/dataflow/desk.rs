@@ -8,7 +8,7 @@
 
 use super::batch::Numbered;
 use super::context::FIRST;
-use super::control::lock;
+use crate::crew::lock;
 use crate::query::engine::Wakers;
 use crate::query::plan::Plan;
 use std::collections::{HashMap, VecDeque};

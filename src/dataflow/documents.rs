@@ -10,9 +10,10 @@
 //!   a file takes the parts of some workers only without having them wait.
 
 use super::build_context::Build;
-use super::control::{Cause, Guard, lock};
+use super::control::{Cause, Guard};
 use super::local::Local;
 use super::sole_time::SoleTime;
+use crate::crew::lock;
 use crate::input::documents::PieceDocuments;
 use crate::input::documents::table::{DocumentsDone, DocumentsTable, PieceRows};
 use crate::rebuild::scanned::Scan;

@@ -10,8 +10,9 @@
 //! - Work per activation: all lists that can be placed.
 
 use super::build_context::{Build, Progress};
-use super::control::{Guard, lock};
+use super::control::Guard;
 use super::local::Local;
+use crate::crew::lock;
 use crate::index::run::{LaidChunk, RunAssembler};
 use std::collections::BTreeMap;
 use std::sync::Arc;

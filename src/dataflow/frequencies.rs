@@ -15,8 +15,9 @@
 //! - Memory: the counts of the window, for each day that they are from, and the counts of the window.
 //! - Work per activation: a day.
 
-use super::control::{Control, Guard, JobError, lock};
+use super::control::{Control, Guard, JobError};
 use super::workers;
+use crate::crew::lock;
 use differential_dataflow::hashable::Hashable;
 use differential_dataflow::operators::CountTotal;
 use differential_dataflow::{AsCollection, ExchangeData};

@@ -9,9 +9,10 @@
 //! Work per step: a block.
 
 use super::build_context::Build;
-use super::control::{Cause, lock};
+use super::control::Cause;
 use super::feed::{Closed, Head, Indexed, Lane, feed};
 use super::local::Local;
+use crate::crew::lock;
 use crate::dictionary::closed::Wake;
 use crate::dictionary::indexer::{IndexerWork, ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::PieceGroup;

@@ -11,11 +11,12 @@
 //! - Work per activation: what has come, and what the device has done.
 
 use super::build_context::Build;
-use super::control::{Cause, Guard, lock};
+use super::control::{Cause, Guard};
 use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use super::local::Local;
 use super::sole_time::SoleTime;
+use crate::crew::lock;
 use crate::dictionary::inverted::InvertedTerms;
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::texts::{PieceText, TextGroup};

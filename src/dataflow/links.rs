@@ -9,11 +9,12 @@
 //! - Work per activation: as in a build; in `take` all that has come.
 
 use super::build_context::Build;
-use super::control::{Cause, Guard, JobError, lock};
+use super::control::{Cause, Guard, JobError};
 use super::documents::take_in_order;
 use super::local::Local;
 use super::parse::parse_input;
 use super::workers;
+use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;

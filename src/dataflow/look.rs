@@ -8,10 +8,11 @@
 
 use super::answer::SLICE;
 use super::context::Context;
-use super::control::{Guard, lock};
+use super::control::Guard;
 use super::crossing::Crossing;
 use super::messages::{Counted, Question};
 use super::sole_time::SoleTime;
+use crate::crew::lock;
 use crate::query::plan::{Plan, Planner};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -17,10 +17,11 @@
 //!   a `FEW`th of the links at first.
 //! - Work per activation: a round of one slice.
 
-use super::control::{Control, Guard, JobError, lock};
+use super::control::{Control, Guard, JobError};
 use super::local::Local;
 use super::sole_time::SoleTime;
 use super::workers;
+use crate::crew::lock;
 use crate::score::graph::Graph;
 use crate::score::pagerank::{Push, RankSettings, Slice, Sums, normalise};
 use std::collections::BTreeMap;

@@ -10,8 +10,9 @@
 //!   have moved them.
 //! - Memory: the changes of all numbers in all iterations.
 
-use super::control::{Control, Guard, JobError, lock};
+use super::control::{Control, Guard, JobError};
 use super::workers;
+use crate::crew::lock;
 use crate::score::graph::Graph;
 use crate::score::pagerank::{RankSettings, normalise};
 use differential_dataflow::operators::iterate::Variable;

@@ -13,7 +13,8 @@
 //! - Work per activation: as many, so that the worker has read ahead when it turns to parsing.
 
 use super::build_context::{Build, InputRead, Progress};
-use super::control::{Cause, Guard, lock};
+use super::control::{Cause, Guard};
+use crate::crew::lock;
 use crate::input::hash::InputHash;
 use crate::input::split_stream::FileBlock;
 use crate::input::splits::{Opened, Split};

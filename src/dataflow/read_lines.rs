@@ -8,9 +8,10 @@
 //! - Work per activation: a stretch.
 
 use super::build_context::{Build, InputRead, Progress};
-use super::control::{Cause, Guard, lock};
+use super::control::{Cause, Guard};
 use super::decompress::Assigned;
 use super::local::Local;
+use crate::crew::lock;
 use crate::input::cutter::Cutter;
 use crate::input::lines::LineFile;
 use crate::input::piece::Piece;

@@ -10,11 +10,12 @@
 //! - Work per activation: as in a build; in `scan` all batches whose turn it is.
 
 use super::build_context::Build;
-use super::control::{JobError, lock};
+use super::control::JobError;
 use super::documents::take_in_order;
 use super::local::Local;
 use super::parse::parse_input;
 use super::workers;
+use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
 use crate::order::PieceCounts;

@@ -2,6 +2,7 @@
 //! copies them on their way. Pinning takes longer than copying, so memory is pinned once, when it goes to the device for the first time; and it takes
 //! hardly longer for much than for little, so that the memories of many buffers lie in one area, which is pinned as a whole.
 
+use crate::crew::lock;
 use crate::pages::{Area, HUGE};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -120,8 +121,7 @@ impl TextBuffers {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // It is whole after any panic.
-        self.held.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.held)
     }
 
     fn take(&self, room: usize) -> Memory {

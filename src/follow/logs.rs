@@ -14,6 +14,7 @@
 
 use super::look::Live;
 use super::{FollowError, Rebuild};
+use crate::crew::lock;
 use crate::dataflow::frequencies::{Change, Day, Key, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
 use crate::index::generation::Generation;
@@ -31,12 +32,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The folder of what is known of logs, in that of the history.
 const LOGS: &str = "logs";

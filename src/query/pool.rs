@@ -11,10 +11,11 @@
 //! taking, which the pool learns from the tasks that are done. Where the last query was cut, idle
 //! workers are woken as soon as the next one comes, to be there when it has been cut too.
 
+use crate::crew::lock;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::searcher::Cut;
@@ -84,12 +85,6 @@ struct State<Q> {
 
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
-
-/// What a lock guards, whoever panicked while holding it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is behind these locks is whole after any panic.
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
 
 impl<Q> State<Q> {
     /// Notes what became of a query that was begun. AND+OR may be begun twice and taken once: what

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 use super::{StorageFile, put_at};
+use crate::crew::lock;
 use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -173,7 +174,7 @@ impl PlacedFile {
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     /// Returns the file, all parts of which are written; its body goes on behind them.

@@ -8,9 +8,9 @@
 //! Without one, workers that are ahead go on with the queries behind it.
 
 use super::{Answer, EngineError, Engines, Pace, QueryEngine, Wakers};
+use crate::crew::lock;
 use crate::query::copied::Copied;
 use crate::query::plan::Plan;
-use crate::query::pool::lock;
 use crate::query::searcher::Searcher;
 use crate::query::share::DocumentShare;
 use crate::query::snapshot::Snapshot;
