@@ -7,7 +7,7 @@ use super::machine::{
 use super::steps::{ARRAYS, Array, Step};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
-use crate::crew::{Awaited, Crew};
+use crate::crew::{Awaited, Crew, lock};
 use crate::gpu::device::Device;
 use crate::gpu::error::{Cuda, GpuError, Work};
 use crate::gpu::events::is_done;
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hint::spin_loop;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -62,10 +62,6 @@ struct Buffers {
     current: usize,
     filled: usize,
     crew: Crew,
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn failed(device: &Device, source: DriverError) -> GpuError {

@@ -33,7 +33,7 @@ use crate::pages;
 use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Batches whose forms are found, or are being found, and that are not counted, at most: each has two numbers for each token on the device.
@@ -69,7 +69,7 @@ pub struct Hooks {
 impl Default for Hooks {
     /// Nobody.
     fn default() -> Self {
-        Self { tell: Box::new(|| ()), back: Box::new(drop) }
+        Self { tell: Arc::new(|| ()), back: Arc::new(drop) }
     }
 }
 
@@ -99,11 +99,6 @@ pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-/// What threads share here; who has panicked is told by whoever waits for it.
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl<M: Machine> Typed for Inverter<M> {
     fn on(&mut self) -> &mut dyn Machine {
         &mut self.machine
@@ -123,10 +118,9 @@ impl<M: Machine> Inverter<M> {
     ) -> Result<Self, GpuError> {
         let refused =
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
-        let tell = Arc::new(hooks.tell);
-        let forms = Forms::new(analysis, threads);
+        let (Hooks { tell, back }, forms) = (hooks, Forms::new(analysis, threads));
         let (learner, asker) = Learner::start(forms, tell.clone()).map_err(refused)?;
-        let finding = Finding::start(machine.sibling()?, asker, (hooks.back, tell));
+        let finding = Finding::start(machine.sibling()?, asker, (back, tell));
         Ok(Self {
             machine,
             tuning: Tuning::default(),
@@ -266,8 +260,8 @@ impl<M: Machine> Inverter<M> {
         Ok(())
     }
 
-    /// Frees what is not of the run; the device knows no forms then.
-    fn free_but_run(&mut self) {
+    /// The same where the forms go too, so that nobody has to say what they mean.
+    fn discard(&mut self) {
         self.settle();
         let asked = self.found.iter().filter(|found| found.tokens > 0).count();
         for _ in self.learned.len()..asked {
@@ -275,6 +269,11 @@ impl<M: Machine> Inverter<M> {
         }
         self.found.clear();
         self.learned.clear();
+    }
+
+    /// Frees what is not of the run; the device knows no forms then.
+    fn free_but_run(&mut self) {
+        self.discard();
         self.spare.clear();
         self.machine.places().free_but(&[Array::Lasts, Array::Counts, Array::Codes]);
         self.finding.free();
@@ -410,7 +409,7 @@ impl<M: Machine> Inverter<M> {
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         self.open = None;
         self.lasts = 0;
-        self.let_go()?;
+        self.discard();
         self.forget_kept();
         self.finding.forget_forms()?;
         Ok(self.learner.with(Forms::take))

@@ -191,8 +191,8 @@ fn drive(
     let found = to.clone();
     let hooks = Hooks {
         // Whoever has gone wants to know nothing, and has no use for room.
-        tell: Box::new(move || _ = found.send(Message::Found)),
-        back: Box::new(move |old| _ = room.send(old)),
+        tell: Arc::new(move || _ = found.send(Message::Found)),
+        back: Arc::new(move |old| _ = room.send(old)),
     };
     let mut inverter = Inverter::new(open()?, how.analysis, how.threads, hooks)?;
     if how.encodes {

@@ -182,7 +182,8 @@ impl<M: Machine> Inverter<M> {
         mut out: impl FnMut(LaidChunk) + Send,
     ) -> Result<(), ClosedError> {
         let began = Instant::now();
-        self.let_go()?;
+        // The forms go with the run.
+        self.discard();
         let numbers = self.learner.with(|forms| forms.numbers());
         self.grow_lasts(numbers)?;
         // A device takes so many launches at a time, and this thread waits for it.

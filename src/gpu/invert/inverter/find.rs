@@ -5,16 +5,16 @@
 //! is told with the earlier one.
 
 use super::learner::{Asker, Tell, Unknown};
+use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
-use super::{lock, spent};
+use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
 use crate::pages;
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -97,6 +97,7 @@ pub(super) struct Finder {
     machine: Box<dyn Machine>,
     tuning: Tuning,
     asker: Asker,
+    back: Back,
     /// The forms that the device knows, their bytes, and the slots of its table.
     known: u32,
     arena_bytes: u64,
@@ -112,7 +113,7 @@ impl Typed for Finder {
 
 impl Finder {
     /// Finds the forms of pieces, behind all that were found already, and asks what new ones mean. If their texts were brought they are used, and those
-    /// of earlier ones go to `back`; tokens may go where others did.
+    /// of earlier ones go back; tokens may go where others did.
     ///
     /// # Errors
     /// Of the device, which knows no forms then.
@@ -124,9 +125,8 @@ impl Finder {
         pieces: &[PieceText],
         text: Option<DeviceMemory>,
         to: Option<Tokens>,
-        back: impl FnOnce(Option<DeviceMemory>),
     ) -> Result<Found, GpuError> {
-        let found = self.try_find(pieces, text, to, back);
+        let found = self.try_find(pieces, text, to);
         if found.is_err() {
             // The table may have forms that are not kept, and arrays be longer than smaller batches need.
             self.free();
@@ -154,7 +154,6 @@ impl Finder {
         pieces: &[PieceText],
         text: Option<DeviceMemory>,
         to: Option<Tokens>,
-        back: impl FnOnce(Option<DeviceMemory>),
     ) -> Result<Found, GpuError> {
         let layout = Layout::of(pieces);
         assert!(pieces.len() <= MOST_PIECES && layout.padded <= MOST_BYTES, "a batch is bounded");
@@ -171,7 +170,7 @@ impl Finder {
             self.machine.adopt(Array::Tokens, tokens)?;
             self.machine.adopt(Array::TokenForms, forms)?;
         }
-        self.bring(pieces, &layout, text, back)?;
+        self.bring(pieces, &layout, text)?;
         let began = Instant::now();
         let (of, first_form, tokens) = (which(pieces), self.known, self.find_tokens(&layout)?);
         let arrays = match tokens {
@@ -188,12 +187,12 @@ impl Finder {
         pieces: &[PieceText],
         layout: &Layout,
         text: Option<DeviceMemory>,
-        back: impl FnOnce(Option<DeviceMemory>),
     ) -> Result<(), GpuError> {
         if let Some(text) = text {
             let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
             self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
-            back(self.machine.adopt(Array::Text, text)?);
+            let old = self.machine.adopt(Array::Text, text)?;
+            (self.back)(old);
             return Ok(());
         }
         if layout.bytes > 0 {
@@ -292,7 +291,7 @@ impl Finder {
 }
 
 /// Is given texts that nobody needs any more, whenever those that were brought of other pieces are used, or nothing if there were none.
-pub type Back = Box<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
+pub type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
 /// Pieces whose forms are to be found.
 struct Job {
@@ -307,7 +306,7 @@ type Outcome = thread::Result<Result<Found, GpuError>>;
 /// The thread that finds forms, and what it is asked.
 pub(super) struct Finding {
     finder: Arc<Mutex<Finder>>,
-    back: Arc<Back>,
+    back: Back,
     jobs: Option<Sender<Job>>,
     outcomes: Receiver<Outcome>,
     thread: Option<JoinHandle<()>>,
@@ -322,16 +321,18 @@ impl Finding {
     pub(super) fn start(
         machine: Box<dyn Machine>,
         asker: Asker,
-        (back, tell): (Back, Arc<Tell>),
+        (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
         let (work, tuning) = (InverterWork::default(), Tuning::default());
-        let finder = Finder { machine, tuning, asker, known: 0, arena_bytes: 0, slots: 0, work };
-        let (finder, back) = (Arc::new(Mutex::new(finder)), Arc::new(back));
+        let (known, arena_bytes, slots, given) = (0, 0, 0, back.clone());
+        let finder =
+            Finder { machine, tuning, asker, back: given, known, arena_bytes, slots, work };
+        let finder = Arc::new(Mutex::new(finder));
         let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
-        let (here, given) = (finder.clone(), back.clone());
+        let here = finder.clone();
         let find = move || {
             for Job { pieces, text, to: tokens } in asked {
-                let find = || lock(&here).find(&pieces, text, tokens, |old| given(old));
+                let find = || lock(&here).find(&pieces, text, tokens);
                 let outcome = catch_unwind(AssertUnwindSafe(find));
                 drop(pieces);
                 // Whoever has gone wants to know nothing.
@@ -385,12 +386,12 @@ impl Finding {
     ///
     /// # Panics
     /// As the thread did.
-    pub(super) fn outcomes(&mut self) -> VecDeque<Result<Found, GpuError>> {
-        let mut all = VecDeque::new();
+    pub(super) fn outcomes(&mut self) -> Vec<Result<Found, GpuError>> {
+        let mut all = Vec::new();
         while self.under_way > 0 {
             let outcome = self.outcomes.recv().expect("whatever is asked is answered");
             self.under_way -= 1;
-            all.push_back(outcome.unwrap_or_else(|cause| resume_unwind(cause)));
+            all.push(outcome.unwrap_or_else(|cause| resume_unwind(cause)));
         }
         all
     }
@@ -404,7 +405,7 @@ impl Finding {
         pieces: &[PieceText],
         to: Option<Tokens>,
     ) -> Result<Found, GpuError> {
-        self.finder().find(pieces, None, to, drop)
+        self.finder().find(pieces, None, to)
     }
 
     /// Gives texts back that nobody has used.

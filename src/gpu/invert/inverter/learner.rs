@@ -1,8 +1,9 @@
 //! Who makes terms of the forms that a device has found? A thread of its own, batch after batch, while the device finds those of the next
 //! one and counts the one before.
 
-use super::{lock, spent};
+use super::spent;
 use crate::crew::Awaited;
+use crate::crew::lock;
 use crate::dictionary::forms::{Forms, Meaning, OrderedTerms};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -68,7 +69,7 @@ impl Known {
 }
 
 /// Is told that forms were found, or terms made.
-pub type Tell = Box<dyn Fn() + Send + Sync>;
+pub type Tell = Arc<dyn Fn() + Send + Sync>;
 
 /// Who asks the thread.
 pub(super) struct Asker {
@@ -102,7 +103,7 @@ impl Learner {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(forms: Forms, tell: Arc<Tell>) -> io::Result<(Self, Asker)> {
+    pub(super) fn start(forms: Forms, tell: Tell) -> io::Result<(Self, Asker)> {
         let known = Arc::new(Mutex::new(Known { forms, expansions: 0 }));
         let expansions = Arc::new(AtomicUsize::new(0));
         let ((asked, questions), (to, learned)) = (channel::<Unknown>(), channel());
@@ -173,9 +174,9 @@ mod tests {
     #[test]
     fn who_waits_hears_of_a_panic() {
         let (to, told) = channel();
-        let tell: Tell = Box::new(move || to.send(()).unwrap());
+        let tell: Tell = Arc::new(move || to.send(()).unwrap());
         let forms = Forms::new(Analysis::default(), 2);
-        let (mut learner, asker) = Learner::start(forms, Arc::new(tell)).unwrap();
+        let (mut learner, asker) = Learner::start(forms, tell).unwrap();
         let fails = || Unknown { places: vec![0, 1], ..Unknown::default() };
         asker.ask(fails());
         told.recv().unwrap();

@@ -2,7 +2,7 @@
 //! host come for one part after the other, which is cut when somebody comes for it; when all parts of a chunk are taken its memory goes back.
 
 use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
-use crate::gpu::invert::inverter::lock;
+use crate::crew::lock;
 use crate::gpu::invert::machine::{DeviceMemory, MOST_TAKEN, Parcel};
 use crate::index::run::LaidChunk;
 use crate::index::storage::FilledFile;
