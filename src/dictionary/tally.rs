@@ -22,12 +22,12 @@ use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 /// Bytes of postings in a term's line.
-const LINE_BYTES: usize = 35;
+const LINE_BYTES: usize = 31;
 /// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
 const AT_ONCE: usize = 4;
 
 /// What a term's line has of its postings.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct State {
     /// The document of the last posting, counted as [`Now`] counts.
@@ -43,12 +43,6 @@ struct State {
 }
 
 const _: () = assert!(size_of::<Term<State>>() == 64);
-
-impl Default for State {
-    fn default() -> Self {
-        Self { posted: 0, postings: 0, spilled: 0, used: 0, bytes: [0; LINE_BYTES] }
-    }
-}
 
 impl State {
     /// Adds the posting of the current document. Tells whether it is the term's first of the piece.
@@ -296,15 +290,12 @@ impl Tally {
             if let Some(&ahead) = terms.get(i + 2 * AHEAD) {
                 prefetch(memo.term(ahead));
             }
-            if let Some(&ahead) = terms.get(i + AHEAD) {
-                memo.prefetch_suffix(memo.term(ahead));
-            }
             if number == NO_TERM {
                 continue;
             }
             let term = memo.term(number);
             let state = &term.state;
-            let group = &mut groups[self.owners.of(term.collection) as usize];
+            let group = &mut groups[self.owners.of(term.suffix.collection) as usize];
             let before = group.lists.len();
             let (first, first_tf) = state.lay(&counted.spilled, &mut group.lists);
             let list_bytes = (group.lists.len() - before) as u32;
