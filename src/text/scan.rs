@@ -275,20 +275,19 @@ impl Batch {
         high: usize,
         to_come: impl Fn(Key) -> u32,
     ) -> usize {
-        let mut found = self.found;
-        for (taken, &[start, end]) in pairs.iter().enumerate() {
+        let room = self.keys[self.found..].iter_mut().zip(&mut self.ahead[self.found..]);
+        let mut taken = 0;
+        for (&[start, end], (key, ahead)) in pairs.iter().zip(room) {
             let (start, len) = (start as usize, (end - start) as usize);
             if end as usize > high || len > KEY_BYTES {
-                self.found = found;
-                return taken;
+                break;
             }
-            let key = load_key(text, start, len);
-            let place = found % TOGETHER;
-            (self.keys[place], self.ahead[place]) = (key, to_come(key));
-            found += 1;
+            *key = load_key(text, start, len);
+            *ahead = to_come(*key);
+            taken += 1;
         }
-        self.found = found;
-        pairs.len()
+        self.found += taken;
+        taken
     }
 }
 
