@@ -46,6 +46,36 @@ pub fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
     (gap | (tf.wrapping_sub(2) << (8 + 8 * two)), (1 + two) as u8 + u8::from(tf > 1))
 }
 
+/// The posting that a [`word`] begins with, as (`gap_minus_one`, tf, bytes).
+#[inline(always)]
+pub fn of_word(word: u32) -> (u32, u32, usize) {
+    let (more, two) = (word & 1, word >> 7 & 1);
+    let folded = (word & 0x7f) | ((word >> 1) & 0x3f80 & two.wrapping_neg());
+    let tf_byte = (word >> (8 + 8 * two)) & 0xff;
+    (folded >> 1, 1 + ((tf_byte + 1) & more.wrapping_neg()), 1 + two as usize + more as usize)
+}
+
+/// Whether [`long_word`] holds a posting.
+#[inline(always)]
+pub fn fits_long_word(gap_minus_one: u32, tf: u32) -> bool {
+    (gap_minus_one < 1 << 27) & (tf < 2 + (1 << 7))
+}
+
+/// As [`word`], of postings with longer gaps, which take 1 to 5 bytes.
+#[inline(always)]
+pub fn long_word(gap_minus_one: u32, tf: u32) -> (u64, usize) {
+    let folded = u64::from((gap_minus_one << 1) | u32::from(tf > 1));
+    let more =
+        u32::from(folded >= 1 << 7) + u32::from(folded >= 1 << 14) + u32::from(folded >= 1 << 21);
+    let sevens = (folded & 0x7f)
+        | (folded & (0x7f << 7)) << 1
+        | (folded & (0x7f << 14)) << 2
+        | (folded & (0x7f << 21)) << 3;
+    let gap = sevens | 0x80_8080 & !(u64::MAX << (8 * more));
+    let tf_byte = u64::from(tf.wrapping_sub(2));
+    (gap | tf_byte << (8 + 8 * more), 1 + more as usize + usize::from(tf > 1))
+}
+
 /// Reads the posting that begins at `bytes[*at]` as (`gap_minus_one`, tf) and moves `at` behind it.
 /// `None` when it is cut short or holds a value that no posting has.
 #[inline]
@@ -141,7 +171,21 @@ mod tests {
                 let (word, len) = word(gap, tf);
                 if fits_word(gap, tf) {
                     prop_assert_eq!(&bytes[before..], &word.to_le_bytes()[..usize::from(len)]);
+                    prop_assert_eq!(of_word(word), (gap, tf, usize::from(len)));
                 }
+            }
+            let short = postings.iter().flat_map(|&(gap, tf)| [(gap >> 4, tf), (gap >> 5, tf % 129 + 1), (gap >> 20, 1)]);
+            for (gap, tf) in short {
+                bytes.clear();
+                put(gap, tf, &mut bytes);
+                if fits_long_word(gap, tf) {
+                    let (word, len) = long_word(gap, tf);
+                    prop_assert_eq!(&bytes[..], &word.to_le_bytes()[..len]);
+                }
+            }
+            bytes.clear();
+            for &(gap, tf) in &postings {
+                put(gap, tf, &mut bytes);
             }
             let mut at = 0;
             for &posting in &postings {

@@ -1,11 +1,12 @@
 //! What does one piece bring to one owner? The paper's regrouped stream (wei11, section III.C, step
 //! 5), with postings in the place of tokens.
 
+use super::suffix::Suffix;
 use crate::order::PieceCounts;
 use std::sync::Arc;
 
 /// One term of one piece: its string and its postings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct GroupTerm {
     /// [`hash`](super::hash::hash) of the whole term.
     pub hash: u64,
@@ -19,13 +20,11 @@ pub struct GroupTerm {
     pub postings: u32,
     /// Bytes in [`Group::lists`]: the postings behind the first.
     pub list_bytes: u32,
-    /// Its trie collection.
-    pub collection: u16,
-    /// Bytes in [`Group::suffixes`]: the term without the prefix that its collection implies.
-    pub suffix_bytes: u8,
+    /// Its trie collection and the rest of the term; [`Group::suffixes`] has that of a long one.
+    pub suffix: Suffix,
 }
 
-/// The terms of one piece that belong to one owner, sorted by trie collection, and what every owner
+/// The terms of one piece that belong to one owner, in order of appearance, and what every owner
 /// must know of the piece.
 ///
 /// A term's string travels with every piece that has it. Sending it once for each parser would save
@@ -37,9 +36,9 @@ pub struct Group {
     pub counts: Arc<PieceCounts>,
     /// The codes of its documents' lengths (`score::bounds`).
     pub lengths: Arc<[u8]>,
-    /// Terms, by trie collection.
+    /// Terms.
     pub terms: Vec<GroupTerm>,
-    /// Their suffixes, end to end.
+    /// The suffixes of those that are long.
     pub suffixes: Vec<u8>,
     /// Their postings behind the first, end to end, as in a run's tail: `docs/index-format.md`.
     pub lists: Vec<u8>,

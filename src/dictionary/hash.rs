@@ -78,11 +78,10 @@ impl HashTable {
         }
     }
 
-    /// The number that a search for `hash` compares first, most often the one that it finds.
+    /// The number that a search for `hash` finds, but for hashes of which half is the same.
     #[inline]
     pub fn guess(&self, hash: u64) -> Option<u32> {
-        let slot = *self.slots.get(self.home(hash))?;
-        (slot != 0).then(|| slot as u32 - 1)
+        self.find(hash, |_| true)
     }
 
     /// Finds the number with this hash for which `same` holds.

@@ -3,6 +3,7 @@
 
 use super::hash::{Found, HashTable, hash};
 use super::short;
+use super::suffix::Suffix;
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::{SKETCH_UNIT_BYTES, Sketch};
 use crate::pages;
@@ -234,6 +235,14 @@ impl<S: Copy + Default> Memo<S> {
     pub fn suffix(&self, term: &Term<S>) -> &[u8] {
         let start = term.start as usize;
         &self.strings[start + implied_prefix_len(term.collection)..start + usize::from(term.len)]
+    }
+
+    /// The same for a group; a long one is appended to the group's strings.
+    #[inline]
+    pub(super) fn put_suffix(&self, term: &Term<S>, strings: &mut Vec<u8>) -> Suffix {
+        let prefix = implied_prefix_len(term.collection);
+        let (start, len) = (term.start as usize + prefix, term.len - prefix as u8);
+        Suffix::new(term.collection, &self.strings, start, len).moved(&self.strings, strings)
     }
 
     /// Brings the suffix of a term into the cache.

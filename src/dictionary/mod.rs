@@ -27,6 +27,7 @@ pub mod run;
 pub mod short;
 pub mod slices;
 pub mod stream;
+pub mod suffix;
 pub mod tally;
 pub mod text_buffers;
 pub mod texts;

@@ -1,25 +1,24 @@
 //! What does one owner know of the run that is open? Its terms in a hash table, the postings of
 //! each as bytes in slices; taken out in the order of the lexicon when the run closes.
 
-use super::closed::{Advance, ClosedError, ClosedTerms, order_key};
+use super::closed::{Advance, ClosedError, ClosedTerms};
 use super::group::{Group, GroupTerm};
 use super::hash::{Found, HashTable};
-use super::place::TermPlace;
 use super::short;
 use super::slices::{Chain, Slices};
+use super::suffix::Suffix;
 use crate::codec::folded;
-use crate::codec::prefetch::prefetch;
+use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::pages;
 
 /// A term and its postings so far: two to a line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Entry {
-    /// Of its suffix.
-    place: TermPlace,
+    suffix: Suffix,
     df: u32,
-    /// Docid of the last posting, counted from the run's first document.
-    last: u32,
+    /// The docid behind that of the last posting, counted from the run's first document.
+    next: u32,
     chain: Chain,
 }
 const _: () = assert!(size_of::<Entry>() == 32);
@@ -29,6 +28,7 @@ const _: () = assert!(size_of::<Entry>() == 32);
 pub struct RunDictionary {
     table: HashTable,
     entries: Vec<Entry>,
+    /// Those of terms that have long ones.
     suffixes: Vec<u8>,
     slices: Slices,
     postings: u64,
@@ -36,6 +36,11 @@ pub struct RunDictionary {
 
 /// Terms whose slots are fetched ahead of their use.
 const AHEAD: usize = 24;
+/// And whose numbers, entries and slices are.
+const NUMBERS_AHEAD: usize = 16;
+const SLICES_AHEAD: usize = 8;
+/// The number of a term that the run does not have.
+const NO_NUMBER: u32 = u32::MAX;
 
 impl RunDictionary {
     /// Terms so far.
@@ -50,81 +55,90 @@ impl RunDictionary {
 
     /// Appends the postings of the next piece, whose first document has docid `first`, counted from
     /// the run's first. Pieces come in the order of their docids.
+    ///
+    /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them out of the cache. Each is fetched when
+    /// what leads to it has arrived. No term is there twice, so that a number which was found before is still the term's.
     pub fn append(&mut self, group: &Group, first: u32) {
-        for term in group.terms.iter().take(AHEAD) {
+        let terms = &group.terms[..];
+        for term in terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);
         }
-        let (mut suffixes, mut lists) = (&group.suffixes[..], &group.lists[..]);
-        let mut head = Vec::with_capacity(folded::MAX_BYTES);
-        for (i, term) in group.terms.iter().enumerate() {
-            self.prefetch(&group.terms[i..]);
-            let (suffix, rest) = suffixes.split_at(usize::from(term.suffix_bytes));
-            suffixes = rest;
-            let (list, rest) = lists.split_at(term.list_bytes as usize);
-            lists = rest;
-
-            let (entries, strings) = (&self.entries, &self.suffixes);
-            let next = entries.len() as u32;
-            let found = self.table.find_or_insert(term.hash, next, |n| {
-                let place = entries[n as usize].place;
-                place.collection() == term.collection && short::equal(place.of(strings), suffix)
-            });
-            let docid = first + term.first;
-            head.clear();
-            let entry = match found {
-                Found::Old(n) => {
-                    let entry = &mut self.entries[n as usize];
-                    folded::put(docid - entry.last - 1, term.first_tf, &mut head);
-                    entry
-                }
-                Found::New => {
-                    folded::put(docid, term.first_tf, &mut head);
-                    let place = TermPlace::new(self.suffixes.len(), term.collection, suffix.len());
-                    let entry = Entry { place, df: 0, last: 0, chain: self.slices.begin() };
-                    pages::push(&mut self.entries, entry);
-                    pages::reserve(&mut self.suffixes, short::PUSHED + suffix.len());
-                    short::push(suffix, &mut self.suffixes);
-                    self.entries.last_mut().expect("an entry was pushed")
-                }
-            };
+        let mut numbers = [NO_NUMBER; NUMBERS_AHEAD];
+        for (i, term) in terms.iter().take(NUMBERS_AHEAD).enumerate() {
+            numbers[i] = self.guess(term);
+        }
+        let mut lists = &group.lists[..];
+        for (i, term) in terms.iter().enumerate() {
+            if let Some(ahead) = terms.get(i + AHEAD) {
+                self.table.prefetch(ahead.hash);
+            }
+            let guessed = numbers[i % NUMBERS_AHEAD];
+            if let Some(ahead) = terms.get(i + NUMBERS_AHEAD) {
+                numbers[i % NUMBERS_AHEAD] = self.guess(ahead);
+            }
+            let ahead = numbers[(i + SLICES_AHEAD) % NUMBERS_AHEAD];
+            if let Some(entry) = self.entries.get(ahead as usize) {
+                self.slices.prefetch(&entry.chain);
+            }
+            let list;
+            (list, lists) = lists.split_at(term.list_bytes as usize);
+            let number = self.number(guessed, term, &group.suffixes);
+            let entry = &mut self.entries[number as usize];
+            let gap = first + term.first - entry.next;
             entry.df += term.postings;
-            entry.last = first + term.last;
+            entry.next = first + term.last + 1;
             self.postings += u64::from(term.postings);
-            self.slices.append(&mut entry.chain, &head);
+            if folded::fits_long_word(gap, term.first_tf) {
+                let (word, bytes) = folded::long_word(gap, term.first_tf);
+                self.slices.append_word(&mut entry.chain, word, bytes);
+            } else {
+                let mut head = Vec::with_capacity(folded::MAX_BYTES);
+                folded::put(gap, term.first_tf, &mut head);
+                self.slices.append(&mut entry.chain, &head);
+            }
             if !list.is_empty() {
                 self.slices.append(&mut entry.chain, list);
             }
         }
     }
 
-    /// Appending to a list needs its slot, then its entry, then its string and its slice, all of
-    /// them out of the cache. Each is fetched when what leads to it has arrived.
+    /// The number that a term probably has, whose entry is fetched.
     #[inline(always)]
-    fn prefetch(&self, terms: &[GroupTerm]) {
-        let entry = |ahead: usize| {
-            let number = self.table.guess(terms.get(ahead)?.hash)?;
-            self.entries.get(number as usize)
+    fn guess(&self, term: &GroupTerm) -> u32 {
+        let Some(number) = self.table.guess(term.hash) else { return NO_NUMBER };
+        prefetch_at(&self.entries, number as usize);
+        number
+    }
+
+    /// The number of a term, which is given one if it has none; `strings` has its suffix if that is long.
+    #[inline(always)]
+    fn number(&mut self, guessed: u32, term: &GroupTerm, strings: &[u8]) -> u32 {
+        let (entries, suffixes) = (&self.entries, &self.suffixes);
+        let same = |n: u32| {
+            let entry = entries.get(n as usize);
+            entry.is_some_and(|entry| entry.suffix.same(suffixes, &term.suffix, strings))
         };
-        if let Some(term) = terms.get(AHEAD) {
-            self.table.prefetch(term.hash);
+        if same(guessed) {
+            return guessed;
         }
-        if let Some(entry) = entry(AHEAD * 2 / 3) {
-            prefetch(entry);
-        }
-        if let Some(entry) = entry(AHEAD / 3) {
-            if let Some(byte) = self.suffixes.get(entry.place.start()) {
-                prefetch(byte);
+        let next = entries.len() as u32;
+        match self.table.find_or_insert(term.hash, next, same) {
+            Found::Old(number) => number,
+            Found::New => {
+                let suffix = term.suffix.moved(strings, &mut self.suffixes);
+                let entry = Entry { suffix, df: 0, next: 0, chain: self.slices.begin() };
+                pages::push(&mut self.entries, entry);
+                next
             }
-            self.slices.prefetch(&entry.chain);
         }
     }
 
-    /// Brings the string of a term and the beginning of its list into the cache.
+    /// Brings the beginning of a list into the cache, and the string of a term that has a long one.
     #[inline(always)]
     fn prefetch_list(&self, number: u32) {
         let entry = &self.entries[number as usize];
-        if let Some(byte) = self.suffixes.get(entry.place.start()) {
-            prefetch(byte);
+        if entry.suffix.is_long() {
+            prefetch_at(&self.suffixes, entry.suffix.start());
         }
         self.slices.prefetch_head(&entry.chain);
     }
@@ -135,20 +149,16 @@ impl RunDictionary {
         self.slices.prefetch_behind(&self.entries[number as usize].chain, slices);
     }
 
-    fn suffix(&self, entry: &Entry) -> &[u8] {
-        entry.place.of(&self.suffixes)
-    }
-
     /// The terms' numbers by (trie collection, suffix). The hash table is of no use any more and is
     /// freed first.
     fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
         for (number, entry) in (0u32..).zip(&self.entries) {
-            order.push((order_key(entry.place.collection(), self.suffix(entry)), number));
+            order.push((entry.suffix.order_key(&self.suffixes), number));
         }
         order.sort_unstable_by(|a, b| {
-            let suffix = |number: u32| self.suffix(&self.entries[number as usize]);
+            let suffix = |number: u32| self.entries[number as usize].suffix.of(&self.suffixes);
             a.0.cmp(&b.0).then_with(|| suffix(a.1).cmp(suffix(b.1)))
         });
         order
@@ -196,7 +206,7 @@ impl ClosedTerms for SortedRun {
     fn term(&self) -> (u16, &[u8]) {
         let order = self.order.as_ref().expect("a term was asked for");
         let entry = &self.dictionary.entries[order[self.given - 1].1 as usize];
-        (entry.place.collection(), self.dictionary.suffix(entry))
+        (entry.suffix.collection, entry.suffix.of(&self.dictionary.suffixes))
     }
 }
 

@@ -160,6 +160,21 @@ impl Slices {
         }
     }
 
+    /// Appends the first `count` bytes of a word to a list.
+    #[inline(always)]
+    pub fn append_word(&mut self, chain: &mut Chain, word: u64, count: usize) {
+        let left = usize::from(chain.left);
+        if count > left {
+            return self.append(chain, &word.to_le_bytes()[..count]);
+        }
+        // What is behind them is not in use yet: the rest of the slice, and its link.
+        let to = self.at_mut(chain.write());
+        let (low, high) = (word as u32, (word >> 32) as u32);
+        to[..4].copy_from_slice(&low.to_le_bytes());
+        to[left.min(4)..][..4].copy_from_slice(&high.to_le_bytes());
+        chain.left -= count as u16;
+    }
+
     /// Hands the bytes of a list to `take`, a slice at a time.
     pub fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
         let (mut slice, mut level) = (chain.head, 0usize);
@@ -202,6 +217,10 @@ mod tests {
             for (list, bytes) in parts {
                 slices.append(&mut chains[list], &bytes);
                 expected[list].extend_from_slice(&bytes);
+                let word = 0x0807_0605_0403_0201 * (bytes.len() as u64 % 15);
+                let count = bytes.len() % 9;
+                slices.append_word(&mut chains[list], word, count);
+                expected[list].extend_from_slice(&word.to_le_bytes()[..count]);
             }
             for (chain, expected) in chains.iter().zip(&expected) {
                 let mut got = Vec::new();

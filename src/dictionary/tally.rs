@@ -1,10 +1,9 @@
-//! Which postings does a piece hold? Counts them term by term, and lays them out by owner and trie
-//! collection.
+//! Which postings does a piece hold? Counts them term by term, and lays them out by owner.
 //!
 //! A token is counted in eight bytes that its term has. Whether it is a stop word, and whether its term
 //! is new in the document, is as good as random: counting has no branch that depends on it. When a
 //! document ends, each of its postings goes to the line of the cache that its term has beside its hash
-//! and its collection, in the form in which a group has it; so nothing is sorted but the piece's terms.
+//! and its collection, in the form in which a group has it; so nothing is sorted.
 //! Postings that do not fit the line, which few terms of a piece have, go on in slices.
 
 use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
@@ -12,7 +11,6 @@ use super::group::{Group, GroupTerm};
 use super::memo::{NO_TERM, Term};
 use super::owners::Owners;
 use super::parsed::Regroup;
-use super::short;
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
@@ -20,26 +18,24 @@ use crate::order::PieceCounts;
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::scan::TOGETHER;
-use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 /// Bytes of postings in a term's line.
-const LINE_BYTES: usize = 26;
+const LINE_BYTES: usize = 35;
 /// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
 const AT_ONCE: usize = 4;
 
 /// What a term's line has of its postings.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 #[repr(C)]
 struct State {
     /// The document of the last posting, counted as [`Now`] counts.
     posted: u32,
     /// The term's postings in the piece.
     postings: u32,
-    /// Postings that lie in slices: those before the ones in the line.
-    chain: Chain,
-    spilled: bool,
+    /// Where the postings lie that are in slices, those before the ones in the line: the number of a chain, from 1 on.
+    spilled: u32,
     /// Bytes of postings in the line; at most `LINE_BYTES - AT_ONCE` between postings.
     used: u8,
     /// The postings, as a list has them; the first gap is counted from the start of the piece.
@@ -48,10 +44,16 @@ struct State {
 
 const _: () = assert!(size_of::<Term<State>>() == 64);
 
+impl Default for State {
+    fn default() -> Self {
+        Self { posted: 0, postings: 0, spilled: 0, used: 0, bytes: [0; LINE_BYTES] }
+    }
+}
+
 impl State {
     /// Adds the posting of the current document. Tells whether it is the term's first of the piece.
     #[inline(always)]
-    fn post(&mut self, tf: u32, now: Now, slices: &mut Slices) -> bool {
+    fn post(&mut self, tf: u32, now: Now, spilled: &mut Spilled) -> bool {
         let first = self.posted <= now.before;
         let from = select_unpredictable(first, now.before, self.posted);
         let gap = now.document - 1 - from;
@@ -59,16 +61,44 @@ impl State {
         let (code, bytes) = folded::word(gap, tf);
         self.bytes[at..at + AT_ONCE].copy_from_slice(&code.to_le_bytes());
         self.used = at as u8 + bytes;
-        self.posted = now.document;
+        self.spilled = select_unpredictable(first, 0, self.spilled);
         self.postings = select_unpredictable(first, 0, self.postings) + 1;
-        self.spilled &= !first;
+        self.posted = now.document;
         let wide = !folded::fits_word(gap, tf);
         if wide | (usize::from(self.used) > LINE_BYTES - AT_ONCE) {
             if wide {
                 self.used = at as u8;
             }
-            self.spill(slices, wide.then_some((gap, tf)));
+            self.spill(spilled, wide.then_some((gap, tf)));
         }
+        first
+    }
+
+    /// Appends the postings to lists but for the first, which is the owner's to write, who knows the gap before it. Returns
+    /// that one: its document, counted from the first of the piece, and its frequency.
+    #[inline(always)]
+    fn lay(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
+        if self.spilled != 0 {
+            return self.lay_spilled(spilled, lists);
+        }
+        let word = self.bytes.first_chunk().expect("a line is longer than a word");
+        let (first, tf, at) = folded::of_word(u32::from_le_bytes(*word));
+        // All of the line, whatever is in use of it.
+        let rest = self.bytes[at..].first_chunk::<{ LINE_BYTES - AT_ONCE }>();
+        let end = lists.len() + usize::from(self.used) - at;
+        lists.extend_from_slice(rest.expect("a posting is shorter than a word"));
+        lists.truncate(end);
+        (first, tf)
+    }
+
+    #[inline(never)]
+    fn lay_spilled(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
+        let (before, chain) = (lists.len(), &spilled.chains[self.spilled as usize - 1]);
+        spilled.slices.read(chain, |slice| lists.extend_from_slice(slice));
+        lists.extend_from_slice(&self.bytes[..usize::from(self.used)]);
+        let mut at = before;
+        let first = folded::get(lists, &mut at).expect("a tally reads the postings that it wrote");
+        lists.drain(before..at);
         first
     }
 
@@ -76,18 +106,28 @@ impl State {
     /// written at once.
     #[cold]
     #[inline(never)]
-    fn spill(&mut self, slices: &mut Slices, wide: Option<(u32, u32)>) {
-        if !self.spilled {
-            (self.spilled, self.chain) = (true, slices.begin());
+    fn spill(&mut self, spilled: &mut Spilled, wide: Option<(u32, u32)>) {
+        let Spilled { slices, chains } = spilled;
+        if self.spilled == 0 {
+            chains.push(slices.begin());
+            self.spilled = chains.len() as u32;
         }
-        slices.append(&mut self.chain, &self.bytes[..usize::from(self.used)]);
+        let chain = &mut chains[self.spilled as usize - 1];
+        slices.append(chain, &self.bytes[..usize::from(self.used)]);
         self.used = 0;
         if let Some((gap, tf)) = wide {
             let mut posting = Vec::with_capacity(folded::MAX_BYTES);
             folded::put(gap, tf, &mut posting);
-            slices.append(&mut self.chain, &posting);
+            slices.append(chain, &posting);
         }
     }
+}
+
+/// Postings that do not fit the lines of their terms.
+#[derive(Default)]
+struct Spilled {
+    slices: Slices,
+    chains: Vec<Chain>,
 }
 
 /// How often a document has a term.
@@ -109,17 +149,11 @@ struct Postings {
     document: Vec<u32>,
     here: usize,
     /// The piece's terms likewise, the first `terms`.
-    touched: Vec<Touched>,
+    touched: Vec<u32>,
     terms: usize,
-    slices: Slices,
-}
-
-/// A term of the piece.
-#[derive(Clone, Copy, Default)]
-struct Touched {
-    term: u32,
-    /// Where it stands in the layout; found when the piece ends.
-    rank: u32,
+    /// Postings of the piece; those of [`NO_TERM`] may be among them.
+    posted: usize,
+    spilled: Spilled,
 }
 
 impl Postings {
@@ -169,30 +203,32 @@ impl Counting for Postings {
         self.document[self.here..][..AHEAD].fill(NO_TERM);
         let document = &self.document[..self.here + AHEAD];
         if self.touched.len() < self.terms + document.len() {
-            self.touched.resize(2 * (self.terms + document.len()) + 1024, Touched::default());
+            self.touched.resize(2 * (self.terms + document.len()) + 1024, 0);
         }
         let touched = &mut self.touched[self.terms..][..document.len()];
-        let (seen, slices) = (&self.seen[..terms.len()], &mut self.slices);
+        let (seen, spilled) = (&self.seen[..terms.len()], &mut self.spilled);
         let mut found = 0;
         for (&term, &ahead) in document.iter().zip(&document[AHEAD..]) {
             prefetch_at(terms, ahead as usize);
-            touched[found].term = term;
+            touched[found] = term;
             let state = &mut terms[term as usize].state;
-            let first = state.post(seen[term as usize].tf, now, slices);
+            let first = state.post(seen[term as usize].tf, now, spilled);
             found += usize::from(first);
         }
         self.terms += found;
+        self.posted += self.here;
         self.here = 0;
     }
 
     fn reset(&mut self) -> bool {
-        let large =
-            self.touched.len().max(self.document.len()) > KEEP || self.slices.len() > KEEP * 4;
+        let large = self.touched.len().max(self.document.len()) > KEEP
+            || self.spilled.slices.len() > KEEP * 4;
         if large {
             *self = Self::default();
         }
-        self.terms = 0;
-        self.slices.clear();
+        (self.terms, self.posted) = (0, 0);
+        self.spilled.slices.clear();
+        self.spilled.chains.clear();
         large
     }
 }
@@ -201,9 +237,6 @@ impl Counting for Postings {
 pub struct Tally {
     owners: Arc<Owners>,
     counter: Counter<Postings>,
-    /// Scratch of the layout: terms in order, where the next term of each rank goes.
-    ordered: Vec<u32>,
-    starts: Vec<u32>,
 }
 
 impl Regroup for Tally {
@@ -219,15 +252,12 @@ impl Regroup for Tally {
 
     fn finish(&mut self) -> Vec<Group> {
         let mut counts = self.counter.piece_counts();
-        counts.postings = self.order_terms();
         let mut parts = self.encode(&mut counts);
         let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
         for part in &mut parts {
             (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
         }
-        if self.counter.reset() {
-            self.ordered = Vec::new();
-        }
+        self.counter.reset();
         parts
     }
 }
@@ -239,46 +269,10 @@ impl Tally {
     /// Terms are made by `analysis`, and remembered in at most `memo_bytes` from piece to piece.
     pub fn new(analysis: Analysis, owners: Arc<Owners>, memo_bytes: usize) -> Self {
         let counter = Counter::new(analysis, memo_bytes);
-        Self { owners, counter, ordered: Vec::new(), starts: Vec::new() }
+        Self { owners, counter }
     }
 
-    /// Sorts the piece's terms by owner and trie collection: a counting sort. [`NO_TERM`] is left
-    /// out. Returns how many postings there are.
-    fn order_terms(&mut self) -> u64 {
-        let (counted, memo, _) = self.counter.counted();
-        let touched = &mut counted.touched[..counted.terms];
-        // The last rank is that of NO_TERM.
-        self.starts.clear();
-        self.starts.resize(TRIE_COLLECTIONS + 2, 0);
-        let mut postings = 0;
-        for i in 0..touched.len() {
-            if let Some(ahead) = touched.get(i + AHEAD) {
-                prefetch(memo.term(ahead.term));
-            }
-            let term = memo.term(touched[i].term);
-            let mut rank = TRIE_COLLECTIONS as u32;
-            if touched[i].term != NO_TERM {
-                rank = u32::from(self.owners.rank(term.collection));
-                postings += u64::from(term.state.postings);
-            }
-            touched[i].rank = rank;
-            self.starts[rank as usize + 1] += 1;
-        }
-        let mut sum = 0;
-        for start in &mut self.starts[..=TRIE_COLLECTIONS] {
-            sum += *start;
-            *start = sum;
-        }
-        self.ordered.resize(touched.len(), 0);
-        for of in &*touched {
-            let start = &mut self.starts[of.rank as usize];
-            self.ordered[*start as usize] = of.term;
-            *start += 1;
-        }
-        self.ordered.truncate(sum as usize);
-        postings
-    }
-
+    /// Lays out what each owner gets.
     fn encode(&mut self, counts: &mut PieceCounts) -> Vec<Group> {
         let owners = self.owners.len();
         let mut groups: Vec<Group> = (0..owners)
@@ -291,59 +285,44 @@ impl Tally {
                 lists: Vec::new(),
             })
             .collect();
-        let share = self.ordered.len() / owners;
-        for group in &mut groups {
-            group.terms.reserve(share + share / 8);
-            group.suffixes.reserve(share * 6);
-            group.lists.reserve(counts.postings as usize * 2 / owners);
-        }
         let (counted, memo, now) = self.counter.counted();
-        let mut long = Vec::new();
-        for (i, &number) in self.ordered.iter().enumerate() {
-            if let Some(&ahead) = self.ordered.get(i + 2 * AHEAD) {
+        let terms = &counted.touched[..counted.terms];
+        for group in &mut groups {
+            let share = terms.len() / owners;
+            group.terms.reserve(share + share / 8);
+            group.lists.reserve(counted.posted * 2 / owners);
+        }
+        for (i, &number) in terms.iter().enumerate() {
+            if let Some(&ahead) = terms.get(i + 2 * AHEAD) {
                 prefetch(memo.term(ahead));
             }
-            if let Some(&ahead) = self.ordered.get(i + AHEAD) {
+            if let Some(&ahead) = terms.get(i + AHEAD) {
                 memo.prefetch_suffix(memo.term(ahead));
             }
-            let Term { hash, collection, state, .. } = *memo.term(number);
-            let suffix = memo.suffix(memo.term(number));
-            let group = &mut groups[self.owners.of(collection) as usize];
-            let before = group.lists.len();
-            // The first posting is the owner's to write, who knows the gap before it.
-            let (first, first_tf);
-            if !state.spilled {
-                let mut at = 0;
-                (first, first_tf) = folded::get(&state.bytes, &mut at).expect(OWN);
-                short::push(&state.bytes[at..usize::from(state.used)], &mut group.lists);
-            } else {
-                long.clear();
-                counted.slices.read(&state.chain, |slice| long.extend_from_slice(slice));
-                long.extend_from_slice(&state.bytes[..usize::from(state.used)]);
-                let mut at = 0;
-                (first, first_tf) = folded::get(&long, &mut at).expect(OWN);
-                group.lists.extend_from_slice(&long[at..]);
+            if number == NO_TERM {
+                continue;
             }
+            let term = memo.term(number);
+            let state = &term.state;
+            let group = &mut groups[self.owners.of(term.collection) as usize];
+            let before = group.lists.len();
+            let (first, first_tf) = state.lay(&counted.spilled, &mut group.lists);
             let list_bytes = (group.lists.len() - before) as u32;
+            counts.postings += u64::from(state.postings);
             counts.list_bytes += FIRST_POSTING_BYTES + u64::from(list_bytes);
-            short::push(suffix, &mut group.suffixes);
             group.terms.push(GroupTerm {
-                hash,
+                hash: term.hash,
                 first,
                 first_tf,
                 last: state.posted - now.before - 1,
                 postings: state.postings,
                 list_bytes,
-                collection,
-                suffix_bytes: suffix.len() as u8,
+                suffix: memo.put_suffix(term, &mut group.suffixes),
             });
         }
         groups
     }
 }
-
-/// What is wrong if a list that was just written cannot be read.
-const OWN: &str = "a tally reads the postings that it wrote";
 
 #[cfg(test)]
 mod tests {
@@ -360,15 +339,13 @@ mod tests {
     fn read(groups: &[Group], owners: &Owners) -> Lists {
         let mut lists = Lists::new();
         for group in groups {
-            let (mut suffix_at, mut list_at) = (0, 0);
-            assert!(group.terms.is_sorted_by_key(|t| t.collection));
+            let mut list_at = 0;
             for t in &group.terms {
-                assert_eq!(owners.of(t.collection), group.owner);
-                let suffix = &group.suffixes[suffix_at..][..usize::from(t.suffix_bytes)];
-                suffix_at += suffix.len();
-                let (prefix, len) = implied_prefix(t.collection);
+                let collection = t.suffix.collection;
+                assert_eq!(owners.of(collection), group.owner);
+                let (prefix, len) = implied_prefix(collection);
                 let mut term = prefix[..len].to_vec();
-                term.extend_from_slice(suffix);
+                term.extend_from_slice(t.suffix.of(&group.suffixes));
                 assert_eq!(super::super::hash::hash(&term), t.hash);
                 let bytes = &group.lists[list_at..][..t.list_bytes as usize];
                 list_at += bytes.len();
@@ -380,10 +357,10 @@ mod tests {
                 }
                 assert_eq!((list.len() as u32, list.last().unwrap().0), (t.postings, t.last));
                 let term = String::from_utf8(term).unwrap();
-                assert_eq!(trie_collection(&term), t.collection);
+                assert_eq!(trie_collection(&term), collection);
                 assert!(lists.insert(term, list).is_none());
             }
-            assert_eq!((suffix_at, list_at), (group.suffixes.len(), group.lists.len()));
+            assert_eq!(list_at, group.lists.len());
         }
         lists
     }

@@ -113,7 +113,8 @@ struct Held {
 }
 
 impl TextBuffers {
-    /// Keeps memory as long as it is at most `bytes` together with what is in use.
+    /// Keeps memory as long as it is at most `bytes` together with what is in use. A buffer in use has a whole area in use, which may be shared: so where small
+    /// texts lie among much larger ones all of it may be more than `bytes` by an area for each buffer, until these come back. Nothing is spare then.
     pub fn new(bytes: usize) -> Arc<Self> {
         let shared = (bytes / SHARED_PART).min(MOST_SHARED) / HUGE * HUGE;
         let held = Mutex::new(Held { most: bytes, ..Held::default() });
@@ -140,7 +141,7 @@ impl TextBuffers {
             |more: usize, held: &Held| self.bytes.load(Ordering::Relaxed) + more > held.most;
         let new = if is_own { bytes } else { self.shared_bytes };
         while is_over(new, &held)
-            && let Some(oldest) = held.spare.pop_front()
+            && let Some(oldest) = held.spare.pop_front().or_else(|| held.rest.take())
         {
             // Others need not wait until the system has it back.
             drop(held);
@@ -312,6 +313,7 @@ impl Drop for TextBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Says when memory is not pinned any more.
@@ -416,6 +418,37 @@ mod tests {
         buffers.end();
         assert_eq!(held(&buffers), (0, 0));
         drop(filled(&buffers, HUGE));
+        assert_eq!(held(&buffers), (0, 0));
+    }
+
+    #[test]
+    fn more_than_is_kept_is_only_there_for_buffers_in_use() {
+        let kept = 64 * HUGE;
+        let buffers = TextBuffers::new(kept);
+        let (mut in_use, mut before, mut over) = (VecDeque::new(), 0, 0);
+        for n in 0..3000usize {
+            // Small ones, then large ones among which a few small ones stay.
+            let bytes = if n % 300 < 200 { STEP * (1 + n % 6) } else { STEP * (n % 97 * 3) };
+            let mut buffer = TextBuffer::of(&buffers);
+            buffer.reserve(bytes);
+            in_use.push_back(buffer);
+            let now = held(&buffers).1;
+            let memories = in_use.iter().filter_map(|buffer: &TextBuffer| buffer.memory.as_ref());
+            let areas: HashMap<_, _> =
+                memories.map(|memory| (Arc::as_ptr(&memory.of), memory.of.bytes)).collect();
+            let needed: usize = areas.values().sum();
+            assert!(now <= before || now <= kept.max(needed), "{n}: {now} bytes, {needed} in use");
+            over += usize::from(now > kept);
+            before = now;
+            let most = if n % 300 < 200 { 150 } else { 20 };
+            while in_use.len() > most {
+                in_use.remove(n * 7 % in_use.len());
+            }
+        }
+        assert!(over > 0, "it is never over");
+        drop(in_use);
+        assert!(held(&buffers).0 > 0);
+        buffers.end();
         assert_eq!(held(&buffers), (0, 0));
     }
 

@@ -120,7 +120,7 @@ const TERM_WEIGHT: u64 = 12;
 
 fn weigh_postings(group: &Group, weights: &mut [u64]) {
     for term in &group.terms {
-        weights[usize::from(term.collection)] += TERM_WEIGHT + u64::from(term.postings);
+        weights[usize::from(term.suffix.collection)] += TERM_WEIGHT + u64::from(term.postings);
     }
 }
 

@@ -6,6 +6,8 @@ use super::{SHAPES, invert, inverter};
 use crate::gpu::device;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
+use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::steps::Array;
 
 #[test]
 fn twin_batches_are_inverted_on_a_device() {
@@ -31,4 +33,16 @@ fn twin_runs_are_encoded_on_a_device() {
         let mut inverter = inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, 17, 9000);
     }
+}
+
+#[test]
+fn the_memory_of_all_machines_of_a_device_is_told() {
+    let Some((device, toolchain)) = device() else { return };
+    let machine = CudaMachine::open(device, &toolchain).unwrap();
+    let before = machine.bytes();
+    let mut sibling = machine.sibling().unwrap();
+    sibling.reserve(Array::Text, 1 << 20, 0).unwrap();
+    assert!(machine.bytes() >= before + (1 << 20));
+    drop(sibling);
+    assert_eq!(machine.bytes(), before);
 }

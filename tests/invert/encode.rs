@@ -11,8 +11,8 @@ use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::machine::Machine;
 use millrace::gpu::invert::text::PieceText;
 use millrace::gpu::invert::twin::{self, Run};
-use millrace::index::list::ListEncoder;
-use millrace::index::run::{LaidChunk, RunPart};
+use millrace::index::list::{Form, ListEncoder};
+use millrace::index::run::{LaidChunk, RunAssembler, RunPart};
 use millrace::index::storage::FilledFile;
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
@@ -200,6 +200,37 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
     }
     assert!(refused > 0 && times.is_sorted_by(|a, b| a >= b));
     assert!(times.iter().any(|&times| times > 1) && times.last() == Some(&0), "{times:?}");
+}
+
+/// A disk is full, or the job has ended otherwise: no more lists are encoded than are on their way.
+#[test]
+fn lists_that_cannot_be_written_are_not_encoded() {
+    let Some(emulator) = compiled() else { return };
+    let pieces = [piece(&mut Random(8), 600)];
+    let chunks = [false, true].map(|ends_early| {
+        let machine = Emulated::new(emulator.clone(), 2);
+        let tuning = Tuning { encoded_at_once: 30, ..Tuning::default() };
+        let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
+        inverter.count(&pieces, 0).unwrap();
+        assert!(inverter.lists().unwrap().is_none());
+        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        std::fs::create_dir(scratch.path("runs")).unwrap();
+        let open = || Ok(FilledFile::create(&scratch.path(""), "runs/000000.postings")?);
+        let (mut chunks, mut ended) = (0, false);
+        let mut out = |chunk: LaidChunk| {
+            (chunks, ended) = (chunks + 1, chunk.ends_run);
+            if ends_early && chunks == 1 {
+                let mut run = RunAssembler::new(&scratch.path(""), Form::BP128, 1, part, 0);
+                run.take(chunk);
+                // Nobody needs the lists any more when this is dropped.
+                assert!(!run.write().unwrap());
+            }
+        };
+        inverter.encode(part, &held, open, &mut out).unwrap();
+        assert!(ended, "whoever waits for the end of the run hears of it");
+        chunks
+    });
+    assert!(chunks[0] > 20 && chunks[1] < 10, "{chunks:?}");
 }
 
 /// What a device has of a run when there is no room for more is taken to the host, and nothing is lost.

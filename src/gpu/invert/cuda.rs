@@ -313,9 +313,9 @@ impl CudaMachine {
         lock(&self.shared.times).as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Bytes of the device's memory that its arrays take.
+    /// Bytes of the device's memory that are in use: its arrays, those of its siblings, and texts.
     pub fn bytes(&self) -> u64 {
-        self.arrays.all().map(Slab::bytes).sum()
+        self.device.memory().used()
     }
 
     /// Waits until all that was enqueued is done.

@@ -267,6 +267,11 @@ impl FilledFile {
         self.outcome().is_over = true;
     }
 
+    /// Whether nothing is written any more: a room could not be filled, or the job has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome().is_over
+    }
+
     /// Returns where the file is.
     pub(super) fn path(&self) -> &Path {
         &self.file.path

@@ -309,7 +309,7 @@ impl<M: Machine> Inverter<M> {
         Ok(())
     }
 
-    /// Encodes all lists, chunk after chunk; others are taken to the host meanwhile.
+    /// Encodes all lists, chunk after chunk, as long as they can be written; others are taken to the host meanwhile.
     fn encode_all(
         &mut self,
         terms: &Terms,
@@ -330,7 +330,7 @@ impl<M: Machine> Inverter<M> {
         scope(|scope| {
             let over = Finally(|| going.end());
             let mut taking: Option<Taking<'_>> = None;
-            while known.first < ranks {
+            while known.first < ranks && !going.is_futile() {
                 let encoded = self.encode_next(&mut known, &mut gathered, at_once, sizes, terms);
                 let (here, places) = match encoded {
                     Err(error) if error.is_out_of_memory() && lent > 0 => {

@@ -76,10 +76,18 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
         self.file.get().expect("it was opened before")
     }
 
+    /// Whether lists go nowhere any more: the file could not be written, of which whoever gets the parts hears, or the job has ended.
+    pub(super) fn is_futile(&self) -> bool {
+        self.file.get().is_some_and(|file| file.is_over())
+    }
+
     /// The next part, for which whoever calls may wait; nothing if there will be no more.
     pub(super) fn next(&self) -> Option<Box<dyn Parcel + '_>> {
         let mut state = lock(&self.state);
         loop {
+            if self.is_futile() {
+                return None;
+            }
             let State { chunks, cutter, number, is_over, .. } = &mut *state;
             let Some(chunk) = chunks.front() else {
                 if *is_over {

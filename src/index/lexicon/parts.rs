@@ -1,0 +1,39 @@
+//! How do threads share the terms of a run? By *parts*: trie collections that are neighbours.
+
+#![forbid(unsafe_code)]
+
+use super::LexiconStream;
+use crate::index::error::IndexError;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::ops::Range;
+use std::path::Path;
+
+/// Cuts all collections into about so many parts of about the same `weight`, which is that of the collections from one on up to another.
+pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
+    let share = weight(0, TRIE_COLLECTIONS) / parts.max(1) + 1;
+    let (mut cut, mut start) = (Vec::new(), 0);
+    for end in 1..=TRIE_COLLECTIONS {
+        if weight(start, end) >= share || end == TRIE_COLLECTIONS {
+            cut.push(start as u16..end as u16);
+            start = end;
+        }
+    }
+    cut
+}
+
+/// Cuts the lexicon at `path` into parts of at least so much weight, and at most about so many; `weight` is that of bytes of terms, and of their lists.
+///
+/// # Errors
+/// `Storage`, `Damaged`, `Newer`.
+pub(crate) fn parts_of(
+    path: &Path,
+    (least, most): (u64, usize),
+    weight: impl Fn(u64, u64) -> u64,
+) -> Result<Vec<Range<u16>>, IndexError> {
+    let starts = LexiconStream::open(path, 0)?.collection_starts()?;
+    let weight = |from: usize, to: usize| {
+        let [terms, lists] = [0, 1].map(|i| starts[to][i].saturating_sub(starts[from][i]));
+        weight(terms, lists)
+    };
+    Ok(cut((weight(0, TRIE_COLLECTIONS) / least.max(1)).min(most as u64), weight))
+}
