@@ -83,7 +83,7 @@ impl Sink for ToTally<'_> {
 struct Count(u64);
 
 impl Stretches for Count {
-    fn keys(&mut self, keys: &[Key]) {
+    fn keys(&mut self, keys: &[Key], _: &[u32]) {
         keys.iter().for_each(|key| self.0 = self.0.wrapping_add(key[0] ^ key[1]));
     }
     fn long(&mut self, _: &[u8]) {}

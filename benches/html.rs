@@ -111,7 +111,7 @@ struct Count(u64);
 
 impl Stretches for Count {
     #[inline(always)]
-    fn keys(&mut self, keys: &[Key]) {
+    fn keys(&mut self, keys: &[Key], _: &[u32]) {
         keys.iter().for_each(|key| self.0 ^= key[0]);
     }
 

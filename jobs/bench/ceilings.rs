@@ -370,7 +370,7 @@ struct Texts<'a> {
 struct Seen(u64);
 
 impl Stretches for Seen {
-    fn keys(&mut self, keys: &[Key]) {
+    fn keys(&mut self, keys: &[Key], _: &[u32]) {
         self.0 += keys.len() as u64;
         std::hint::black_box(keys);
     }

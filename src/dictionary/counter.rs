@@ -52,8 +52,6 @@ struct Found<C: Counting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     counting: C,
-    /// Where the memo looks for the keys that come next.
-    spreads: [u32; TOGETHER],
     now: Now,
     /// Indexed tokens of the current document so far.
     tokens: u32,
@@ -70,15 +68,15 @@ impl<C: Counting> Found<C> {
 impl<C: Counting> Stretches for Found<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
-    fn ahead(&mut self, place: usize, key: Key) {
-        self.spreads[place] = self.memo.prefetch(key);
+    fn ahead(&self) -> impl Fn(Key) -> u32 {
+        self.memo.prefetch()
     }
 
-    fn keys(&mut self, keys: &[Key]) {
+    fn keys(&mut self, keys: &[Key], spreads: &[u32]) {
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
         let counting = &self.counting;
-        self.memo.terms_of_keys(keys, &self.spreads, terms, |list, term| {
+        self.memo.terms_of_keys(keys, spreads, terms, |list, term| {
             counting.prefetch(list, term);
         });
         self.count(terms);
@@ -89,8 +87,7 @@ impl<C: Counting> Stretches for Found<C> {
         if let Some(lower) = lower.get_mut(..token.len()) {
             lower.copy_from_slice(token);
             lower.make_ascii_lowercase();
-            let token = std::str::from_utf8(lower).expect("a long token is ASCII");
-            let term = self.memo.term_of_token(token);
+            let term = self.memo.term_of_long(lower);
             self.count(&[term]);
         } else {
             self.mixed(token);
@@ -112,7 +109,6 @@ impl<C: Counting> Counter<C> {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             counting: C::default(),
-            spreads: [0; TOGETHER],
             now: Now::default(),
             tokens: 0,
         };

@@ -2,7 +2,6 @@
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
 use super::hash::{Found, HashTable, hash};
-use super::short;
 use super::suffix::Suffix;
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::{SKETCH_UNIT_BYTES, Sketch};
@@ -21,10 +20,8 @@ pub const NO_TERM: u32 = 0;
 pub struct Term<S> {
     /// Of the whole term.
     pub hash: u64,
-    start: u32,
-    /// Its trie collection.
-    pub collection: u16,
-    len: u8,
+    /// Its trie collection and the rest of it; the memo's strings have that of a long one.
+    pub suffix: Suffix,
     pub(super) state: S,
 }
 
@@ -138,20 +135,32 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
 }
 
 /// The slot that has a key whose [`spread`] is given, or the place of the slot for it.
+///
+/// If there is another form where the key is looked for first, which the piece has not had, the two change places: so common forms come
+/// to be found at once. The other one is still found, for all slots between are in use.
 #[inline(always)]
-fn find_key(slots: &mut [Slot], key: Key, spread: u32) -> Result<&mut Slot, usize> {
+fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
-    let mut at = spread as usize & mask;
+    let home = spread as usize & mask;
+    if slots[home].key == key {
+        return Ok(&mut slots[home]);
+    }
+    let mut at = home;
     loop {
-        let found = slots[at].key;
+        let found = slots[at & mask].key;
         if found == key {
-            return Ok(&mut slots[at]);
+            break;
         }
         if found == [0, 0] {
-            return Err(at);
+            return Err(at & mask);
         }
-        at = (at + 1) & mask;
+        at += 1;
     }
+    if slots[home].seen != piece {
+        slots.swap(home, at & mask);
+        at = home;
+    }
+    Ok(&mut slots[at & mask])
 }
 
 impl<S: Copy + Default> Memo<S> {
@@ -232,25 +241,14 @@ impl<S: Copy + Default> Memo<S> {
 
     /// The suffix of a term: its bytes without the prefix that its collection implies.
     #[inline]
-    pub fn suffix(&self, term: &Term<S>) -> &[u8] {
-        let start = term.start as usize;
-        &self.strings[start + implied_prefix_len(term.collection)..start + usize::from(term.len)]
+    pub fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
+        term.suffix.of(&self.strings)
     }
 
     /// The same for a group; a long one is appended to the group's strings.
     #[inline]
     pub(super) fn put_suffix(&self, term: &Term<S>, strings: &mut Vec<u8>) -> Suffix {
-        let prefix = implied_prefix_len(term.collection);
-        let (start, len) = (term.start as usize + prefix, term.len - prefix as u8);
-        Suffix::new(term.collection, &self.strings, start, len).moved(&self.strings, strings)
-    }
-
-    /// Brings the suffix of a term into the cache.
-    #[inline]
-    pub fn prefetch_suffix(&self, term: &Term<S>) {
-        if let Some(byte) = self.strings.get(term.start as usize) {
-            prefetch(byte);
-        }
+        term.suffix.moved(&self.strings, strings)
     }
 
     fn bytes(&self) -> usize {
@@ -292,12 +290,15 @@ impl<S: Copy + Default> Memo<S> {
         spread(key) as usize & (self.slots.len() - 1)
     }
 
-    /// Brings the first slot for a key into the cache. Returns what [`terms_of_keys`](Self::terms_of_keys) takes with it.
+    /// What brings the first slot for a key into the cache, and returns what [`terms_of_keys`](Self::terms_of_keys) takes with it.
     #[inline(always)]
-    pub(super) fn prefetch(&self, key: Key) -> u32 {
-        let spread = spread(key);
-        prefetch_at(&self.slots, spread as usize & (self.slots.len() - 1));
-        spread
+    pub(super) fn prefetch(&self) -> impl Fn(Key) -> u32 {
+        let slots = &self.slots[..];
+        move |key| {
+            let spread = spread(key);
+            prefetch_at(slots, spread as usize & (slots.len() - 1));
+            spread
+        }
     }
 
     /// The terms of tokens that have keys, at most [`TOGETHER`], with what [`prefetch`](Self::prefetch) returned for each. Calls
@@ -313,7 +314,7 @@ impl<S: Copy + Default> Memo<S> {
         let mut unknown = 0u64;
         let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
         for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
-            match find_key(slots, key, spread) {
+            match find_key(slots, key, spread, piece) {
                 Ok(slot) => {
                     *term = slot.term;
                     known(list, slot.term);
@@ -368,14 +369,16 @@ impl<S: Copy + Default> Memo<S> {
             }
             for (&place, (term, hash)) in places[..found].iter().zip(&learned) {
                 // One before it may have been the same.
-                terms[place] = match find_key(&mut self.slots, keys[place], spread(keys[place])) {
-                    Ok(slot) => slot.term,
-                    Err(at) => {
-                        let term = term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));
-                        self.learn_key(keys[place], at, term);
-                        term
-                    }
-                };
+                terms[place] =
+                    match find_key(&mut self.slots, keys[place], spread(keys[place]), self.piece) {
+                        Ok(slot) => slot.term,
+                        Err(at) => {
+                            let term =
+                                term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));
+                            self.learn_key(keys[place], at, term);
+                            term
+                        }
+                    };
             }
         }
     }
@@ -417,20 +420,25 @@ impl<S: Copy + Default> Memo<S> {
         if let Some(key) = key_of(token) {
             return self.term_of_key(key);
         }
+        self.term_of_long(token.as_bytes())
+    }
+
+    /// The term of a lower-cased token that has no key.
+    pub(super) fn term_of_long(&mut self, token: &[u8]) -> u32 {
         let next = self.other_forms.len() as u32;
         let (forms, strings) = (&self.other_forms, &self.strings);
-        let hash = hash(token.as_bytes());
+        let hash = hash(token);
         let found = self.others.find_or_insert(hash, next, |n| {
             let form = &forms[n as usize];
-            &strings[form.start as usize..form.end as usize] == token.as_bytes()
+            &strings[form.start as usize..form.end as usize] == token
         });
         let number = match found {
             Found::Old(number) => number,
             Found::New => {
                 let start = self.strings.len() as u32;
-                self.strings.extend_from_slice(token.as_bytes());
+                self.strings.extend_from_slice(token);
                 let end = self.strings.len() as u32;
-                let term = self.analyze(token);
+                let term = self.analyze(str::from_utf8(token).expect("tokens are UTF-8"));
                 self.other_forms.push(OtherForm { start, end, term, seen: 0 });
                 next
             }
@@ -454,23 +462,20 @@ impl<S: Copy + Default> Memo<S> {
     /// The number of a term, which is given one if it has none.
     #[inline]
     fn number(&mut self, term: &str, hash: u64) -> u32 {
+        let collection = trie_collection(term);
+        let bytes = &term.as_bytes()[implied_prefix_len(collection)..];
+        let suffix = Suffix::new(collection, bytes);
         let next = self.list.len() as u32;
         let (list, strings) = (&self.list, &self.strings);
         let found = self.terms.find_or_insert(hash, next, |n| {
             let t = &list[n as usize];
-            t.hash == hash
-                && short::equal(&strings[t.start as usize..][..usize::from(t.len)], term.as_bytes())
+            t.hash == hash && t.suffix.same(strings, &suffix, bytes)
         });
         match found {
             Found::Old(n) => n,
             Found::New => {
-                let start = u32::try_from(self.strings.len())
-                    .expect("a memo is emptied long before its strings reach 4 GiB");
-                pages::reserve(&mut self.strings, term.len());
-                self.strings.extend_from_slice(term.as_bytes());
-                let len = u8::try_from(term.len()).expect("analysis cuts terms at 255 bytes");
-                let (collection, state) = (trie_collection(term), S::default());
-                pages::push(&mut self.list, Term { hash, start, collection, len, state });
+                let suffix = suffix.moved(bytes, &mut self.strings);
+                pages::push(&mut self.list, Term { hash, suffix, state: S::default() });
                 next
             }
         }
@@ -541,6 +546,22 @@ mod tests {
         assert!(m.is_empty());
         assert!(!m.forget_if_full());
         assert_eq!(m.term_of_token("w7"), 1);
+    }
+
+    /// Forms change places when a piece has one that is not where it is looked for first, and all are found as before.
+    #[test]
+    fn forms_are_found_wherever_they_stand() {
+        let mut m = memo(1_650_000);
+        let numbers: Vec<u32> = (0..9500).map(|i| m.term_of_token(&format!("w{i}"))).collect();
+        assert_eq!(m.slots.len(), 1 << 14);
+        for step in [1, 7, 3001, 9499, 1] {
+            m.end_piece();
+            assert!(!m.forget_if_full());
+            for at in (0..numbers.len()).map(|i| i * step % numbers.len()) {
+                assert_eq!(m.term_of_token(&format!("w{at}")), numbers[at]);
+            }
+            assert_eq!(m.used, numbers.len());
+        }
     }
 
     /// A table that would be too large with twice the slots is filled instead, and kept when it is emptied.

@@ -177,15 +177,12 @@ impl TokenTally {
             if let Some(ahead) = touched.get(i + 2 * AHEAD) {
                 prefetch(memo.term(*ahead));
             }
-            if let Some(ahead) = touched.get(i + AHEAD) {
-                memo.prefetch_suffix(memo.term(*ahead));
-            }
             let mut word =
                 PieceTerm { token: [0; 16], bytes: 0, rank: STOP_WORDS, term: number, behind: 0 };
             if number != NO_TERM {
                 let term = memo.term(number);
                 let suffix = memo.suffix(term);
-                word.rank = u32::from(self.owners.rank(term.collection));
+                word.rank = u32::from(self.owners.rank(term.suffix.collection));
                 word.bytes = 2 + suffix.len() as u32;
                 word.token[1] =
                     u8::try_from(suffix.len()).expect("the analysis cuts terms at 255 bytes");

@@ -24,20 +24,14 @@ pub struct Suffix {
 const _: () = assert!(size_of::<Suffix>() == 12);
 
 impl Suffix {
-    /// The suffix `strings[start..start + len]`. If it is long it is found there.
+    /// The suffix `bytes`, at most 255. If it is long it is found there.
     #[inline(always)]
-    pub(super) fn new(collection: u16, strings: &[u8], start: usize, len: u8) -> Self {
-        let here = if usize::from(len) > HERE {
-            (start as u64).to_le_bytes()
-        } else {
-            let word = match strings.get(start..).and_then(|rest| rest.first_chunk::<HERE>()) {
-                Some(word) => *word,
-                None => last(strings, start, len),
-            };
-            // No byte is kept of none.
-            let keep = u64::MAX.checked_shr(64 - 8 * u32::from(len)).unwrap_or(0);
-            (u64::from_le_bytes(word) & keep).to_le_bytes()
-        };
+    pub(super) fn new(collection: u16, bytes: &[u8]) -> Self {
+        let len = u8::try_from(bytes.len()).expect("analysis cuts terms at 255 bytes");
+        let mut here = [0; HERE];
+        if bytes.len() <= HERE {
+            short::copy(bytes, &mut here);
+        }
         Self { here, collection, len, rest: 0 }
     }
 
@@ -104,32 +98,19 @@ impl Suffix {
     }
 }
 
-/// The first bytes of a suffix that ends less than eight bytes before the strings do.
-#[cold]
-#[inline(never)]
-fn last(strings: &[u8], start: usize, len: u8) -> [u8; HERE] {
-    let mut word = [0; HERE];
-    word[..usize::from(len)].copy_from_slice(&strings[start..][..usize::from(len)]);
-    word
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
     proptest! {
-        /// Suffixes are the same as their bytes are, wherever these lie: at the end of the strings too, and of any length.
+        /// Suffixes are the same as their bytes are, wherever these lie.
         #[test]
-        fn law_a_suffix_is_its_bytes(
-            before in "[ab]{0,12}", a in "[ab]{0,12}", b in "[ab]{0,12}", behind in "[ab]{0,12}", long in 0usize..300,
-        ) {
+        fn law_a_suffix_is_its_bytes(a in "[ab]{0,12}", b in "[ab]{0,12}", long in 0usize..300) {
             let b = if long > 255 { a.clone() } else { b + &"a".repeat(long.min(240) / 20) };
             let of = |bytes: &str, collection| {
-                let strings = [&*before, bytes, &*behind].concat().into_bytes();
-                let suffix = Suffix::new(collection, &strings, before.len(), bytes.len() as u8);
-                let mut moved = b"others".to_vec();
-                (suffix.moved(&strings, &mut moved), moved)
+                let mut strings = b"others".to_vec();
+                (Suffix::new(collection, bytes.as_bytes()).moved(bytes.as_bytes(), &mut strings), strings)
             };
             let ((a_suffix, a_strings), (b_suffix, b_strings)) = (of(&a, 7), of(&b, 7));
             prop_assert_eq!(a_suffix.of(&a_strings), a.as_bytes());

@@ -22,12 +22,12 @@ use std::hint::select_unpredictable;
 use std::sync::Arc;
 
 /// Bytes of postings in a term's line.
-const LINE_BYTES: usize = 35;
+const LINE_BYTES: usize = 31;
 /// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
 const AT_ONCE: usize = 4;
 
 /// What a term's line has of its postings.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct State {
     /// The document of the last posting, counted as [`Now`] counts.
@@ -43,12 +43,6 @@ struct State {
 }
 
 const _: () = assert!(size_of::<Term<State>>() == 64);
-
-impl Default for State {
-    fn default() -> Self {
-        Self { posted: 0, postings: 0, spilled: 0, used: 0, bytes: [0; LINE_BYTES] }
-    }
-}
 
 impl State {
     /// Adds the posting of the current document. Tells whether it is the term's first of the piece.
@@ -82,13 +76,13 @@ impl State {
             return self.lay_spilled(spilled, lists);
         }
         let word = self.bytes.first_chunk().expect("a line is longer than a word");
-        let (first, tf, at) = folded::of_word(u32::from_le_bytes(*word));
+        let (first, less_one, at) = folded::of_word(u32::from_le_bytes(*word));
         // All of the line, whatever is in use of it.
         let rest = self.bytes[at..].first_chunk::<{ LINE_BYTES - AT_ONCE }>();
         let end = lists.len() + usize::from(self.used) - at;
         lists.extend_from_slice(rest.expect("a posting is shorter than a word"));
         lists.truncate(end);
-        (first, tf)
+        (first, less_one + 1)
     }
 
     #[inline(never)]
@@ -130,12 +124,24 @@ struct Spilled {
     chains: Vec<Chain>,
 }
 
-/// How often a document has a term.
+/// How often a document has a term: the last document with the term, counted as [`Now`] counts, and above it the term's frequency there.
+/// In one number, so that a token is one load and one store.
 #[derive(Clone, Copy, Default)]
-struct Seen {
-    /// The last document with the term, counted as [`Now`] counts, and the term's frequency there.
-    document: u32,
-    tf: u32,
+struct Seen(u64);
+
+impl Seen {
+    /// Counts a token of a document. Tells whether it is the first of the term there.
+    #[inline(always)]
+    fn count(&mut self, document: u32) -> bool {
+        let new = self.0 as u32 != document;
+        self.0 = select_unpredictable(new, u64::from(document), self.0) + (1 << 32);
+        new
+    }
+
+    #[inline(always)]
+    fn tf(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// The postings of a piece, but for what the terms' lines have of them.
@@ -184,11 +190,7 @@ impl Counting for Postings {
         let mut found = 0;
         for &term in tokens {
             document[found] = term;
-            let seen = &mut seen[term as usize];
-            let new = seen.document != now.document;
-            let tf = select_unpredictable(new, 0, seen.tf) + 1;
-            *seen = Seen { document: now.document, tf };
-            found += usize::from(new);
+            found += usize::from(seen[term as usize].count(now.document));
         }
         self.here += found;
     }
@@ -212,7 +214,7 @@ impl Counting for Postings {
             prefetch_at(terms, ahead as usize);
             touched[found] = term;
             let state = &mut terms[term as usize].state;
-            let first = state.post(seen[term as usize].tf, now, spilled);
+            let first = state.post(seen[term as usize].tf(), now, spilled);
             found += usize::from(first);
         }
         self.terms += found;
@@ -296,15 +298,12 @@ impl Tally {
             if let Some(&ahead) = terms.get(i + 2 * AHEAD) {
                 prefetch(memo.term(ahead));
             }
-            if let Some(&ahead) = terms.get(i + AHEAD) {
-                memo.prefetch_suffix(memo.term(ahead));
-            }
             if number == NO_TERM {
                 continue;
             }
             let term = memo.term(number);
             let state = &term.state;
-            let group = &mut groups[self.owners.of(term.collection) as usize];
+            let group = &mut groups[self.owners.of(term.suffix.collection) as usize];
             let before = group.lists.len();
             let (first, first_tf) = state.lay(&counted.spilled, &mut group.lists);
             let list_bytes = (group.lists.len() - before) as u32;

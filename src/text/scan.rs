@@ -31,11 +31,13 @@ pub const TOGETHER: usize = 64;
 /// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may come behind
 /// others that follow them in the text.
 pub trait Stretches {
-    /// The `place`-th key that the next call of [`keys`](Self::keys) will have.
+    /// What is called with each key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
-    fn ahead(&mut self, _place: usize, _key: Key) {}
-    /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`].
-    fn keys(&mut self, keys: &[Key]);
+    fn ahead(&self) -> impl Fn(Key) -> u32 {
+        |_| 0
+    }
+    /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`], with what [`ahead`](Self::ahead) returned of each.
+    fn keys(&mut self, keys: &[Key], ahead: &[u32]);
     /// A whole token of more than 16 ASCII bytes, as written.
     fn long(&mut self, token: &[u8]);
     /// Bytes that hold none, one or several whole tokens, among them bytes from 0x80 on.
@@ -71,42 +73,27 @@ impl Scanner {
     pub fn scan(&mut self, text: &[u8], out: &mut impl Stretches) {
         assert!(text.len() < u32::MAX as usize, "a document has less than 4 GiB");
         let any_high = self.find_edges(text);
-        let mut high = if any_high { self.next_high(0) } else { usize::MAX };
+        let mut high = if any_high { next_high(&self.high, 0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());
-        let mut keys = [Key::default(); TOGETHER];
-        for pairs in pairs.chunks(TOGETHER) {
-            let mut found = 0;
-            for &[start, end] in pairs {
-                let (start, end) = (start as usize, end as usize);
+        let mut batch = Batch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
+        for mut pairs in pairs.chunks(TOGETHER) {
+            batch.found = 0;
+            loop {
+                let taken = batch.take(text, pairs, high, out.ahead());
+                let Some((&[start, end], behind)) = pairs[taken..].split_first() else { break };
+                let (stretch, end) = (&text[start as usize..end as usize], end as usize);
                 // A byte from 0x80 on is a word byte, so that no stretch before this one had it.
                 if end > high {
-                    out.mixed(&text[start..end]);
-                    high = self.next_high(end);
-                } else if end - start <= KEY_BYTES {
-                    let key = load_key(text, start, end - start);
-                    out.ahead(found, key);
-                    keys[found] = key;
-                    found += 1;
+                    out.mixed(stretch);
+                    high = next_high(&self.high, end);
                 } else {
-                    out.long(&text[start..end]);
+                    out.long(stretch);
                 }
+                pairs = behind;
             }
-            out.keys(&keys[..found]);
+            out.keys(&batch.keys[..batch.found], &batch.ahead[..batch.found]);
         }
-    }
-
-    /// The first place from `from` on of a byte that is 0x80 or more; `usize::MAX` if there is none.
-    fn next_high(&self, from: usize) -> usize {
-        let first = from / 64;
-        let mut mask = u64::MAX << (from % 64);
-        for (i, &word) in self.high.iter().enumerate().skip(first) {
-            if word & mask != 0 {
-                return i * 64 + (word & mask).trailing_zeros() as usize;
-            }
-            mask = u64::MAX;
-        }
-        usize::MAX
     }
 
     /// Fills `edges` and `high`; tells whether any byte is 0x80 or more.
@@ -254,6 +241,56 @@ impl Scanner {
     }
 }
 
+/// The first place from `from` on whose bit is set; `usize::MAX` if there is none.
+#[cold]
+#[inline(never)]
+fn next_high(high: &[u64], from: usize) -> usize {
+    let first = from / 64;
+    let mut mask = u64::MAX << (from % 64);
+    for (i, &word) in high.iter().enumerate().skip(first) {
+        if word & mask != 0 {
+            return i * 64 + (word & mask).trailing_zeros() as usize;
+        }
+        mask = u64::MAX;
+    }
+    usize::MAX
+}
+
+/// Keys that are handed on at once.
+struct Batch {
+    keys: [Key; TOGETHER],
+    /// What was returned of each when it was found.
+    ahead: [u32; TOGETHER],
+    found: usize,
+}
+
+impl Batch {
+    /// Takes the stretches that have keys up to the first one that has none: one with the byte at `high`, or a long one. Returns how many. A
+    /// function of its own, whose loop has all that it needs in registers.
+    #[inline(never)]
+    fn take(
+        &mut self,
+        text: &[u8],
+        pairs: &[[u32; 2]],
+        high: usize,
+        to_come: impl Fn(Key) -> u32,
+    ) -> usize {
+        let room = self.keys[self.found..].iter_mut().zip(&mut self.ahead[self.found..]);
+        let mut taken = 0;
+        for (&[start, end], (key, ahead)) in pairs.iter().zip(room) {
+            let (start, len) = (start as usize, (end - start) as usize);
+            if end as usize > high || len > KEY_BYTES {
+                break;
+            }
+            *key = load_key(text, start, len);
+            *ahead = to_come(*key);
+            taken += 1;
+        }
+        self.found += taken;
+        taken
+    }
+}
+
 /// Keeps the first `len` bytes of a key.
 const KEEP: [Key; KEY_BYTES + 1] = {
     let mut keep = [[0u64; 2]; KEY_BYTES + 1];
@@ -320,7 +357,7 @@ mod tests {
     struct Collect(Vec<String>);
 
     impl Stretches for Collect {
-        fn keys(&mut self, keys: &[Key]) {
+        fn keys(&mut self, keys: &[Key], _: &[u32]) {
             for &key in keys {
                 let (bytes, len) = key_bytes(key);
                 self.0.push(std::str::from_utf8(&bytes[..len]).unwrap().to_string());
