@@ -7,7 +7,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{BODY, Check};
+use super::{BODY, Check, Share};
 use crate::crew::Crew;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
@@ -110,10 +110,12 @@ impl Check<'_> {
 
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their documents. False as well if there is only one, or little to be read.
     pub(super) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
-        let (lexicon, threads) = (run.lexicon(), self.share.threads);
+        let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
+        if threads < 2 {
+            return false;
+        }
         let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
-        let most = if threads > 1 { threads * PARTS } else { 0 };
-        let parts = parts_of(lexicon.path(), (self.share.least, most), weight);
+        let parts = parts_of(lexicon.path(), (least, threads * PARTS), weight);
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
         let (is_wrong, sums) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
         let read = |collections: Range<u16>| {
