@@ -164,6 +164,13 @@ impl Drop for Crew {
     }
 }
 
+/// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one that another thread wants too.
+pub(crate) fn give_way() {
+    // It is advice; elsewhere the whole process would be nicer.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::nice(10);
+}
+
 /// What a thread makes that nobody waits for yet. Whoever lets it go waits for the thread: what it uses is not to be used when the job has ended.
 pub(crate) struct Awaited<T>(Option<JoinHandle<T>>);
 

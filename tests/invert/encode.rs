@@ -135,7 +135,6 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         inverter.encode(part, &held, open, |chunk| chunks.push(chunk)).unwrap();
         assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
-        inverter.end_run().unwrap();
         // A run without terms has none.
         let file = std::fs::read(scratch.path("lists")).unwrap_or_default();
         let (found, expected) = (join(&chunks, part, &file), expected(&run, &codes));

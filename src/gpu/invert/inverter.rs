@@ -407,12 +407,15 @@ impl<M: Machine> Inverter<M> {
     /// # Errors
     /// Of the device.
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
+        let began = Instant::now();
         self.open = None;
         self.lasts = 0;
         self.discard();
-        self.forget_kept();
+        self.keep_again();
         self.finding.forget_forms()?;
-        Ok(self.learner.with(Forms::take))
+        let terms = self.learner.with(Forms::take);
+        self.work.seconds.close += spent(began);
+        Ok(terms)
     }
 
     /// Writes terms and documents of all tokens; their number.

@@ -6,7 +6,6 @@ use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOU
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting};
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::forms::Terms;
 use crate::dictionary::inverted::{InvertedRun, Lists};
 use crate::gpu::error::GpuError;
 use crate::index::error::IndexError;
@@ -269,7 +268,7 @@ impl<M: Machine> Runs<M> {
             }
             self.spill(at.run_documents)?;
         }
-        let terms = self.end_run()?;
+        let terms = self.inverter.end_run()?;
         let batches = std::mem::take(&mut self.batches);
         let inverted = Arc::new(InvertedRun { terms, batches });
         self.before = Arc::downgrade(&inverted) as _;
@@ -302,11 +301,12 @@ impl<M: Machine> Runs<M> {
             error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
         };
         match encoded {
-            Err(error) if !is_open && has_no_room(&error) => return Ok(false),
+            Err(error) if !is_open && has_no_room(&error) && self.inverter.can_spill() => {
+                return Ok(false);
+            }
             encoded => encoded?,
         }
         self.before = Arc::downgrade(&held) as _;
-        self.end_run()?;
         Ok(true)
     }
 
@@ -315,13 +315,6 @@ impl<M: Machine> Runs<M> {
         self.lengths = vec![self.inverter.codes(documents)?.into()];
         self.batches = self.inverter.spill()?;
         Ok(())
-    }
-
-    fn end_run(&mut self) -> Result<Terms, ClosedError> {
-        let began = Instant::now();
-        let terms = self.inverter.end_run()?;
-        self.seconds().close += spent(began);
-        Ok(terms)
     }
 
     /// Waits until the run before is encoded; false if all is to end.

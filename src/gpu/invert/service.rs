@@ -5,9 +5,11 @@ use super::inverter::{Hooks, Inverter, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
 use super::text::{PieceText, fitting, parts};
+use crate::crew::Awaited;
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::text_buffers::TextBuffers;
 use crate::gpu::error::GpuError;
+use crate::pages;
 use crate::shown::panicked;
 use crate::text::analysis::Analysis;
 use std::any::Any;
@@ -229,7 +231,12 @@ fn drive(
                 continue;
             }
             Err(_) if over && !runs.has_coming() && brought.is_empty() => {
-                return runs.end(tell);
+                runs.end(tell)?;
+                // The system closes the device meanwhile, which takes as long; if it gives no thread, what is spare goes with the process.
+                let _spare = Awaited::begin("spare", pages::give_back);
+                // Whoever brings texts has the device, too, until it knows that no more come back.
+                drop((runs, done));
+                return Ok(());
             }
             Err(_) => {
                 let began = Instant::now();

@@ -2,7 +2,8 @@
 //! any thread fills a room at any time: it puts the bytes together there, in steps that stay in the caches, and takes their checksums. Those of the
 //! file and of its pages are put together in the order of the rooms.
 //!
-//! Rooms of a file in memory can be filled through maps of it ([`write_map`](crate::index::write_map)), which threads do side by side; others are written.
+//! Rooms of a file in memory can be filled through maps of it ([`write_map`](crate::index::write_map)), which threads do side by side; others are written. Writing
+//! takes less than a map, for whose pages the system is asked one by one and which it clears, but one thread at a time can do it: whoever finds nobody writing does.
 
 use super::sums::spill_of_sums;
 use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, attempt, write_at};
@@ -131,6 +132,8 @@ impl Outcome {
 pub struct FilledFile {
     file: StorageFile,
     outcome: Mutex<Outcome>,
+    /// Who writes has it, where others fill rooms through maps.
+    pub(super) writing: Mutex<()>,
 }
 
 impl FilledFile {
@@ -157,7 +160,7 @@ impl FilledFile {
             failed: None,
             is_over: false,
         });
-        Self { file, outcome }
+        Self { file, outcome, writing: Mutex::default() }
     }
 
     /// A file that has no body yet, whose rooms are filled through maps where that is possible.
@@ -197,9 +200,9 @@ impl FilledFile {
         }
         let Room { number, at, bytes, mapped } = room;
         let mut sums = RoomSums::from(at);
-        let filled = match mapped {
-            Some(mapped) => self.fill_mapped(mapped, bytes, put, &mut sums),
-            None => self.write(at + bytes, put, &mut sums, buffer),
+        let filled = match (mapped, self.writing.try_lock()) {
+            (Some(mapped), Err(_)) => self.fill_mapped(mapped, bytes, put, &mut sums),
+            (_, _writing) => self.write(at + bytes, put, &mut sums, buffer),
         };
         let mut outcome = self.outcome();
         if let Err(error) = filled.and_then(|()| outcome.take(number, sums)) {

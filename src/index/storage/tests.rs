@@ -140,6 +140,7 @@ proptest! {
         order in any::<u64>(),
         ahead in prop_oneof![Just(0u64), Just(1 << 13), Just(8 << 20)],
         maps in any::<bool>(),
+        nobody_writes in any::<bool>(),
     ) {
         // In memory, where files can be filled through maps.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
@@ -161,6 +162,7 @@ proptest! {
             (filled.room(len as u64), range)
         }).collect();
         taken.sort_by_key(|(_, range)| (range.start as u64 ^ order).wrapping_mul(order | 1));
+        let writing = nobody_writes.then(|| filled.writing.lock().unwrap());
         let halves = taken.len() / 2;
         let rest = taken.split_off(halves);
         std::thread::scope(|scope| {
@@ -180,6 +182,7 @@ proptest! {
                 });
             }
         });
+        drop(writing);
         let (mut file, sums) = filled.end().unwrap();
         sums.pour(&mut file).unwrap();
         let entries = [whole, file].map(|file| file.finish(header()).unwrap());

@@ -2,6 +2,7 @@
 //! thread writes them there.
 
 use super::{PieceDocuments, Rows};
+use crate::crew::give_way;
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
 use crate::index::storage::Durability;
@@ -275,7 +276,12 @@ impl Shared {
         let Sum { runs, empty, skipped, first_skipped } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         let thread = Builder::new().name("names".into());
-        let duplicates = Counting(thread.spawn(move || names.finish(threads))?);
+        let count = move || {
+            // All wait for the lists of the last run.
+            give_way();
+            names.finish(threads)
+        };
+        let duplicates = Counting(thread.spawn(count)?);
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),

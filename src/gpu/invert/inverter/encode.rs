@@ -129,6 +129,11 @@ impl<M: Machine> Inverter<M> {
         }
     }
 
+    /// Whether the postings of the run stay on the device, as they do until all lists are gathered and there is room to encode them.
+    pub fn can_spill(&self) -> bool {
+        !self.keeping.batches.is_empty()
+    }
+
     /// Takes the lists that stay on the device to the host, and those of later batches of the run as well. Nothing is counted then,
     /// and the device knows no forms.
     ///
@@ -162,18 +167,23 @@ impl<M: Machine> Inverter<M> {
         Ok(lists)
     }
 
-    /// The run has ended: the next one's postings stay again.
-    pub(super) fn forget_kept(&mut self) {
-        self.keeping.spilled = false;
+    /// The postings of the run are of no use any more.
+    fn forget_kept(&mut self) {
         self.keeping.batches.clear();
         self.machine.places().free_aside();
     }
 
+    /// The run has ended: the next one's postings stay again.
+    pub(super) fn keep_again(&mut self) {
+        self.keeping.spilled = false;
+        self.forget_kept();
+    }
+
     /// Encodes the lists of the run, in the order of the lexicon, puts them where they belong in the file that `open` gives, and gives what
-    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`.
+    /// the lexicon has of them by chunks, the last of which says so. Each has a part of `held`. The run has [ended](Self::end_run) then.
     ///
     /// # Errors
-    /// Of the device, and those of `open`. If the device is out of memory and the file is not open, [`spill`](Self::spill) may do.
+    /// Of the device, and those of `open`. If the device is out of memory, the file is not open, and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
     pub fn encode(
         &mut self,
         part: RunPart,
@@ -190,10 +200,13 @@ impl<M: Machine> Inverter<M> {
         let order = self.learner.in_order()?;
         let is_gathered = self.gather_all(numbers)?;
         if is_gathered {
-            // Memory is there when it is needed; if there is not so much, that is found out then.
-            let reserved =
-                self.reserve_chunks(numbers.into(), self.tuning.encoded_at_once.into(), 0);
-            reserved.or_else(|error| if error.is_out_of_memory() { Ok(()) } else { Err(error) })?;
+            match self.reserve_likely(numbers) {
+                // There is room for what comes of it: nobody will gather again, and this takes longest while nobody waits for it.
+                Ok(()) => self.forget_kept(),
+                // If there is not so much when it is needed, that is found out then.
+                Err(error) if error.is_out_of_memory() => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let terms = Terms { order: order.made(), numbers };
         self.work.seconds.order += spent(began);
@@ -203,8 +216,6 @@ impl<M: Machine> Inverter<M> {
         };
         self.encode_all(&terms, is_gathered, open, &mut emit)?;
         emit(LaidChunk { ends_run: true, ..LaidChunk::default() });
-        self.machine.places().free(&OF_GATHERED);
-        self.machine.places().free(&OF_CHUNKS);
         self.work.seconds.encode += spent(began);
         Ok(())
     }
@@ -273,9 +284,7 @@ impl<M: Machine> Inverter<M> {
     /// Nothing is known of the lists from a rank on, and there is room for it.
     fn know_nothing(&mut self, first: usize, terms: &Terms) -> Result<Known, GpuError> {
         self.put(Array::Counters, 0, &[0u32; steps::COUNTERS])?;
-        for array in [Array::Numbers, Array::Dfs] {
-            self.reserve::<u32>(array, terms.order.numbers.len() as u64)?;
-        }
+        self.reserve_ranks(terms.order.numbers.len() as u64)?;
         Ok(Known { first, dfs: Vec::new() })
     }
 
@@ -375,6 +384,10 @@ impl<M: Machine> Inverter<M> {
                 }
             }
             drop(over);
+            // While the last lists are taken to the host there is time for this.
+            self.machine.places().free(&OF_GATHERED);
+            self.machine.places().free(&OF_CHUNKS);
+            drop(self.end_run()?);
             let began = Instant::now();
             let taken =
                 taking.map(|taking| taking.join().unwrap_or_else(|cause| resume_unwind(cause)));
@@ -415,11 +428,24 @@ impl<M: Machine> Inverter<M> {
         self.put(Array::LongLists, 0, &longs)?;
         self.machine.run(&chunk.measure(longs.len() as u32))?;
         let bytes = u64::from(self.sum()?);
-        let likely = LIKELY_BYTES * sizes.encoded;
-        self.reserve::<u8>(Array::Encoded, bytes.max(likely))
+        self.reserve::<u8>(Array::Encoded, bytes.max(LIKELY_BYTES * sizes.encoded))
             .or_else(|_| self.reserve::<u8>(Array::Encoded, bytes))?;
         self.machine.run(&[chunk.write()])?;
         Ok((ranks, self.get(Array::EncodedPlaces, 0, count + 1)?))
+    }
+
+    /// Makes room for all that encoding lists of terms with numbers below `terms` is likely to take, if all are gathered.
+    fn reserve_likely(&mut self, terms: u32) -> Result<(), GpuError> {
+        let (terms, encoded) = (u64::from(terms), u64::from(self.tuning.encoded_at_once));
+        self.reserve_chunks(terms, encoded, 0)?;
+        self.reserve_ranks(terms)?;
+        self.reserve::<u8>(Array::Encoded, LIKELY_BYTES * encoded)
+    }
+
+    /// Makes room for what is known of so many ranks.
+    fn reserve_ranks(&mut self, ranks: u64) -> Result<(), GpuError> {
+        self.reserve::<u32>(Array::Numbers, ranks)?;
+        self.reserve::<u32>(Array::Dfs, ranks)
     }
 
     /// Makes room for chunks of so many ranks, postings and parts, or of fewer, so that nothing is freed until all is encoded, for which a device waits until it has

@@ -37,7 +37,7 @@ pub struct InverterSeconds {
     pub encode: f64,
     /// Waiting, within that, for those who take lists to their places.
     pub take: f64,
-    /// Ending runs.
+    /// Ending runs, within that too if the device has encoded them.
     pub close: f64,
 }
 
