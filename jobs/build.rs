@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there is a GPU and the
-    /// input has at least 128M for each worker, otherwise fast. The index is the same.
+    /// input has at least 96M for each worker, otherwise fast. The index is the same.
     #[arg(long, default_value = "auto")]
     indexer: Indexer,
     /// Greatest memory of the job, such as 64M or 4G.
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals.as_object_mut().expect("it was made as one").extend(fields);
     if path.is_some() {
         totals["before"] = json!(before);
-        totals["lists"] = json!(summary::list_lengths(&report.folder())?);
+        totals["lists"] = json!(summary::list_lengths(&report.folder(), report.workers)?);
     }
     report::write(path, totals, report.seconds, report.workers, &report.operators)
 }

@@ -6,6 +6,7 @@ use millrace::build::chain;
 use millrace::index::check;
 use millrace::index::storage::Stop;
 use millrace::shown::number_of;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,6 +16,9 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
+    /// Number of threads (default: one for each core).
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
     #[command(flatten)]
     common: Common,
 }
@@ -22,9 +26,11 @@ pub(crate) struct Args {
 /// Runs the job: every problem is a line on standard error.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
+    let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let workers = args.workers.map_or_else(cores, NonZeroUsize::get);
     let watched = Stop::default();
     let watching = Watching::start(&watched, args.common.quiet, check_line);
-    let (report, problems) = match check::check_watched(&args.index, &watched) {
+    let (report, problems) = match check::check_watched(&args.index, workers, &watched) {
         Ok(report) => (Some(report), Vec::new()),
         Err(problems) => (None, problems),
     };
@@ -41,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["terms"] = report.terms.into();
         totals["postings"] = report.postings.into();
     }
-    crate::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])?;
+    crate::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
     let Some(report) = report else {
         for problem in &problems {
             say!("{}", chain(problem));

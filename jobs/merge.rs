@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["files"] = serde_json::json!(manifest.files);
         totals["before"] = serde_json::json!(before);
         let folder = args.index.join(generation_name(manifest.generation));
-        totals["lists"] = serde_json::json!(summary::list_lengths(&folder)?);
+        totals["lists"] = serde_json::json!(summary::list_lengths(&folder, workers)?);
     }
     crate::report::write(path, totals, seconds, workers, &[])
 }

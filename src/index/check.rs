@@ -12,7 +12,9 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
+use crate::crew::Crew;
 use crate::index::cache_plan::CachePlan;
+use crate::index::crc32;
 use crate::index::error::IndexError;
 use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
 use crate::index::generation::{Generation, read_manifest};
@@ -37,6 +39,8 @@ const MOST_PROBLEMS: usize = 1000;
 const ATTEMPTS: usize = 4;
 /// What counting the terms of several runs may take, in bytes.
 const COUNT_BYTES: u64 = 64 << 20;
+/// Bytes whose checksum a thread takes at a time.
+const SUM_BYTES: usize = 4 << 20;
 
 /// What there is in an index without problems.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,30 +79,65 @@ impl fmt::Display for Report {
     }
 }
 
-/// Checks the live generation of the index in the folder `index`.
+/// How threads share the work.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    threads: usize,
+    /// A thread takes lists that have at least so many bytes together.
+    least: u64,
+}
+
+impl Share {
+    fn of(threads: usize) -> Self {
+        Self { threads, least: 256 << 10 }
+    }
+
+    /// The checksum of bytes, some of which each thread takes.
+    fn sum_of(self, bytes: &[u8]) -> u32 {
+        let mut sums = vec![0; bytes.len().div_ceil(SUM_BYTES)];
+        let pieces = bytes.chunks(SUM_BYTES).zip(&mut sums).collect();
+        let sum = |(bytes, sum): (&[u8], &mut u32)| *sum = crc32::hash(bytes);
+        Crew::new("checker").share(self.threads.saturating_sub(1), pieces, sum);
+        let mut all = crc32fast::Hasher::new();
+        for (bytes, sum) in bytes.chunks(SUM_BYTES).zip(sums) {
+            all.combine(&crc32fast::Hasher::new_with_initial_len(sum, bytes.len() as u64));
+        }
+        all.finalize()
+    }
+}
+
+/// Checks the live generation of the index in the folder `index`, by one thread.
 ///
 /// Memory: 4 bytes for each document of the largest run, beside the mapped files.
 ///
 /// # Errors
 /// Every problem that was found, up to a thousand of them, and at least one.
 pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
-    check_watched(index, &Stop::default())
+    check_watched(index, 1, &Stop::default())
 }
 
-/// Checks as [`check`] does, and tells `watched` how far it is. It does not stop it.
+/// Checks as [`check`] does, by so many `threads`, and tells `watched` how far it is. It does not stop it. What it finds does not depend on the threads.
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_watched(index: &Path, watched: &Stop) -> Result<Report, Vec<IndexError>> {
+pub fn check_watched(
+    index: &Path,
+    threads: usize,
+    watched: &Stop,
+) -> Result<Report, Vec<IndexError>> {
+    check_by(index, Share::of(threads), watched)
+}
+
+fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<IndexError>> {
     let mut attempt = 1;
     loop {
         let live = current(index).map_err(|error| vec![error])?;
         let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
         let generation = live.ok_or_else(none)?;
         let checked = match ShardedManifest::read(&generation) {
-            Ok(Some(manifest)) => shards::check(index, &generation, &manifest, watched),
+            Ok(Some(manifest)) => shards::check(index, &generation, &manifest, share, watched),
             // What is wrong with the manifest is told where it is read as that of a whole index.
-            Ok(None) | Err(_) => check_generation(&generation, watched),
+            Ok(None) | Err(_) => check_generation(&generation, share, watched),
         };
         let checked = checked.and_then(|mut report| {
             // Asked first: what a living job has written by now is not left from a dead one.
@@ -117,9 +156,13 @@ pub fn check_watched(index: &Path, watched: &Stop) -> Result<Report, Vec<IndexEr
 }
 
 /// Checks the generation in a folder; does not look for debris.
-fn check_generation(generation: &Path, watched: &Stop) -> Result<Report, Vec<IndexError>> {
+fn check_generation(
+    generation: &Path,
+    share: Share,
+    watched: &Stop,
+) -> Result<Report, Vec<IndexError>> {
     let manifest = read_manifest(generation).map_err(|error| vec![error])?;
-    let mut check = Check { generation, manifest: &manifest, watched, problems: Vec::new() };
+    let mut check = Check { generation, manifest: &manifest, share, watched, problems: Vec::new() };
     // All of it for its checksums, and the lists for what they say.
     let lists =
         manifest.files.iter().filter(|file| file.name.ends_with(Kind::Postings.extension()));
@@ -169,6 +212,7 @@ fn check_generation(generation: &Path, watched: &Stop) -> Result<Report, Vec<Ind
 struct Check<'a> {
     generation: &'a Path,
     manifest: &'a Manifest,
+    share: Share,
     watched: &'a Stop,
     problems: Vec<IndexError>,
 }
@@ -205,8 +249,9 @@ impl Check<'_> {
         let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
         let mut bytes = manifest;
         for entry in &self.manifest.files {
-            let verified = Map::open(&self.generation.join(&entry.name))
-                .and_then(|map| map.verify(entry.bytes, entry.crc32));
+            let verified = Map::open(&self.generation.join(&entry.name)).and_then(|map| {
+                map.verify_by(entry.bytes, entry.crc32, |all| self.share.sum_of(all))
+            });
             self.note(verified);
             self.watched.pass(entry.bytes);
             // As the manifest says, which may be anything.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod code;
+mod parts;
 mod read;
 mod stream;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 mod write;
 
 pub use code::{BlockStart, CodedTerms, TermCoder};
+pub(crate) use parts::{cut, parts_of};
 pub use read::{Lexicon, TermPlace};
 pub use stream::LexiconStream;
 pub use write::LexiconWriter;

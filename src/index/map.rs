@@ -85,8 +85,21 @@ impl Map {
     /// # Errors
     /// `Damaged`.
     pub fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
+        self.verify_by(bytes, crc32, crate::index::crc32::hash)
+    }
+
+    /// The same; `sum` takes the checksum.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub(crate) fn verify_by(
+        &self,
+        bytes: u64,
+        crc32: u32,
+        sum: impl FnOnce(&[u8]) -> u32,
+    ) -> Result<(), IndexError> {
         super::format::check_length(&self.path, self.map.len() as u64, Some(bytes))?;
-        check_crc(&self.path, crc32, crate::index::crc32::hash(&self.map))
+        check_crc(&self.path, crc32, sum(&self.map))
     }
 }
 

@@ -3,15 +3,21 @@
 use super::error::IndexError;
 use super::format::{Kind, run_file};
 use super::generation::read_manifest;
-use super::lexicon::LexiconStream;
+use super::lexicon::{LexiconStream, parts_of};
 use super::manifest::Manifest;
 use super::publish::current;
 use super::shards::ShardedManifest;
+use crate::crew::Crew;
 use serde::Serialize;
+use std::ops::Range;
 use std::path::Path;
 
-/// Bytes of a lexicon that are held at a time.
-const WINDOW_BYTES: usize = 1 << 20;
+/// Bytes of a lexicon that a thread holds at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// Parts of a lexicon for each thread, so that all end at about the same time, and bytes of terms that a thread has read before another one has begun.
+const PARTS: usize = 4;
+const LEAST_PART: u64 = 1 << 20;
 
 /// The totals of a generation, or of a shard of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -75,31 +81,59 @@ pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Tota
     Ok(Some(Totals::of(&read_manifest(&folder)?)))
 }
 
-/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones first, classes without a list left out. It
-/// reads the lexicons, not the postings. A term has a list in each run that it occurs in.
+/// Counts the lists of the generation, or the shard of one, in `folder` by their length; short ones first, classes without a list left out. So many `threads`
+/// read the lexicons, and nobody the postings. A term has a list in each run that it occurs in.
 ///
 /// # Errors
 /// `Storage`, `Damaged`, `Newer`.
-pub fn list_lengths(folder: &Path) -> Result<Vec<ListClass>, IndexError> {
-    let mut classes: Vec<ListClass> = Vec::new();
-    let manifest = read_manifest(folder)?;
-    for run in &manifest.runs {
+pub fn list_lengths(folder: &Path, threads: usize) -> Result<Vec<ListClass>, IndexError> {
+    list_lengths_by(folder, threads, LEAST_PART)
+}
+
+/// The same by parts with at least so many bytes of terms.
+fn list_lengths_by(
+    folder: &Path,
+    threads: usize,
+    least: u64,
+) -> Result<Vec<ListClass>, IndexError> {
+    let mut parts = Vec::new();
+    for run in &read_manifest(folder)?.runs {
         let path = folder.join(run_file(&run.name, Kind::Lexicon));
-        let mut terms = LexiconStream::open(&path, WINDOW_BYTES)?;
-        while terms.advance()? {
-            let list = terms.term().list;
-            let class = list.df.ilog2() as usize;
-            while classes.len() <= class {
-                let below = 2 << classes.len();
-                classes.push(ListClass { below, lists: 0, postings: 0, bytes: 0 });
-            }
-            let class = &mut classes[class];
-            class.lists += 1;
-            class.postings += u64::from(list.df);
-            class.bytes += list.bytes;
+        for collections in parts_of(&path, (least, PARTS * threads), |terms, _| terms)? {
+            parts.push((path.clone(), collections));
         }
     }
-    classes.retain(|class| class.lists > 0);
+    let mut counted: Vec<_> = parts.iter().map(|_| Ok(Classes::default())).collect();
+    let work = parts.into_iter().zip(&mut counted).collect();
+    Crew::new("counter").share(threads - 1, work, |((path, collections), counted)| {
+        *counted = count(&path, collections);
+    });
+    let mut all = Classes::default();
+    for classes in counted {
+        for (all, class) in all.iter_mut().zip(classes?) {
+            (0..all.len()).for_each(|i| all[i] += class[i]);
+        }
+    }
+    let class = |(log, [lists, postings, bytes]): (u32, [u64; 3])| {
+        let below = 1 << log;
+        ListClass { below, lists, postings, bytes }
+    };
+    Ok((1..).zip(all).map(class).filter(|class| class.lists > 0).collect())
+}
+
+/// Lists, postings and bytes by class.
+type Classes = [[u64; 3]; u32::BITS as usize];
+
+fn count(path: &Path, collections: Range<u16>) -> Result<Classes, IndexError> {
+    let mut classes = Classes::default();
+    let mut terms = LexiconStream::open_part(path, WINDOW_BYTES, collections)?;
+    while terms.advance()? {
+        let list = terms.term().list;
+        let class = &mut classes[list.df.ilog2() as usize];
+        class[0] += 1;
+        class[1] += u64::from(list.df);
+        class[2] += list.bytes;
+    }
     Ok(classes)
 }
 
@@ -117,7 +151,11 @@ mod tests {
         let totals = totals(index, None).unwrap().unwrap();
         assert_eq!(totals.generation, manifest.generation);
         assert_eq!((totals.documents, totals.postings), (500, manifest.statistics.postings));
-        let classes = list_lengths(&current(index).unwrap().unwrap()).unwrap();
+        let folder = current(index).unwrap().unwrap();
+        let classes = list_lengths(&folder, 1).unwrap();
+        for (threads, least) in [(2, LEAST_PART), (3, 1), (7, 20)] {
+            assert_eq!(list_lengths_by(&folder, threads, least).unwrap(), classes);
+        }
         let terms: u64 = manifest.runs.iter().map(|run| run.terms).sum();
         assert!(manifest.runs.len() == 2 && classes.len() > 2);
         assert_eq!(classes.iter().map(|class| class.lists).sum::<u64>(), terms);

@@ -1,22 +1,35 @@
 //! Is a run whole? Its terms, its lists from end to end, and the frequencies of all terms of a
 //! document against the document's length.
+//!
+//! Where nothing is wrong it does not matter in which order lists are read, so that threads read them side by side. Where something is, one thread reads all of
+//! them again: it tells the problems in their order. Threads do not count the tokens of each document, which would have them wait for each other's memory at every posting: they
+//! compare two sums over all documents, in each of which a document has a weight of its own.
 
 #![forbid(unsafe_code)]
 
 use super::{BODY, Check};
+use crate::crew::Crew;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{
     IMPORTED, Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file,
 };
-use crate::index::lexicon::LexiconStream;
+use crate::index::lexicon::{LexiconStream, parts_of};
 use crate::index::manifest::RunEntry;
 use crate::index::run::Run;
 use crate::text::trie_collection::{implied_prefix, trie_collection};
+use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// Bytes of the window on the lexicon.
 const WINDOW_BYTES: usize = 64 << 10;
+
+/// Parts of a run for each thread, so that all end at about the same time.
+const PARTS: usize = 16;
+/// A term takes as long as lists of so many times its bytes.
+const TERM_COST: u64 = 6;
 
 /// What is left of the documents' lengths when the term frequencies that were read are taken away.
 struct Tokens {
@@ -34,6 +47,17 @@ impl Tokens {
             }
         }
     }
+}
+
+/// Sums numbers of documents, modulo 2^64, each with a weight of its document, which has nothing to do with that of another one: numbers that are not the same for every document
+/// have the same sum once in 2^32 times or less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
+fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
+    numbers.fold(0, |sum, (docid, &number)| {
+        let bits = (u64::from(docid) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        sum.wrapping_add((bits ^ (bits >> 31)).wrapping_mul(number.into()))
+    })
 }
 
 impl Check<'_> {
@@ -60,30 +84,76 @@ impl Check<'_> {
         self.zeros(&postings, run.postings_header().sums_start() + sums);
 
         let lengths = documents.map(RunDocuments::lengths);
+        if lengths.is_some_and(|lengths| self.lists_are_whole((entry, &run), lengths)) {
+            return;
+        }
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
         let mut tokens = Tokens { left, overdrawn: None };
-        let all_read = self.lists((entry, &run), lengths, &mut tokens);
+        let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
+        let all_read = self.note(terms).is_some_and(|mut terms| {
+            let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
+            self.lists((entry, &run), &mut terms, lengths, take)
+        });
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
             && all_read
-            && self.manifest.settings.indexer != IMPORTED
+            && self.has_tokens()
         {
             self.lengths(entry, lengths, &tokens);
         }
     }
 
-    /// Reads all terms and their lists; tells whether that was possible.
+    /// Whether the lengths of documents are the numbers of their tokens.
+    fn has_tokens(&self) -> bool {
+        self.manifest.settings.indexer != IMPORTED
+    }
+
+    /// Whether threads find nothing wrong with the terms, the lists and the lengths of their documents. False as well if there is only one, or little to be read.
+    pub(super) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
+        let (lexicon, threads) = (run.lexicon(), self.share.threads);
+        let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
+        let most = if threads > 1 { threads * PARTS } else { 0 };
+        let parts = parts_of(lexicon.path(), (self.share.least, most), weight);
+        let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
+        let (is_wrong, sums) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+        let read = |collections: Range<u16>| {
+            let mut part = Check { problems: Vec::new(), ..*self };
+            let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
+            let mut tokens = 0u64;
+            let take = |docids: &[u32], tfs: &[u32]| {
+                tokens = tokens.wrapping_add(weighted(docids.iter().copied().zip(tfs)));
+            };
+            let all_read = part.lists((entry, run), &mut terms, Some(lengths), take);
+            let (terms, postings) = terms.seen();
+            for (sum, here) in sums.iter().zip([terms, postings, tokens]) {
+                // Those of tokens go round.
+                sum.fetch_add(here, Relaxed);
+            }
+            Ok::<_, IndexError>(all_read && part.problems.is_empty())
+        };
+        Crew::new("checker").share(threads - 1, parts, |collections| {
+            if !is_wrong.load(Relaxed) && !read(collections).is_ok_and(|is_whole| is_whole) {
+                is_wrong.store(true, Relaxed);
+            }
+        });
+        let (header, [terms, postings, tokens]) =
+            (lexicon.header(), sums.map(AtomicU64::into_inner));
+        !is_wrong.into_inner()
+            && (terms, postings) == (header.terms, header.postings)
+            && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
+    }
+
+    /// Reads terms and their lists; tells whether that was possible.
     fn lists(
         &mut self,
         (entry, run): (&RunEntry, &Run),
+        terms: &mut LexiconStream,
         lengths: Option<&[u32]>,
-        tokens: &mut Tokens,
+        mut take: impl FnMut(&[u32], &[u32]),
     ) -> bool {
         let path = run.lexicon().path();
-        let Some(mut terms) = self.note(LexiconStream::open(path, WINDOW_BYTES)) else {
-            return false;
-        };
-        let (mut all_read, mut lists_end) = (true, 0);
+        // Where the lists of the terms before end.
+        let (mut all_read, mut lists_end) = (true, terms.term().list.offset);
         loop {
             let place = terms.position();
             match self.note(terms.advance()) {
@@ -112,7 +182,7 @@ impl Check<'_> {
             let (mut deleted, list) = (0, term.list);
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
-                    tokens.take(docids, tfs);
+                    take(docids, tfs);
                     if let Some(deletions) = run.deletions() {
                         deleted += docids.iter().filter(|id| deletions.contains(**id)).count();
                     }

@@ -1,6 +1,6 @@
 //! Are all shards of an index whole, and are they those that its manifest lists?
 
-use super::{Report, check_generation};
+use super::{Report, Share, check_generation};
 use crate::index::error::IndexError;
 use crate::index::format::MANIFEST;
 use crate::index::shards::ShardedManifest;
@@ -14,6 +14,7 @@ pub(super) fn check(
     index: &Path,
     generation: &Path,
     manifest: &ShardedManifest,
+    share: Share,
     watched: &Stop,
 ) -> Result<Report, Vec<IndexError>> {
     let path = generation.join(MANIFEST);
@@ -31,7 +32,7 @@ pub(super) fn check(
     let mut problems = Vec::new();
     for shard in 0..manifest.shards.len() {
         let folder = manifest.folder(index, shard);
-        match check_generation(&folder, watched) {
+        match check_generation(&folder, share, watched) {
             Ok(found) => {
                 report.files += found.files;
                 report.bytes = report.bytes.saturating_add(found.bytes);

@@ -1,6 +1,8 @@
 use super::*;
+use crate::index::documents::RunDocuments;
 use crate::index::format::{Header, Kind, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::run::Run;
 use crate::index::testing::{build, collection};
 
 /// A tiny index of two runs with a packed block, and its generation.
@@ -97,6 +99,55 @@ fn every_flipped_bit_is_found_and_its_file_named() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         replace(&path, &bytes);
         check(folder.path()).unwrap_err();
+    }
+}
+
+/// What threads find together, each of which takes as little as possible at a time, against what one finds.
+#[test]
+fn what_is_found_does_not_depend_on_the_threads() {
+    let (folder, generation) = tiny();
+    let by = |threads| {
+        let found = check_by(folder.path(), Share { threads, least: 1 }, &Stop::default());
+        found.map_err(|problems| texts(&problems))
+    };
+    assert!(by(3).is_ok() && by(3) == by(1));
+    let entry = &read_manifest(&generation).unwrap().runs[0];
+    let run = Run::open_unverified(&generation, entry).unwrap();
+    let documents = RunDocuments::open_unverified(&generation, entry).unwrap();
+    let is_whole = |threads| {
+        let manifest = read_manifest(&generation).unwrap();
+        let (share, watched) = (Share { threads, least: 1 }, &Stop::default());
+        let check = Check {
+            generation: &generation,
+            manifest: &manifest,
+            share,
+            watched,
+            problems: vec![],
+        };
+        check.lists_are_whole((entry, &run), documents.lengths())
+    };
+    assert!(is_whole(2) && is_whole(3) && !is_whole(1), "one thread need not read twice");
+    let kinds = [Kind::Lexicon, Kind::Postings, Kind::Lengths].map(|kind| run_file("000000", kind));
+    for (name, step) in kinds.iter().zip([331, 157, 23]) {
+        let good = fs::read(generation.join(name)).unwrap();
+        let header = 8 * 60..8 * 64;
+        for bit in bits(name, &good).step_by(step).filter(|bit| !header.contains(bit)) {
+            let mut bytes = good.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            sealed(&generation, name, &bytes);
+            assert!(by(3) == by(1), "{name}, bit {bit}: {:?} and {:?}", by(3), by(1));
+        }
+        sealed(&generation, name, &good);
+    }
+}
+
+#[test]
+fn threads_take_the_checksum_of_one() {
+    let bytes: Vec<u8> = (0..3 * SUM_BYTES + 5).map(|i| (i * 7 / 5) as u8).collect();
+    for len in [0, 1, SUM_BYTES, SUM_BYTES + 1, bytes.len()] {
+        for threads in [1, 4] {
+            assert_eq!(Share::of(threads).sum_of(&bytes[..len]), crc32fast::hash(&bytes[..len]));
+        }
     }
 }
 

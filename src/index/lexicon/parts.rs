@@ -30,7 +30,7 @@ pub(crate) fn parts_of(
     (least, most): (u64, usize),
     weight: impl Fn(u64, u64) -> u64,
 ) -> Result<Vec<Range<u16>>, IndexError> {
-    let starts = LexiconStream::open(path, 0)?.collection_starts()?;
+    let starts = LexiconStream::collection_starts(path)?;
     let weight = |from: usize, to: usize| {
         let [terms, lists] = [0, 1].map(|i| starts[to][i].saturating_sub(starts[from][i]));
         weight(terms, lists)

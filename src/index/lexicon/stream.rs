@@ -14,6 +14,8 @@ use std::path::Path;
 
 /// Bytes of the windows on the block index and on the directory.
 const TABLE_WINDOW_BYTES: usize = 2 << 10;
+/// The same where nothing but these is read.
+const STARTS_WINDOW_BYTES: usize = 64 << 10;
 
 /// A term of a [`LexiconStream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,14 @@ impl LexiconStream {
         window_bytes: usize,
         collections: Range<u16>,
     ) -> Result<Self, IndexError> {
+        Self::open_by(path, (window_bytes, TABLE_WINDOW_BYTES), collections)
+    }
+
+    fn open_by(
+        path: &Path,
+        (window_bytes, table_bytes): (usize, usize),
+        collections: Range<u16>,
+    ) -> Result<Self, IndexError> {
         let mut blocks = Window::open(path, window_bytes.max(MAX_CODED_BYTES))?;
         let length = blocks.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
@@ -87,8 +97,8 @@ impl LexiconStream {
         let mut stream = Self {
             header,
             blocks,
-            index: Window::open(path, TABLE_WINDOW_BYTES)?,
-            directory: Window::open(path, TABLE_WINDOW_BYTES)?,
+            index: Window::open(path, table_bytes)?,
+            directory: Window::open(path, table_bytes)?,
             collection: u64::from(collections.start),
             collection_end: 0,
             last: u64::from(collections.end),
@@ -124,17 +134,21 @@ impl LexiconStream {
         Ok(stream)
     }
 
-    /// Returns where the terms and the lists before those of each collection end, counted from the first, and where
+    /// Returns where the terms and the lists before those of each collection of the lexicon at `path` end, counted from the first, and where
     /// those of the last end.
     ///
     /// # Errors
-    /// `Storage`, `Damaged`.
-    pub fn collection_starts(&mut self) -> Result<Vec<[u64; 2]>, IndexError> {
-        let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
+    /// `Storage`, `Damaged`, `Newer`.
+    pub fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
+        let windows = (0, STARTS_WINDOW_BYTES);
+        let mut stream = Self::open_by(path, windows, 0..TRIE_COLLECTIONS as u16)?;
+        let (mut starts, mut block) = (Vec::with_capacity(DIRECTORY_ENTRIES), 0);
         for entry in 0..DIRECTORY_ENTRIES as u64 {
-            let block = self.directory_entry(entry)?;
-            starts.push(self.block_start(block)?);
+            block = stream.directory_entry(entry)?;
+            starts.push(stream.block_start(block)?);
         }
+        let last = stream.header.directory_start() + 4 * (DIRECTORY_ENTRIES as u64 - 1);
+        stream.expect(last, stream.header.blocks, block)?;
         Ok(starts)
     }
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::index::error::IndexError;
 use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
-use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::lexicon::{LexiconStream, TermEntry, cut};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
 use crate::index::manifest::RunEntry;
 use crate::index::run::{EncodedList, LaidChunk, Layout, OpenChunk, RunFiles, Stretch};
@@ -220,7 +220,7 @@ impl Joint<'_> {
         let mut starts = Vec::new();
         for Input { generation, run, .. } in self.inputs {
             let path = generation.join(run_file(&run.name, Kind::Lexicon));
-            starts.push(LexiconStream::open(&path, 0)?.collection_starts()?);
+            starts.push(LexiconStream::collection_starts(&path)?);
         }
         let between = |starts: &Vec<[u64; 2]>, from: usize, to: usize| {
             let (from, to) = (starts[from], starts[to]);
@@ -235,16 +235,12 @@ impl Joint<'_> {
         let all = weight(0, TRIE_COLLECTIONS);
         let parts =
             (threads * PARTS).max(all / (chunks / 2).max(1)).min(MOST_PARTS.max(threads * PARTS));
-        let share = all / parts + 1;
-        let (mut cut, mut start) = (Vec::new(), 0);
-        for end in 1..=TRIE_COLLECTIONS {
-            if weight(start, end) >= share || end == TRIE_COLLECTIONS {
-                let bytes = starts.iter().map(|starts| between(starts, start, end)).collect();
-                cut.push(Part { collections: start as u16..end as u16, bytes });
-                start = end;
-            }
-        }
-        Ok(cut)
+        let part = |collections: Range<u16>| {
+            let [from, to] = [collections.start, collections.end].map(usize::from);
+            let bytes = starts.iter().map(|starts| between(starts, from, to)).collect();
+            Part { collections, bytes }
+        };
+        Ok(cut(parts, weight).into_iter().map(part).collect())
     }
 
     /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about `chunk_bytes`. Returns how many
