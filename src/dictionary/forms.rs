@@ -14,6 +14,7 @@ use super::hash::{Found, HashTable, hash};
 use super::memo::for_each_member;
 use super::place::TermPlace;
 use super::short;
+use crate::codec::prefetch::prefetch_at;
 use crate::crew::Crew;
 use crate::order::Sketch;
 use crate::pages;
@@ -143,7 +144,16 @@ impl Part {
         self.expansion_words = 0;
         for form in forms {
             let before = (self.words.len(), self.members.len());
-            analysis.tokenizer.for_each_token(form, |token| self.token(analysis, token));
+            match str::from_utf8(form) {
+                // It is a token as it stands.
+                Ok(token) if form.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9')) => {
+                    self.token(analysis, token);
+                }
+                _ => {
+                    let token = |token: &str| self.token(analysis, token);
+                    analysis.tokenizer.for_each_token(form, token);
+                }
+            }
             let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
             if words > 0 && (words, members) != (1, 1) {
                 self.expansion_words += 2 + 2 * members;
@@ -181,6 +191,8 @@ impl Part {
         for (i, word) in words.iter().enumerate() {
             if let Some(later) = words.get(i + AHEAD) {
                 shard.table.prefetch(later.hash);
+                // Another thread has written them, to its own caches.
+                prefetch_at(&self.strings, later.start as usize);
             }
             let place = shard.number(self.term(word), word.hash, word.collection);
             word.number.store(place * SHARDS as u32 + n as u32, Ordering::Relaxed);
@@ -233,13 +245,51 @@ fn shard_of(hash: u64) -> usize {
     hash as usize % SHARDS
 }
 
-/// The terms of a run, while a device finds forms of them.
-pub struct Forms {
+/// Forms whose words are found, so that nothing is left but to look up their terms.
+#[derive(Default)]
+pub struct ReadForms {
+    count: usize,
+    parts: Vec<Part>,
+}
+
+/// Finds the words of forms, for which no term has to be known.
+pub struct FormReader {
     analysis: Analysis,
     threads: usize,
     crew: Crew,
+    spare: Vec<Part>,
+}
+
+impl FormReader {
+    /// At most so many `threads` read at once.
+    pub fn new(analysis: Analysis, threads: usize) -> Self {
+        Self { analysis, threads: threads.max(1), crew: Crew::new("forms"), spare: Vec::new() }
+    }
+
+    /// Finds the words of `count` forms.
+    pub fn read<'a>(&mut self, count: usize, form: impl Fn(usize) -> &'a [u8] + Sync) -> ReadForms {
+        let Self { analysis, threads, crew, spare } = self;
+        let mut parts: Vec<Part> = Vec::new();
+        parts.resize_with(count.div_ceil(PART_FORMS), || spare.pop().unwrap_or_default());
+        let others = (*threads - 1).min(parts.len() / 2);
+        crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {
+            let forms = n * PART_FORMS..count.min((n + 1) * PART_FORMS);
+            part.read(analysis, forms.map(&form));
+        });
+        ReadForms { count, parts }
+    }
+
+    /// Takes the memory of forms back that are learned.
+    pub fn give_back(&mut self, forms: ReadForms) {
+        self.spare.extend(forms.parts);
+    }
+}
+
+/// The terms of a run, while a device finds forms of them.
+pub struct Forms {
+    threads: usize,
+    crew: Crew,
     shards: Vec<Shard>,
-    parts: Vec<Part>,
 }
 
 fn no_terms() -> Vec<Shard> {
@@ -248,14 +298,8 @@ fn no_terms() -> Vec<Shard> {
 
 impl Forms {
     /// Knows no terms; at most so many `threads` learn at once.
-    pub fn new(analysis: Analysis, threads: usize) -> Self {
-        Self {
-            analysis,
-            threads: threads.max(1),
-            crew: Crew::new("forms"),
-            shards: no_terms(),
-            parts: Vec::new(),
-        }
+    pub fn new(threads: usize) -> Self {
+        Self { threads: threads.max(1), crew: Crew::new("terms"), shards: no_terms() }
     }
 
     /// The numbers of terms are below this.
@@ -264,32 +308,20 @@ impl Forms {
         (most * SHARDS) as u32
     }
 
-    /// What `count` forms stand for, in their order, and their expansions, which will stand from `place` on.
+    /// What forms stand for, in their order, and their expansions, which will stand from `place` on.
     ///
     /// # Panics
     /// If expansions would take 2^31 words: a run has ended long before.
-    pub fn learn<'a>(
-        &mut self,
-        count: usize,
-        form: impl Fn(usize) -> &'a [u8] + Sync,
-        place: usize,
-    ) -> (Vec<Meaning>, Vec<u32>) {
-        let Self { analysis, threads, crew, shards, parts } = self;
-        let count_parts = count.div_ceil(PART_FORMS);
-        parts.resize_with(parts.len().max(count_parts), Part::default);
-        let others = (*threads - 1).min(count_parts / 2);
-        let parts = &mut parts[..count_parts];
-        crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {
-            let forms = n * PART_FORMS..count.min((n + 1) * PART_FORMS);
-            part.read(analysis, forms.map(&form));
-        });
-        let parts = &*parts;
+    pub fn learn(&mut self, forms: &ReadForms, place: usize) -> (Vec<Meaning>, Vec<u32>) {
+        let Self { threads, crew, shards } = self;
+        let ReadForms { count, parts } = forms;
+        let others = (*threads - 1).min(parts.len() / 2);
         crew.share(others, shards.iter_mut().enumerate().collect(), |(n, shard)| {
             parts.iter().for_each(|part| part.number(n, shard));
         });
         let words: usize = parts.iter().map(|part| part.expansion_words).sum();
         assert!(place + words < EXPANDED as usize, "expansions take too much");
-        let (mut meanings, mut expansions) = (pages::zeroed(count), pages::zeroed(words));
+        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(words));
         let (mut rest, mut place) = (&mut expansions[..], place);
         let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
             let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansion_words);
@@ -338,10 +370,13 @@ mod tests {
     /// Forms mean what the analysis makes of them, in one call or in many, with one thread or several.
     fn compare(forms: &[Vec<u8>], calls: usize, threads: usize) {
         let analysis = Analysis::default();
-        let mut learned = Forms::new(analysis.clone(), threads);
+        let mut reader = FormReader::new(analysis.clone(), threads);
+        let mut learned = Forms::new(threads);
         let (mut meanings, mut expansions) = (Vec::new(), Vec::new());
         for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
-            let (more, words) = learned.learn(forms.len(), |i| &forms[i], expansions.len());
+            let read = reader.read(forms.len(), |i| &forms[i]);
+            let (more, words) = learned.learn(&read, expansions.len());
+            reader.give_back(read);
             meanings.extend(more);
             expansions.extend(words);
         }

@@ -24,10 +24,10 @@ const PARTS_AT_ONCE: usize = 8;
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
-/// If the memory is full a 64th of its hashes goes to the file, 2^20 of them at least: the thread that adds the next names parts them, which takes 30 ns a
-/// hash, and other threads may wait for what it does next.
-const SPILLED_PART: usize = 64;
-const LEAST_SPILLED: usize = 1 << 20;
+/// If the memory is full a 256th of its hashes goes to the file, 2^18 of them at least: the thread that adds the next names parts them, which takes 30 ns a
+/// hash, and all other threads may come to wait for what it does next.
+const SPILLED_PART: usize = 256;
+const LEAST_SPILLED: usize = 1 << 18;
 
 /// Names that occur more than once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,9 +30,6 @@ pub fn copy(bytes: &[u8], to: &mut [u8]) {
     }
 }
 
-/// Room that [`push`] takes behind a short string, and drops again.
-pub const PUSHED: usize = 16;
-
 /// Appends `bytes` to `to`.
 #[inline(always)]
 pub fn push(bytes: &[u8], to: &mut Vec<u8>) {

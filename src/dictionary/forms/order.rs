@@ -245,6 +245,7 @@ impl Forms {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FormReader;
     use super::*;
     use crate::text::analysis::Analysis;
 
@@ -263,8 +264,10 @@ mod tests {
                     .into_bytes(),
             };
             let forms: Vec<Vec<u8>> = (0..words).map(form).collect();
-            let mut learned = Forms::new(Analysis::default(), threads);
-            learned.learn(forms.len(), |i| &forms[i], 0);
+            let mut learned = Forms::new(threads);
+            let read =
+                FormReader::new(Analysis::default(), threads).read(forms.len(), |i| &forms[i]);
+            learned.learn(&read, 0);
             let ordered = learned.in_order();
             let terms = learned.take();
             let mut expected: Vec<_> =

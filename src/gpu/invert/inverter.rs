@@ -118,8 +118,8 @@ impl<M: Machine> Inverter<M> {
     ) -> Result<Self, GpuError> {
         let refused =
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
-        let (Hooks { tell, back }, forms) = (hooks, Forms::new(analysis, threads));
-        let (learner, asker) = Learner::start(forms, tell.clone()).map_err(refused)?;
+        let Hooks { tell, back } = hooks;
+        let (learner, asker) = Learner::start(analysis, threads, tell.clone()).map_err(refused)?;
         let finding = Finding::start(machine.sibling()?, asker, (back, tell));
         Ok(Self {
             machine,

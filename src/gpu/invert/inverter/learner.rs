@@ -1,10 +1,11 @@
-//! Who makes terms of the forms that a device has found? A thread of its own, batch after batch, while the device finds those of the next
-//! one and counts the one before.
+//! Who makes terms of the forms that a device has found? Two threads, batch after batch, while the device finds those of the next
+//! one and counts the one before: the first finds the words of forms, the second looks up their terms.
 
 use super::spent;
 use crate::crew::Awaited;
 use crate::crew::lock;
-use crate::dictionary::forms::{Forms, Meaning, OrderedTerms};
+use crate::dictionary::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
+use crate::text::analysis::Analysis;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +42,27 @@ pub(super) struct Learned {
     pub(super) seconds: f64,
 }
 
+/// Forms of a batch whose words are found.
+struct Read {
+    forgets: bool,
+    forms: ReadForms,
+    odd: ReadForms,
+    seconds: f64,
+}
+
+impl Read {
+    fn of(unknown: &Unknown, reader: &mut FormReader) -> Self {
+        let began = Instant::now();
+        let Unknown { forgets, bytes, places, odd } = unknown;
+        let first = places.first().copied().unwrap_or(0);
+        let form =
+            |i: usize| &bytes[(places[i] - first) as usize..(places[i + 1] - first) as usize];
+        let forms = reader.read(places.len().saturating_sub(1), form);
+        let odd = reader.read(odd.len(), |i| &odd[i]);
+        Self { forgets: *forgets, forms, odd, seconds: spent(began) }
+    }
+}
+
 /// Terms, and how many words the expansions of their forms take.
 struct Known {
     forms: Forms,
@@ -48,22 +70,19 @@ struct Known {
 }
 
 impl Known {
-    fn learn(&mut self, unknown: &Unknown) -> Learned {
+    fn learn(&mut self, read: &Read) -> Learned {
         let began = Instant::now();
-        let Unknown { forgets, bytes, places, odd } = unknown;
+        let Read { forgets, forms, odd, seconds } = read;
         if *forgets {
             self.expansions = 0;
         }
-        let first = places.first().copied().unwrap_or(0);
-        let form =
-            |i: usize| &bytes[(places[i] - first) as usize..(places[i + 1] - first) as usize];
-        let (count, place) = (places.len().saturating_sub(1), self.expansions);
-        let (meanings, mut expansions) = self.forms.learn(count, form, place);
+        let place = self.expansions;
+        let (meanings, mut expansions) = self.forms.learn(forms, place);
         let kept = place + expansions.len();
-        let (odd_meanings, more) = self.forms.learn(odd.len(), |i| &odd[i], kept);
+        let (odd_meanings, more) = self.forms.learn(odd, kept);
         expansions.extend(more);
         self.expansions = kept;
-        let (numbers, seconds) = (self.forms.numbers(), spent(began));
+        let (numbers, seconds) = (self.forms.numbers(), seconds + spent(began));
         Learned { meanings, odd_meanings, expansions, place, kept, numbers, seconds }
     }
 }
@@ -90,37 +109,60 @@ impl Asker {
     }
 }
 
-/// The thread, and what it answers.
+/// The threads, and what they answer.
 pub(super) struct Learner {
     known: Arc<Mutex<Known>>,
     /// What was learned, or how that panicked.
     learned: Receiver<thread::Result<Learned>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Learner {
-    /// One that has learned nothing. `tell` is called whenever it has learned something; the thread ends when nobody can ask any more.
+    /// One that has learned nothing; so many `threads` share the work of each step. `tell` is called whenever it has learned something; it ends when
+    /// nobody can ask any more.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub(super) fn start(forms: Forms, tell: Tell) -> io::Result<(Self, Asker)> {
-        let known = Arc::new(Mutex::new(Known { forms, expansions: 0 }));
-        let expansions = Arc::new(AtomicUsize::new(0));
-        let ((asked, questions), (to, learned)) = (channel::<Unknown>(), channel());
+    pub(super) fn start(
+        analysis: Analysis,
+        threads: usize,
+        tell: Tell,
+    ) -> io::Result<(Self, Asker)> {
+        let known = Known { forms: Forms::new(threads), expansions: 0 };
+        let (known, expansions) = (Arc::new(Mutex::new(known)), Arc::new(AtomicUsize::new(0)));
+        let ((asked, questions), (read, from)) = (channel::<Unknown>(), channel());
+        let ((to, learned), (done, spare)) = (channel(), channel::<Read>());
         let (here, words) = (known.clone(), expansions.clone());
-        let learn = move || {
+        let find_words = move || {
+            let mut reader = FormReader::new(analysis, threads);
             for unknown in questions {
-                let learned = catch_unwind(AssertUnwindSafe(|| lock(&here).learn(&unknown)));
+                for Read { forms, odd, .. } in spare.try_iter() {
+                    reader.give_back(forms);
+                    reader.give_back(odd);
+                }
+                let words = AssertUnwindSafe(|| Read::of(&unknown, &mut reader));
+                // Whoever has gone wants to know nothing, here and below.
+                _ = read.send(catch_unwind(words));
+            }
+        };
+        let learn = move || {
+            for read in from {
+                let learned = read.and_then(|read: Read| {
+                    let learned = catch_unwind(AssertUnwindSafe(|| lock(&here).learn(&read)));
+                    _ = done.send(read);
+                    learned
+                });
                 if let Ok(learned) = &learned {
                     words.store(learned.kept, Ordering::Relaxed);
                 }
-                // Whoever has gone wants to know nothing.
                 _ = to.send(learned);
                 tell();
             }
         };
-        let thread = Some(Builder::new().name("learner".into()).spawn(learn)?);
-        Ok((Self { known, learned, thread }, Asker { asked, expansions }))
+        let mut learner = Self { known, learned, threads: Vec::new() };
+        learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
+        learner.threads.push(Builder::new().name("learner".into()).spawn(learn)?);
+        Ok((learner, Asker { asked, expansions }))
     }
 
     /// The next answer, if it is there.
@@ -159,7 +201,7 @@ impl Learner {
 impl Drop for Learner {
     /// Whoever can ask is dropped before.
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // What it has to tell was told.
             _ = thread.join();
         }
@@ -169,14 +211,12 @@ impl Drop for Learner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::analysis::Analysis;
 
     #[test]
     fn who_waits_hears_of_a_panic() {
         let (to, told) = channel();
         let tell: Tell = Arc::new(move || to.send(()).unwrap());
-        let forms = Forms::new(Analysis::default(), 2);
-        let (mut learner, asker) = Learner::start(forms, tell).unwrap();
+        let (mut learner, asker) = Learner::start(Analysis::default(), 2, tell).unwrap();
         let fails = || Unknown { places: vec![0, 1], ..Unknown::default() };
         asker.ask(fails());
         told.recv().unwrap();
