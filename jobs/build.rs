@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there is a GPU and the
-    /// input has at least 96M for each worker, otherwise fast. The index is the same.
+    /// input has at least 128M for each worker, otherwise fast. The index is the same.
     #[arg(long, default_value = "auto")]
     indexer: Indexer,
     /// Greatest memory of the job, such as 64M or 4G.

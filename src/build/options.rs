@@ -103,10 +103,9 @@ impl FromStr for Indexer {
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
 pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
-/// Sixteen workers take two thirds to three quarters of the time with a device for 1.9 GB of English, and as long for 1.0 to 1.3 GB, since finding and opening it takes
-/// 0.2 to 0.5 s (docs/measurements/2026-11-23-gpu-indexing.md, *What bound it*); one takes as long for a sixteenth of it. The rest is for the first build of a machine, which
-/// compiles kernels.
-const GPU_FROM: u64 = 96 << 20;
+/// Sixteen workers take a third of the time with a device for 1.6 GB of text with rare words, and an eighth more for 1.9 GB of English, since finding and opening it
+/// takes 0.2 to 0.5 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
+const GPU_FROM: u64 = 128 << 20;
 
 /// How workers share the steps of a build. The index does not depend on it.
 pub struct Pipeline {
