@@ -279,9 +279,13 @@ impl FormReader {
         ReadForms { count, parts }
     }
 
-    /// Takes the memory of forms back that are learned.
-    pub fn give_back(&mut self, forms: ReadForms) {
-        self.spare.extend(forms.parts);
+    /// Takes the memory of forms back that are learned, and keeps as much as two such batches need: later ones have fewer new forms. What has grown for
+    /// forms of many words is freed.
+    pub fn give_back(&mut self, forms: [ReadForms; 2]) {
+        let most = 2 * forms.iter().map(|forms| forms.parts.len()).sum::<usize>();
+        let parts = forms.into_iter().flat_map(|forms| forms.parts);
+        self.spare.extend(parts.filter(|part| part.words.capacity() <= 4 * PART_FORMS));
+        self.spare.truncate(most);
     }
 }
 
@@ -376,7 +380,7 @@ mod tests {
         for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
             let read = reader.read(forms.len(), |i| &forms[i]);
             let (more, words) = learned.learn(&read, expansions.len());
-            reader.give_back(read);
+            reader.give_back([read, ReadForms::default()]);
             meanings.extend(more);
             expansions.extend(words);
         }

@@ -194,12 +194,40 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
             Err(error) => {
                 let error = error.downcast::<GpuError>().unwrap();
                 assert!(error.is_out_of_memory(), "{error}");
+                assert!(times.is_empty(), "{room} is refused, and less was not");
                 refused += 1;
             }
         }
     }
     assert!(refused > 0 && times.is_sorted_by(|a, b| a >= b));
     assert!(times.iter().any(|&times| times > 1) && times.last() == Some(&0), "{times:?}");
+}
+
+/// Somebody else takes the memory of a device when all is gathered and its postings are freed: fewer lists are encoded at a time.
+#[test]
+fn lists_are_encoded_with_less_room_than_was_likely() {
+    let Some(emulator) = compiled() else { return };
+    let (mut random, analysis) = (Random(7), Analysis::default());
+    let pieces = [piece(&mut random, 200)];
+    let mut run = Run::new();
+    let counted = twin::invert(&analysis, &pieces, 0, &mut run);
+    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
+    let expected = expected(&run, &codes);
+    for refusals in [(1, 1), (1, 2), (1, 3)] {
+        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let mut machine = Emulated::new(emulator.clone(), 2);
+        machine.refusals = refusals;
+        let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
+        inverter.count(&pieces, 0).unwrap();
+        assert!(inverter.lists().unwrap().is_none());
+        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
+        let mut chunks = Vec::new();
+        inverter.encode(part, &held, open, |chunk| chunks.push(chunk)).unwrap();
+        assert_eq!((inverter.machine().refusals, inverter.machine().gathered), ((0, 0), 0));
+        let file = std::fs::read(scratch.path("lists")).unwrap();
+        assert!(join(&chunks, part, &file) == expected, "{refusals:?}");
+    }
 }
 
 /// A disk is full, or the job has ended otherwise: no more lists are encoded than are on their way.

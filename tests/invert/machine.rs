@@ -26,6 +26,8 @@ pub(crate) struct Emulated {
     seed: u64,
     /// Bytes that all arrays together may have.
     pub(crate) most_bytes: u64,
+    /// Times that it makes room for encoded lists, and how often it refuses to then.
+    pub(crate) refusals: (usize, usize),
     /// Launches until it is lost.
     pub(crate) launches_left: usize,
     /// Times that the postings of some lists were gathered.
@@ -39,6 +41,7 @@ impl Emulated {
             arrays: Arrays::new(),
             seed,
             most_bytes: u64::MAX,
+            refusals: (0, 0),
             launches_left: usize::MAX,
             gathered: 0,
         }
@@ -109,7 +112,13 @@ impl Machine for Emulated {
         let others: usize = self.arrays.all().map(Buffer::len).sum();
         let mine = old.map_or(0, Buffer::len);
         let left = self.most_bytes.saturating_sub((others - mine) as u64);
-        if bytes > left {
+        let (before, refusals) = &mut self.refusals;
+        let is_refused = array == Array::Encoded && *before == 0 && *refusals > 0;
+        if array == Array::Encoded {
+            *refusals -= usize::from(is_refused);
+            *before = before.saturating_sub(1);
+        }
+        if bytes > left || is_refused {
             let (device, limit) = ("an emulated device".to_owned(), self.most_bytes);
             return Err(GpuError::Budget { device, what: "arrays", bytes, left, limit });
         }

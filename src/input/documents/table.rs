@@ -38,16 +38,24 @@ pub struct DocumentsDone {
 }
 
 /// A thread that has the names counted that occur more than once, while the last run is encoded.
-pub struct Counting(JoinHandle<io::Result<Duplicates>>);
+pub struct Counting(Option<JoinHandle<io::Result<Duplicates>>>);
 
 impl Counting {
     /// What it has found.
     ///
     /// # Errors
     /// The file of the names' hashes, in `directory`, cannot be read.
-    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
-        let counted = self.0.join().map_err(|_| "counting the names panicked")?;
+    pub fn wait(mut self, directory: &Path) -> Result<Duplicates, Cause> {
+        let thread = self.0.take().expect("it is waited for once");
+        let counted = thread.join().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
+    }
+}
+
+impl Drop for Counting {
+    /// Nobody needs it any more; a job that has ended has no threads.
+    fn drop(&mut self) {
+        _ = self.0.take().map(JoinHandle::join);
     }
 }
 
@@ -281,7 +289,7 @@ impl Shared {
             give_way();
             names.finish(threads)
         };
-        let duplicates = Counting(thread.spawn(count)?);
+        let duplicates = Counting(Some(thread.spawn(count)?));
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),

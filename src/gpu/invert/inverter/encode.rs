@@ -349,6 +349,18 @@ impl<M: Machine> Inverter<M> {
                         sizes.encoded = sizes.encoded.min(sizes.gathered);
                         continue;
                     }
+                    Err(error)
+                        if error.is_out_of_memory()
+                            && self.keeping.batches.is_empty()
+                            && at_once > least =>
+                    {
+                        // All is gathered and the postings are freed, so that what was gathered has to stay.
+                        self.spare.clear();
+                        self.finding.free();
+                        at_once /= 2;
+                        sizes.encoded = at_once;
+                        continue;
+                    }
                     encoded => encoded?,
                 };
                 let dfs = known.take(here.end);

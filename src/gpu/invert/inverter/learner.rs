@@ -90,7 +90,7 @@ impl Known {
 /// Is told that forms were found, or terms made.
 pub type Tell = Arc<dyn Fn() + Send + Sync>;
 
-/// Who asks the thread.
+/// Who asks the threads.
 pub(super) struct Asker {
     asked: Sender<Unknown>,
     expansions: Arc<AtomicUsize>,
@@ -137,8 +137,7 @@ impl Learner {
             let mut reader = FormReader::new(analysis, threads);
             for unknown in questions {
                 for Read { forms, odd, .. } in spare.try_iter() {
-                    reader.give_back(forms);
-                    reader.give_back(odd);
+                    reader.give_back([forms, odd]);
                 }
                 let words = AssertUnwindSafe(|| Read::of(&unknown, &mut reader));
                 // Whoever has gone wants to know nothing, here and below.
@@ -160,8 +159,9 @@ impl Learner {
             }
         };
         let mut learner = Self { known, learned, threads: Vec::new() };
-        learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
+        // If the system does not give the second one, the first has nobody to wait for.
         learner.threads.push(Builder::new().name("learner".into()).spawn(learn)?);
+        learner.threads.push(Builder::new().name("words".into()).spawn(find_words)?);
         Ok((learner, Asker { asked, expansions }))
     }
 
