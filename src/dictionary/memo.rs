@@ -437,7 +437,7 @@ impl<S: Copy + Default> Memo<S> {
             Found::New => {
                 let start = self.strings.len() as u32;
                 self.strings.extend_from_slice(token);
-                let end = self.strings.len() as u32;
+                let end = u32::try_from(self.strings.len()).expect("forms take less than 4 GiB");
                 let term = self.analyze(str::from_utf8(token).expect("tokens are UTF-8"));
                 self.other_forms.push(OtherForm { start, end, term, seen: 0 });
                 next
