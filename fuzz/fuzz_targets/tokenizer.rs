@@ -31,7 +31,7 @@ fn tallies() -> Vec<(Analysis, Tally)> {
 struct Found(Vec<String>);
 
 impl Stretches for Found {
-    fn keys(&mut self, keys: &[Key]) {
+    fn keys(&mut self, keys: &[Key], _ahead: &[u32]) {
         assert!(keys.len() <= TOGETHER);
         for &key in keys {
             let (bytes, len) = key_bytes(key);

@@ -103,7 +103,7 @@ impl FromStr for Indexer {
 /// The longest document that a device may be given: a batch has [`MOST_BYTES`](crate::gpu::invert::text::MOST_BYTES), and a piece has a few documents more.
 pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
-/// Sixteen workers take half of the time with a device for 1.6 GB of text with rare words, and a twentieth less for 1.9 GB of English, since finding and opening it
+/// Sixteen workers take a quarter of the time with a device for 8.4 GB of text with rare words, and a twentieth less for 1.9 GB of English, since finding and opening it
 /// takes 0.2 to 0.5 s (`docs/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 

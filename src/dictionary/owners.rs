@@ -2,8 +2,8 @@
 
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
-/// The owner of every trie collection for the life of a job, and the order in which a piece is laid
-/// out: by owner, then by collection. Nothing in an index depends on it.
+/// The owner of every trie collection for the life of a job, and the order in which the tokens of a piece are laid
+/// out for `wei11`: by owner, then by collection. Nothing in an index depends on it.
 #[derive(Debug)]
 pub struct Owners {
     owner: Box<[u32]>,

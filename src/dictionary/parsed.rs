@@ -8,7 +8,7 @@ use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
 
-/// Turns the documents of a piece into groups by owner and trie collection.
+/// Turns the documents of a piece into groups by owner.
 pub trait Regroup {
     /// What one owner gets of a piece.
     type Group: PieceGroup;

@@ -1,5 +1,5 @@
-//! How are strings of a few bytes copied and compared without a call? Nearly all suffixes and
-//! postings of a piece are shorter than 16 bytes; the two ends of such a string, which may overlap,
+//! How are strings of a few bytes copied and compared without a call? Nearly all suffixes of terms
+//! are shorter than 16 bytes; the two ends of such a string, which may overlap,
 //! are whole words.
 
 /// Copies `bytes` to the beginning of `to`.

@@ -116,7 +116,8 @@ pub fn check(index: &Path) -> Result<Report, Vec<IndexError>> {
     check_watched(index, 1, &Stop::default())
 }
 
-/// Checks as [`check`] does, by so many `threads`, and tells `watched` how far it is. It does not stop it. What it finds does not depend on the threads.
+/// Checks as [`check`] does, by so many `threads`, and tells `watched` how far it is. It does not stop it. What it finds does not depend on the threads, but for tokens of documents: several
+/// threads compare sums of them, which agree by chance once in 2^32.
 ///
 /// # Errors
 /// As [`check`].
