@@ -164,16 +164,20 @@ fn twin_emulated_runs_are_encoded() {
     }
 }
 
+/// A piece, and its lists.
+fn one_batch() -> ([PieceText; 1], Encoded) {
+    let pieces = [piece(&mut Random(7), 200)];
+    let mut run = Run::new();
+    let counted = twin::invert(&Analysis::default(), &pieces, 0, &mut run);
+    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
+    (pieces, expected(&run, &codes))
+}
+
 /// A device that has no room to gather all lists gathers those of some terms at a time, or says that it has none.
 #[test]
 fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
     let Some(emulator) = compiled() else { return };
-    let (mut random, analysis) = (Random(7), Analysis::default());
-    let pieces = [piece(&mut random, 200)];
-    let mut run = Run::new();
-    let counted = twin::invert(&analysis, &pieces, 0, &mut run);
-    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
-    let expected = expected(&run, &codes);
+    let (pieces, expected) = one_batch();
     let (mut refused, mut times) = (0, Vec::new());
     for room in (4..16).map(|n| 1500 * n).chain([1 << 20]) {
         let machine = Emulated::new(emulator.clone(), 2);
@@ -207,12 +211,7 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
 #[test]
 fn lists_are_encoded_with_less_room_than_was_likely() {
     let Some(emulator) = compiled() else { return };
-    let (mut random, analysis) = (Random(7), Analysis::default());
-    let pieces = [piece(&mut random, 200)];
-    let mut run = Run::new();
-    let counted = twin::invert(&analysis, &pieces, 0, &mut run);
-    let codes: Vec<u8> = counted[0].lengths.iter().map(|&n| code_below(n)).collect();
-    let expected = expected(&run, &codes);
+    let (pieces, expected) = one_batch();
     for refusals in [(1, 1), (1, 2), (1, 3)] {
         let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
         let mut machine = Emulated::new(emulator.clone(), 2);
