@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -193,9 +193,13 @@ impl<T: Send + 'static> Awaited<T> {
     ///
     /// # Panics
     /// As the thread did.
-    pub(crate) fn made(mut self) -> T {
-        let thread = self.0.take().expect("it is waited for once");
-        thread.join().unwrap_or_else(|cause| resume_unwind(cause))
+    pub(crate) fn made(self) -> T {
+        self.ended().unwrap_or_else(|cause| resume_unwind(cause))
+    }
+
+    /// Waits until it is made, or the thread has panicked.
+    pub(crate) fn ended(mut self) -> thread::Result<T> {
+        self.0.take().expect("it is waited for once").join()
     }
 }
 
@@ -261,7 +265,7 @@ mod tests {
             let work = done.iter_mut().enumerate().map(|(n, done)| {
                 move || {
                     assert_ne!(n, fails, "piece {n}");
-                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    thread::sleep(std::time::Duration::from_millis(5));
                     *done = true;
                 }
             });

@@ -4,7 +4,7 @@
 
 use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
-use super::text::{MOST_BYTES, PieceText, fitting};
+use super::text::{MOST_BYTES, PieceText, fitting, is_fitting};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::inverted::{InvertedRun, Lists};
 use crate::gpu::error::GpuError;
@@ -68,11 +68,6 @@ pub struct Runs<M> {
     /// The run before, while it is not encoded, or not written: there is memory for one.
     before: Weak<dyn Any + Send + Sync>,
     stop: Arc<AtomicBool>,
-}
-
-/// Whether a device takes pieces at once.
-fn is_fitting(pieces: &[PieceText]) -> bool {
-    fitting(pieces) == pieces.len()
 }
 
 /// How long it sleeps before it looks again whether the run before is encoded.

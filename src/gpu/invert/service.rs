@@ -4,7 +4,7 @@
 use super::inverter::{Hooks, Inverter, spent};
 use super::machine::{DeviceMemory, Machine, Uploader};
 use super::runs::{Event, OpenLists, Runs};
-use super::text::{PieceText, fitting, parts};
+use super::text::{PieceText, is_fitting, parts};
 use crate::crew::Awaited;
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::text_buffers::TextBuffers;
@@ -151,7 +151,7 @@ fn bring(
         // Whoever has gone wants no texts.
         let Ok(old) = room.recv() else { return };
         let began = Instant::now();
-        let brought = match fitting(&pieces) == pieces.len() {
+        let brought = match is_fitting(&pieces) {
             true => {
                 for piece in &mut pieces {
                     // SAFETY: a buffer gives memory that is not pinned, and drops what comes back before it frees that; nobody else pins any.

@@ -34,6 +34,11 @@ pub(super) fn fitting(pieces: &[PieceText]) -> usize {
     pieces.iter().take(MOST_PIECES).take_while(fits).count()
 }
 
+/// Whether a device takes all of the pieces at once.
+pub(super) fn is_fitting(pieces: &[PieceText]) -> bool {
+    fitting(pieces) == pieces.len()
+}
+
 /// The form that begins at a place of a text.
 pub(super) fn form_at(text: &[u8], start: usize) -> &[u8] {
     let is_word = |&byte: &u8| byte >= 0x80 || byte.is_ascii_alphanumeric();

@@ -2,7 +2,7 @@
 //! thread writes them there.
 
 use super::{PieceDocuments, Rows};
-use crate::crew::give_way;
+use crate::crew::{Awaited, give_way};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
 use crate::index::storage::Durability;
@@ -14,7 +14,6 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{Builder, JoinHandle};
 
 /// Any error of the table.
 type Cause = Box<dyn Error + Send + Sync>;
@@ -38,24 +37,16 @@ pub struct DocumentsDone {
 }
 
 /// A thread that has the names counted that occur more than once, while the last run is encoded.
-pub struct Counting(Option<JoinHandle<io::Result<Duplicates>>>);
+pub struct Counting(Awaited<io::Result<Duplicates>>);
 
 impl Counting {
     /// What it has found.
     ///
     /// # Errors
     /// The file of the names' hashes, in `directory`, cannot be read.
-    pub fn wait(mut self, directory: &Path) -> Result<Duplicates, Cause> {
-        let thread = self.0.take().expect("it is waited for once");
-        let counted = thread.join().map_err(|_| "counting the names panicked")?;
+    pub fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+        let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
-    }
-}
-
-impl Drop for Counting {
-    /// Nobody needs it any more; a job that has ended has no threads.
-    fn drop(&mut self) {
-        _ = self.0.take().map(JoinHandle::join);
     }
 }
 
@@ -283,13 +274,12 @@ impl Shared {
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let Sum { runs, empty, skipped, first_skipped } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
-        let thread = Builder::new().name("names".into());
         let count = move || {
             // All wait for the lists of the last run.
             give_way();
             names.finish(threads)
         };
-        let duplicates = Counting(Some(thread.spawn(count)?));
+        let duplicates = Counting(Awaited::begin("names", count)?);
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),
