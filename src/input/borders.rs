@@ -148,7 +148,7 @@ impl Marks {
             _ if length as u64 > self.max_document => Found::Long(record),
             Some(end) => Found::End(end),
             None => {
-                self.searched = bytes.len() - (mark_bytes - 1);
+                self.searched = bytes.len().saturating_sub(mark_bytes - 1);
                 Found::Nothing
             }
         }
