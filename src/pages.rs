@@ -2,12 +2,16 @@
 //! each of which takes one entry of the processor's cache of the table of pages where small ones
 //! take 512. A look-up at a random place of a table of 32 MiB is a fifth faster for it.
 
+mod area;
+mod grown;
+
+pub(crate) use area::Area;
+pub(crate) use grown::Grown;
+
 use bytemuck::Zeroable;
-use memmap2::{MmapMut, MmapOptions};
-use std::alloc::{Layout, handle_alloc_error};
+use std::alloc::Layout;
 use std::fs::File;
 use std::io;
-use std::ops::{Deref, DerefMut};
 
 /// Buffers from this many bytes on are asked onto huge pages.
 const LARGE: usize = 4 << 20;
@@ -32,12 +36,6 @@ pub(crate) fn reserve<T: Copy>(buffer: &mut Vec<T>, more: usize) {
     if buffer.capacity() - buffer.len() < more {
         grow(buffer, more);
     }
-}
-
-/// Fills a buffer up to `count` elements.
-pub(crate) fn resize<T: Copy>(buffer: &mut Vec<T>, count: usize, element: T) {
-    reserve(buffer, count - buffer.len());
-    buffer.resize(count, element);
 }
 
 /// Appends an element.
@@ -91,48 +89,6 @@ pub(crate) fn give_back() {
 
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = 2 << 20;
-
-/// Bytes that are zero at first and never move. The system gives of them what is written, as huge pages if it
-/// has them: a buffer of the allocator has small ones at both of its ends, which here begin where a huge page does.
-pub(crate) struct Area {
-    map: MmapMut,
-    start: usize,
-}
-
-impl Area {
-    /// An area of `bytes`; its first `small` bytes are not asked onto huge pages, so that little takes little.
-    pub(crate) fn new(bytes: usize, small: usize) -> Self {
-        let layout =
-            Layout::array::<u8>(bytes + HUGE).expect("an area is no larger than an object may be");
-        let map = MmapOptions::new().len(layout.size()).no_reserve_swap().map_anon();
-        let map = map.unwrap_or_else(|_| handle_alloc_error(layout));
-        let start = map.as_ptr().align_offset(HUGE);
-        #[cfg(target_os = "linux")]
-        if small < bytes {
-            // It is advice, as below.
-            _ = map.advise_range(memmap2::Advice::HugePage, start + small, bytes - small);
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = small;
-        Self { map, start }
-    }
-}
-
-impl Deref for Area {
-    type Target = [u8];
-
-    #[inline(always)]
-    fn deref(&self) -> &[u8] {
-        &self.map[self.start..]
-    }
-}
-
-impl DerefMut for Area {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.map[self.start..]
-    }
-}
 
 /// Asks for huge pages under a buffer. It is advice: the system may have none, which is no error.
 fn advise<T>(buffer: &Vec<T>) {

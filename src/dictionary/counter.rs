@@ -58,10 +58,9 @@ struct Found<C: Counting> {
 }
 
 impl<C: Counting> Found<C> {
-    #[inline(always)]
-    fn count(&mut self, terms: &[u32]) {
-        self.tokens += terms.iter().map(|&term| u32::from(term != NO_TERM)).sum::<u32>();
-        self.counting.count(self.memo.terms_mut(), terms, self.now);
+    fn count(&mut self, term: u32) {
+        self.tokens += u32::from(term != NO_TERM);
+        self.counting.count(self.memo.terms_mut(), &[term], self.now);
     }
 }
 
@@ -75,11 +74,19 @@ impl<C: Counting> Stretches for Found<C> {
     fn keys(&mut self, keys: &[Key], spreads: &[u32]) {
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
-        let counting = &self.counting;
-        self.memo.terms_of_keys(keys, spreads, terms, |list, term| {
+        let Self { memo, counting, now, tokens, .. } = self;
+        let unknown = memo.terms_of_keys(keys, spreads, terms, |list, term| {
             counting.prefetch(list, term);
         });
-        self.count(terms);
+        let mut count = |list: &mut [Term<C::State>], terms: &[u32]| {
+            *tokens += terms.iter().map(|&term| u32::from(term != NO_TERM)).sum::<u32>();
+            counting.count(list, terms, *now);
+        };
+        if unknown == 0 {
+            count(memo.terms_mut(), terms);
+        } else {
+            memo.learn_keys(keys, unknown, terms, count);
+        }
     }
 
     fn long(&mut self, token: &[u8]) {
@@ -88,7 +95,7 @@ impl<C: Counting> Stretches for Found<C> {
             lower.copy_from_slice(token);
             lower.make_ascii_lowercase();
             let term = self.memo.term_of_long(lower);
-            self.count(&[term]);
+            self.count(term);
         } else {
             self.mixed(token);
         }
@@ -97,7 +104,7 @@ impl<C: Counting> Stretches for Found<C> {
     fn mixed(&mut self, bytes: &[u8]) {
         self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
-            self.count(&[term]);
+            self.count(term);
         });
     }
 }

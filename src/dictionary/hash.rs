@@ -1,8 +1,9 @@
 //! Which number has this string? An open-addressing table from hashes to numbers; the strings
 //! themselves stay with the caller.
 
+use super::doubled::double;
 use crate::codec::prefetch::prefetch;
-use crate::pages;
+use crate::pages::Grown;
 use twox_hash::XxHash3_64;
 
 /// The hash of a term, of a surface form, and of a document's name.
@@ -14,16 +15,31 @@ pub fn hash(bytes: &[u8]) -> u64 {
 /// The half of a hash that a slot keeps.
 const UPPER: u64 = 0xffff_ffff_0000_0000;
 
+/// Its lower bits are the slot at which the search for a hash begins: those of the half that the slot keeps.
+#[inline(always)]
+fn home(hash: u64) -> usize {
+    (hash >> 32) as usize
+}
+
+/// The first free slot for one.
+#[inline(always)]
+fn free(slots: &[u64], slot: u64) -> usize {
+    let mask = slots.len() - 1;
+    let mut at = home(slot) & mask;
+    while slots[at] != 0 {
+        at = (at + 1) & mask;
+    }
+    at
+}
+
 /// A table of numbers below 2^32 - 1, found by hash and comparison.
 ///
 /// A slot is 8 bytes: the upper half of the hash, and the number plus one. Linear probing; the
 /// table doubles when it is more than 70 % full.
 #[derive(Default)]
 pub struct HashTable {
-    slots: Vec<u64>,
+    slots: Grown<u64>,
     used: usize,
-    /// 64 less the bits of a slot's number.
-    shift: u32,
 }
 
 /// What [`HashTable::find_or_insert`] found.
@@ -64,10 +80,10 @@ impl HashTable {
         self.slots.len() * size_of::<u64>()
     }
 
-    /// The slot at which the search for a hash begins: the upper bits of the half that the slot keeps.
+    /// The slot at which the search for a hash begins.
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        (hash >> self.shift) as usize
+        home(hash) & (self.slots.len() - 1)
     }
 
     /// Brings the first slot for `hash` into the cache.
@@ -137,16 +153,10 @@ impl HashTable {
     fn grow(&mut self) {
         let slots = (self.slots.len() * 2).max(1 << 10);
         assert!(slots <= 1 << 32, "a table's numbers have 32 bits");
-        let mut larger = Vec::new();
-        pages::resize(&mut larger, slots, 0);
-        let old = std::mem::replace(&mut self.slots, larger);
-        self.shift = 64 - slots.trailing_zeros();
-        for slot in old.into_iter().filter(|&slot| slot != 0) {
-            let mut at = self.home(slot);
-            while self.slots[at] != 0 {
-                at = (at + 1) & (slots - 1);
-            }
-            self.slots[at] = slot;
+        if self.slots.is_empty() {
+            self.slots.lengthen(slots);
+        } else {
+            double::<_, 1>(&mut self.slots, |slots, slot| free(slots, *slot));
         }
     }
 }
@@ -161,7 +171,7 @@ mod tests {
         /// Numbers strings as a map does, also when many hashes agree in the half that is kept.
         #[test]
         fn oracle_numbers_like_a_map(keys in prop::collection::vec(0u32..3000, 0..6000), bits in 0u32..33) {
-            let weak = |key: u32| hash(&key.to_le_bytes()) & !(u64::MAX << 32 >> bits & u64::MAX << 32);
+            let weak = |key: u32| hash(&key.to_le_bytes()) & !(u64::MAX << 32 << bits);
             let mut table = HashTable::default();
             let mut strings: Vec<u32> = Vec::new();
             let mut map: HashMap<u32, u32> = HashMap::new();

@@ -1,14 +1,16 @@
 //! Which term is this surface form? Each form is lower-cased, looked up among the stop words and
 //! stemmed once; after that it is one look-up of a 16-byte key.
 
+use super::doubled::double;
 use super::hash::{Found, HashTable, hash};
 use super::suffix::Suffix;
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::{SKETCH_UNIT_BYTES, Sketch};
-use crate::pages;
+use crate::pages::Grown;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use bytemuck::Zeroable;
 use std::sync::Arc;
 
 /// The term number of a form that has no term: a stop word.
@@ -25,7 +27,7 @@ pub struct Term<S> {
     pub(super) state: S,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(align(32))]
 struct Slot {
     key: Key,
@@ -45,17 +47,17 @@ struct OtherForm {
 }
 
 /// From surface forms to terms. Bounded: [`Memo::forget_if_full`] empties it.
-pub struct Memo<S> {
+pub struct Memo<S: Copy> {
     analysis: Arc<Analysis>,
     /// Forms with a key; a slot whose key is zero is free.
-    slots: Vec<Slot>,
+    slots: Grown<Slot>,
     used: usize,
     /// Forms without a key, lower-cased, and the term of each.
     others: HashTable,
     other_forms: Vec<OtherForm>,
     terms: HashTable,
     /// Number 0 stands for all stop words.
-    list: Vec<Term<S>>,
+    list: Grown<Term<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
     /// It is to be emptied.
@@ -134,7 +136,8 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
     count_form(forms, scatter(mix(key)), 0, term);
 }
 
-/// The slot that has a key whose [`spread`] is given, or the place of the slot for it.
+/// The slot that has a key whose [`spread`] is given, or the place of the slot for it. Looked at are a first slot, the other one of its line of the cache, which has come
+/// with it, and then one line after the other.
 ///
 /// If there is another form where the key is looked for first, which the piece has not had, the two change places: so common forms come
 /// to be found at once. The other one is still found, for all slots between are in use.
@@ -142,25 +145,40 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
 fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
     let mask = slots.len() - 1;
     let home = spread as usize & mask;
-    if slots[home].key == key {
-        return Ok(&mut slots[home]);
-    }
     let mut at = home;
-    loop {
-        let found = slots[at & mask].key;
-        if found == key {
-            break;
+    if slots[at].key != key {
+        if slots[at].key == [0, 0] {
+            return Err(at);
         }
-        if found == [0, 0] {
-            return Err(at & mask);
+        at ^= 1;
+        let mut behind = home | 1;
+        while slots[at].key != key {
+            if slots[at].key == [0, 0] {
+                return Err(at);
+            }
+            behind += 1;
+            at = behind & mask;
         }
-        at += 1;
+        if slots[home].seen != piece {
+            slots.swap(home, at);
+            at = home;
+        }
     }
-    if slots[home].seen != piece {
-        slots.swap(home, at & mask);
-        at = home;
-    }
-    Ok(&mut slots[at & mask])
+    Ok(&mut slots[at])
+}
+
+/// Slots where no form is known.
+fn no_forms() -> Grown<Slot> {
+    let mut slots = Grown::default();
+    slots.lengthen(LEAST_SLOTS);
+    slots
+}
+
+/// The list of terms where none is known: what stands for stop words.
+fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
+    let mut list = Grown::default();
+    list.push(Term::default());
+    list
 }
 
 impl<S: Copy + Default> Memo<S> {
@@ -168,12 +186,12 @@ impl<S: Copy + Default> Memo<S> {
     pub fn new(analysis: Analysis, most_bytes: usize) -> Self {
         Self {
             analysis: Arc::new(analysis),
-            slots: vec![Slot::default(); LEAST_SLOTS],
+            slots: no_forms(),
             used: 0,
             others: HashTable::default(),
             other_forms: Vec::new(),
             terms: HashTable::default(),
-            list: vec![Term::default()],
+            list: no_terms(),
             strings: Vec::new(),
             most_bytes,
             is_full: false,
@@ -210,7 +228,7 @@ impl<S: Copy + Default> Memo<S> {
             self.other_forms.clear();
             self.terms.empty();
         } else {
-            self.slots = vec![Slot::default(); LEAST_SLOTS];
+            self.slots = no_forms();
             self.others.clear();
             self.other_forms = Vec::new();
             self.terms.clear();
@@ -279,15 +297,10 @@ impl<S: Copy + Default> Memo<S> {
             self.list[0] = Term::default();
             self.strings.clear();
         } else {
-            self.list = vec![Term::default()];
+            self.list = no_terms();
             self.strings = Vec::new();
         }
         (self.is_full, self.is_kept) = (false, true);
-    }
-
-    #[inline(always)]
-    fn home(&self, key: Key) -> usize {
-        spread(key) as usize & (self.slots.len() - 1)
     }
 
     /// What brings the first slot for a key into the cache, and returns what [`terms_of_keys`](Self::terms_of_keys) takes with it.
@@ -302,7 +315,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// The terms of tokens that have keys, at most [`TOGETHER`], with what [`prefetch`](Self::prefetch) returned for each. Calls
-    /// `known` with all terms and each that is known.
+    /// `known` with all terms and each that is known. Returns those that are not, by their bits, whose terms stay as they are.
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,
@@ -310,7 +323,7 @@ impl<S: Copy + Default> Memo<S> {
         spreads: &[u32],
         terms: &mut [u32],
         known: impl Fn(&[Term<S>], u32),
-    ) {
+    ) -> u64 {
         let mut unknown = 0u64;
         let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
         for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
@@ -326,24 +339,31 @@ impl<S: Copy + Default> Memo<S> {
                 Err(_) => unknown |= 1 << i,
             }
         }
-        if unknown != 0 {
-            self.learn_keys(keys, unknown, terms);
-        }
+        unknown
     }
 
     /// The term of a token that has a key.
     fn term_of_key(&mut self, key: Key) -> u32 {
         let mut term = [NO_TERM];
-        self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {});
+        if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
+            self.learn_keys(&[key], 1, &term.clone(), |_, learned| term[0] = learned[0]);
+        }
         term[0]
     }
 
-    /// Learns those of the keys that are `unknown`, by their bits. What is read of the table of terms is asked
-    /// for before, for several at a time: it is out of the caches.
+    /// Learns those of the keys that are `unknown`, by their bits, and has all of them counted: first the `terms` that are known already, then those
+    /// that were learned. What is read of the table of terms is out of the caches, and asked for before, so that it comes meanwhile.
     #[cold]
     #[inline(never)]
-    fn learn_keys(&mut self, keys: &[Key], mut unknown: u64, terms: &mut [u32]) {
+    pub(super) fn learn_keys(
+        &mut self,
+        keys: &[Key],
+        mut unknown: u64,
+        terms: &[u32],
+        mut count: impl FnMut(&mut [Term<S>], &[u32]),
+    ) {
         let analysis = Arc::clone(&self.analysis);
+        let mut known = Some(terms);
         while unknown != 0 {
             let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);
             while unknown != 0 && found < AT_ONCE {
@@ -361,25 +381,31 @@ impl<S: Copy + Default> Memo<S> {
                 self.terms.prefetch(hash);
                 *learned = (term, hash);
             }
+            if let Some(known) = known.take() {
+                count(&mut self.list, known);
+            }
             for (_, hash) in &learned[..found] {
                 let known = self.terms.guess(*hash).and_then(|n| self.list.get(n as usize));
                 if let Some(known) = known {
                     prefetch(known);
                 }
             }
-            for (&place, (term, hash)) in places[..found].iter().zip(&learned) {
+            let mut terms = [NO_TERM; AT_ONCE];
+            for ((&place, (stem, hash)), term) in
+                places[..found].iter().zip(&learned).zip(&mut terms)
+            {
+                let key = keys[place];
                 // One before it may have been the same.
-                terms[place] =
-                    match find_key(&mut self.slots, keys[place], spread(keys[place]), self.piece) {
-                        Ok(slot) => slot.term,
-                        Err(at) => {
-                            let term =
-                                term.as_ref().map_or(NO_TERM, |term| self.number(term, *hash));
-                            self.learn_key(keys[place], at, term);
-                            term
-                        }
-                    };
+                *term = match find_key(&mut self.slots, key, spread(key), self.piece) {
+                    Ok(slot) => slot.term,
+                    Err(at) => {
+                        let term = stem.as_ref().map_or(NO_TERM, |stem| self.number(stem, *hash));
+                        self.learn_key(key, at, term);
+                        term
+                    }
+                };
             }
+            count(&mut self.list, &terms[..found]);
         }
     }
 
@@ -402,17 +428,10 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     fn double(&mut self) {
-        let mut doubled = Vec::new();
-        pages::resize(&mut doubled, self.slots.len() * 2, Slot::default());
-        let old = std::mem::replace(&mut self.slots, doubled);
-        let mask = self.slots.len() - 1;
-        for slot in old.into_iter().filter(|slot| slot.key != [0, 0]) {
-            let mut at = self.home(slot.key);
-            while self.slots[at].key != [0, 0] {
-                at = (at + 1) & mask;
-            }
-            self.slots[at] = slot;
-        }
+        let piece = self.piece;
+        double::<_, 2>(&mut self.slots, |slots, slot| {
+            find_key(slots, slot.key, spread(slot.key), piece).err().expect("a key has one slot")
+        });
     }
 
     /// The term of any lower-cased token.
@@ -475,7 +494,7 @@ impl<S: Copy + Default> Memo<S> {
             Found::Old(n) => n,
             Found::New => {
                 let suffix = suffix.moved(bytes, &mut self.strings);
-                pages::push(&mut self.list, Term { hash, suffix, state: S::default() });
+                self.list.push(Term { hash, suffix, state: S::default() });
                 next
             }
         }

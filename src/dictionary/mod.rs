@@ -11,6 +11,7 @@
 pub mod btree;
 pub mod closed;
 mod counter;
+mod doubled;
 pub mod forms;
 pub mod group;
 pub mod hash;

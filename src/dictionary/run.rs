@@ -9,7 +9,7 @@ use super::slices::{Chain, Slices};
 use super::suffix::Suffix;
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
-use crate::pages;
+use crate::pages::{self, Grown};
 
 /// A term and its postings so far: two to a line of the cache.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<Entry>() == 32);
 #[derive(Default)]
 pub struct RunDictionary {
     table: HashTable,
-    entries: Vec<Entry>,
+    entries: Grown<Entry>,
     /// Those of terms that have long ones.
     suffixes: Vec<u8>,
     slices: Slices,
@@ -127,7 +127,7 @@ impl RunDictionary {
             Found::New => {
                 let suffix = term.suffix.moved(strings, &mut self.suffixes);
                 let entry = Entry { suffix, df: 0, next: 0, chain: self.slices.begin() };
-                pages::push(&mut self.entries, entry);
+                self.entries.push(entry);
                 next
             }
         }
@@ -154,7 +154,7 @@ impl RunDictionary {
     fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
         let mut order: Vec<(u64, u32)> = pages::with_capacity(self.entries.len());
-        for (number, entry) in (0u32..).zip(&self.entries) {
+        for (number, entry) in (0u32..).zip(&self.entries[..]) {
             order.push((entry.suffix.order_key(&self.suffixes), number));
         }
         order.sort_unstable_by(|a, b| {

@@ -15,7 +15,7 @@ use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::PieceCounts;
-use crate::pages;
+use crate::pages::Grown;
 use crate::text::analysis::Analysis;
 use crate::text::scan::TOGETHER;
 use std::hint::select_unpredictable;
@@ -149,7 +149,7 @@ impl Seen {
 struct Postings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so share
     /// lines, and most tokens find them in the nearest cache.
-    seen: Vec<Seen>,
+    seen: Grown<Seen>,
     /// The document's terms in order of appearance, the first `here`; then room. [`NO_TERM`] may be
     /// among them.
     document: Vec<u32>,
@@ -167,7 +167,7 @@ impl Postings {
     #[inline(always)]
     fn make_room(&mut self, terms: usize) {
         if self.seen.len() < terms {
-            pages::resize(&mut self.seen, terms + terms / 4, Seen::default());
+            self.seen.resize(terms + terms / 4, Seen::default());
         }
     }
 }
@@ -176,8 +176,9 @@ impl Counting for Postings {
     type State = State;
 
     #[inline(always)]
-    fn prefetch(&self, _: &[Term<State>], term: u32) {
+    fn prefetch(&self, terms: &[Term<State>], term: u32) {
         prefetch_at(&self.seen, term as usize);
+        prefetch_at(terms, term as usize);
     }
 
     #[inline(always)]
