@@ -11,14 +11,14 @@ mod order;
 pub use order::OrderedTerms;
 
 use super::hash::{Found, HashTable, hash};
-use super::memo::for_each_member;
+use super::members::{for_each_member, hash_of_key};
 use super::place::TermPlace;
 use super::short;
-use crate::codec::prefetch::prefetch_at;
 use crate::crew::Crew;
 use crate::order::Sketch;
 use crate::pages;
 use crate::text::analysis::Analysis;
+use crate::text::scan::key_of;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::{Pod, Zeroable};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,7 +50,7 @@ const SHARDS: usize = 32;
 /// Forms of a part, which one thread takes: 0.3 ms of work.
 const PART_FORMS: usize = 2048;
 /// Words for which the table of a shard is asked before it is read.
-const AHEAD: usize = 12;
+const AHEAD: usize = 16;
 
 /// Terms whose hashes have the same remainder.
 #[derive(Default)]
@@ -80,8 +80,9 @@ impl Shard {
             Found::New => {
                 let start = self.terms.strings.len();
                 let entry = TermPlace::new(start, collection, term.len());
-                pages::reserve(&mut self.terms.strings, term.len());
-                self.terms.strings.extend_from_slice(term);
+                // As much as a short one may be copied with.
+                pages::reserve(&mut self.terms.strings, term.len().max(short::PUSHED));
+                short::push(term, &mut self.terms.strings);
                 pages::push(&mut self.terms.entries, entry);
                 next
             }
@@ -110,12 +111,20 @@ impl Terms {
 
 /// A token of a form that is being learned.
 struct Word {
+    /// See [`term_hash`].
     hash: u64,
-    start: u32,
     /// Of its term, once whoever has the shard has said so.
     number: AtomicU32,
     collection: u16,
     len: u8,
+}
+
+/// The words of one shard: no two threads write close to each other, and who looks them up reads on and on.
+#[derive(Default)]
+struct OfShard {
+    words: Vec<Word>,
+    /// Their terms, one behind the other.
+    strings: Vec<u8>,
 }
 
 /// Some of the forms that are learned together. Its memory is used again.
@@ -125,10 +134,9 @@ struct Part {
     ends: Vec<u32>,
     /// Of each word, its shard, and where its members end.
     words: Vec<(u8, u32)>,
-    strings: Vec<u8>,
     members: Vec<u32>,
-    /// The words of each shard, in their order: no two threads write close to each other.
-    by_shard: [Vec<Word>; SHARDS],
+    /// The words of each shard, in their order.
+    by_shard: [OfShard; SHARDS],
     /// Words of the expansions of the forms.
     expansion_words: usize,
 }
@@ -138,18 +146,17 @@ impl Part {
     fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
         self.ends.clear();
         self.words.clear();
-        self.strings.clear();
         self.members.clear();
-        self.by_shard.iter_mut().for_each(Vec::clear);
+        for OfShard { words, strings } in &mut self.by_shard {
+            words.clear();
+            strings.clear();
+        }
         self.expansion_words = 0;
         for form in forms {
             let before = (self.words.len(), self.members.len());
-            match str::from_utf8(form) {
-                // It is a token as it stands.
-                Ok(token) if form.iter().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9')) => {
-                    self.token(analysis, token);
-                }
-                _ => {
+            match key_of(form) {
+                Some(key) => self.form_with_key(analysis, form, hash_of_key(key)),
+                None => {
                     let token = |token: &str| self.token(analysis, token);
                     analysis.tokenizer.for_each_token(form, token);
                 }
@@ -162,47 +169,43 @@ impl Part {
         }
     }
 
+    /// A form with a key of this hash, as nearly all have: it is a token as it stands, and most are their own terms.
+    fn form_with_key(&mut self, analysis: &Analysis, form: &[u8], hash: u64) {
+        debug_assert!(form.is_ascii());
+        // SAFETY: what has a key is ASCII.
+        let token = unsafe { str::from_utf8_unchecked(form) };
+        let Some(term) = analysis.analyze_token(token) else { return };
+        self.member(hash);
+        let is_form = term.as_bytes().as_ptr_range() == form.as_ptr_range();
+        self.word(&term, if is_form { hash } else { term_hash(&term) });
+    }
+
     fn token(&mut self, analysis: &Analysis, token: &str) {
         let Some(term) = analysis.analyze_token(token) else { return };
-        for_each_member(token, |hash| {
-            let (register, rank) = Sketch::place(hash);
-            self.members.push((register as u32) << 8 | u32::from(rank));
-        });
-        let hash = hash(term.as_bytes());
+        for_each_member(token, |hash| self.member(hash));
+        self.word(&term, term_hash(&term));
+    }
+
+    fn member(&mut self, hash: u64) {
+        let (register, rank) = Sketch::place(hash);
+        self.members.push((register as u32) << 8 | u32::from(rank));
+    }
+
+    /// Adds a term with its hash.
+    fn word(&mut self, term: &str, hash: u64) {
         let shard = shard_of(hash);
         self.words.push((shard as u8, self.members.len() as u32));
-        self.by_shard[shard].push(Word {
-            hash,
-            start: self.strings.len() as u32,
-            number: AtomicU32::new(NO_TERM),
-            collection: trie_collection(&term),
-            len: term.len() as u8,
-        });
-        self.strings.extend_from_slice(term.as_bytes());
-    }
-
-    fn term(&self, word: &Word) -> &[u8] {
-        &self.strings[word.start as usize..][..usize::from(word.len)]
-    }
-
-    /// Gives the words of shard `n` their terms' numbers.
-    fn number(&self, n: usize, shard: &mut Shard) {
-        let words = &self.by_shard[n];
-        for (i, word) in words.iter().enumerate() {
-            if let Some(later) = words.get(i + AHEAD) {
-                shard.table.prefetch(later.hash);
-                // Another thread has written them, to its own caches.
-                prefetch_at(&self.strings, later.start as usize);
-            }
-            let place = shard.number(self.term(word), word.hash, word.collection);
-            word.number.store(place * SHARDS as u32 + n as u32, Ordering::Relaxed);
-        }
+        let OfShard { words, strings } = &mut self.by_shard[shard];
+        let number = AtomicU32::new(NO_TERM);
+        let (collection, len) = (trie_collection(term), term.len() as u8);
+        words.push(Word { hash, number, collection, len });
+        short::push(term.as_bytes(), strings);
     }
 
     /// Writes what the forms stand for, and their expansions, which will stand from `place` on.
     fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [u32]) {
         let (mut word, mut member, mut filled) = (0, 0, 0);
-        let mut of_shards = self.by_shard.each_ref().map(|words| words.iter());
+        let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
         let mut number = |shard: u8| {
             let word = of_shards[usize::from(shard)].next().expect("each word is in its shard");
             word.number.load(Ordering::Relaxed)
@@ -238,6 +241,30 @@ impl Part {
             };
         }
     }
+}
+
+/// Gives the words of shard `n` their terms' numbers. The table is asked for words of the next part, too, while those of one are looked up.
+fn number(parts: &[Part], n: usize, shard: &mut Shard) {
+    let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
+    later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
+    for part in parts {
+        let OfShard { words, strings } = &part.by_shard[n];
+        let mut rest = &strings[..];
+        for word in words {
+            if let Some(later) = later.next() {
+                shard.table.prefetch(later.hash);
+            }
+            let (term, behind) = rest.split_at(word.len.into());
+            rest = behind;
+            let place = shard.number(term, word.hash, word.collection);
+            word.number.store(place * SHARDS as u32 + n as u32, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The hash of a term by which it is found: that of its key, which most forms have been asked for before.
+fn term_hash(term: &str) -> u64 {
+    key_of(term.as_bytes()).map_or_else(|| hash(term.as_bytes()), hash_of_key)
 }
 
 fn shard_of(hash: u64) -> usize {
@@ -321,7 +348,7 @@ impl Forms {
         let ReadForms { count, parts } = forms;
         let others = (*threads - 1).min(parts.len() / 2);
         crew.share(others, shards.iter_mut().enumerate().collect(), |(n, shard)| {
-            parts.iter().for_each(|part| part.number(n, shard));
+            number(parts, n, shard);
         });
         let words: usize = parts.iter().map(|part| part.expansion_words).sum();
         assert!(place + words < EXPANDED as usize, "expansions take too much");

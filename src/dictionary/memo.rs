@@ -3,9 +3,10 @@
 
 use super::doubled::double;
 use super::hash::{Found, HashTable, hash};
+use super::members::{for_each_unit, hash_of_key};
 use super::suffix::Suffix;
 use crate::codec::prefetch::{prefetch, prefetch_at};
-use crate::order::{SKETCH_UNIT_BYTES, Sketch};
+use crate::order::Sketch;
 use crate::pages::Grown;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Key, key_bytes, key_of};
@@ -75,8 +76,6 @@ const LEAST_SLOTS: usize = 1 << 12;
 /// No memo is kept with so many slots: only the forms of one very long document take more, and they are filled
 /// further, since their bytes count more than their time.
 const MANY_SLOTS: usize = 1 << 21;
-/// The longest term, in bytes: the analysis cuts what is longer.
-const MAX_TERM_BYTES: usize = 255;
 
 /// Where a key is looked for, by as many of the lower bits as there are slots: multiplied, every byte reaches the uppermost byte,
 /// which so comes to be the lowest.
@@ -84,42 +83,6 @@ const MAX_TERM_BYTES: usize = 255;
 fn spread(key: Key) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
     folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as u32
-}
-
-/// Mixes a key: multiply and fold, so that both halves reach the upper bits.
-#[inline]
-fn mix(key: Key) -> u64 {
-    let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
-        * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
-    (product >> 64) as u64 ^ product as u64
-}
-
-/// Makes of a mixed key a hash whose every bit depends on all of the key, as a [`Sketch`] needs it
-/// (the finalizer of MurmurHash3, Appleby 2011).
-fn scatter(mut hash: u64) -> u64 {
-    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    hash ^ (hash >> 33)
-}
-
-/// Calls `f` with the hash of each started unit of a form of so many bytes.
-#[inline]
-fn for_each_unit(hash: u64, bytes: usize, mut f: impl FnMut(u64)) {
-    f(hash);
-    // No term is longer, however long its form.
-    for more in 1..=bytes.min(MAX_TERM_BYTES) / SKETCH_UNIT_BYTES {
-        f(hash.wrapping_mul(2 * more as u64 + 1).rotate_left(17));
-    }
-}
-
-/// Calls `f` with the hash of each member that a lower-cased token, which has a term, adds to the
-/// [`Sketch`] of its piece: what a memo adds.
-pub fn for_each_member(token: &str, f: impl FnMut(u64)) {
-    match key_of(token) {
-        // A key is shorter than a unit.
-        Some(key) => for_each_unit(scatter(mix(key)), 0, f),
-        None => for_each_unit(hash(token.as_bytes()), token.len(), f),
-    }
 }
 
 /// Adds a form of a piece to its sketch.
@@ -133,7 +96,7 @@ fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
 #[inline(never)]
 fn see_key(forms: &mut Sketch, key: Key, term: u32) {
     // A key is shorter than a unit.
-    count_form(forms, scatter(mix(key)), 0, term);
+    count_form(forms, hash_of_key(key), 0, term);
 }
 
 /// The slot that has a key whose [`spread`] is given, or the place of the slot for it. Looked at are a first slot, the other one of its line of the cache, which has come
@@ -202,7 +165,7 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// Ends a piece. Returns the sketch of its surface forms without stop words, a member for each
-    /// started [`SKETCH_UNIT_BYTES`] of a form. A memo that is going to be [emptied](Self::forget_if_full)
+    /// started [`SKETCH_UNIT_BYTES`](crate::order::SKETCH_UNIT_BYTES) of a form. A memo that is going to be [emptied](Self::forget_if_full)
     /// knows its terms until then, and no form. One that a long document has made too large gives their memory
     /// back at once: what is made of a piece takes memory too.
     pub fn end_piece(&mut self) -> Sketch {
@@ -436,7 +399,7 @@ impl<S: Copy + Default> Memo<S> {
 
     /// The term of any lower-cased token.
     pub fn term_of_token(&mut self, token: &str) -> u32 {
-        if let Some(key) = key_of(token) {
+        if let Some(key) = key_of(token.as_bytes()) {
             return self.term_of_key(key);
         }
         self.term_of_long(token.as_bytes())

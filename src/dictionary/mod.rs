@@ -18,6 +18,7 @@ pub mod hash;
 pub mod indexer;
 pub mod inverted;
 pub mod lengths;
+pub mod members;
 pub mod memo;
 pub mod names;
 pub mod owners;

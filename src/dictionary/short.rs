@@ -30,13 +30,16 @@ pub fn copy(bytes: &[u8], to: &mut [u8]) {
     }
 }
 
+/// Bytes for which there is room while [`push`] appends fewer.
+pub const PUSHED: usize = 16;
+
 /// Appends `bytes` to `to`.
 #[inline(always)]
 pub fn push(bytes: &[u8], to: &mut Vec<u8>) {
-    if bytes.len() > 16 {
+    if bytes.len() > PUSHED {
         return to.extend_from_slice(bytes);
     }
-    let mut padded = [0; 16];
+    let mut padded = [0; PUSHED];
     copy(bytes, &mut padded);
     let end = to.len() + bytes.len();
     to.extend_from_slice(&padded);

@@ -25,6 +25,7 @@ pub struct Analysis {
 impl Analysis {
     /// Returns the term of a lower-cased token, from 1 to [`MAX_TERM_BYTES`] bytes; none if it is a
     /// stop word or nothing is left of it.
+    #[inline]
     #[must_use]
     pub fn analyze_token<'a>(&self, lowercased: &'a str) -> Option<Cow<'a, str>> {
         if self.stop_words.contains(lowercased) {
@@ -69,6 +70,7 @@ impl Analysis {
 }
 
 /// How many bytes of a stem are its term.
+#[inline]
 fn term_len(stem: &str) -> usize {
     if stem.len() <= MAX_TERM_BYTES {
         return stem.len();

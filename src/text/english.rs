@@ -11,10 +11,14 @@
 //! In the algorithm's terms R1 is what follows the first non-vowel after a vowel, R2 what follows the
 //! first non-vowel after a vowel in R1. `y` is no vowel at the front and after a vowel.
 
+use super::scan::{HIGH_BITS, every, load_short, plain_bytes};
 use std::borrow::Cow;
 
 /// The longest word that [`stem`] takes, in bytes; one less than the bits of a mask.
 pub const MAX_WORD_BYTES: usize = 63;
+
+/// Bytes of a word that is looked at as a whole.
+const SHORT_BYTES: usize = 16;
 
 /// How many zeros stand before a word.
 const BEFORE: usize = 8;
@@ -34,11 +38,11 @@ const BEFORE: usize = 8;
 /// ```
 #[must_use]
 pub fn stem(word: &str) -> Option<Cow<'_, str>> {
-    let (first, last) = match *word.as_bytes() {
-        [first, _, .., last] => (first, last),
+    let (first, end) = match *word.as_bytes() {
+        [first, .., before, last] => (first, [before, last]),
         _ => return Some(Cow::Borrowed(word)),
     };
-    if !may_end_suffix(last) && first != b'\'' {
+    if !may_end_suffix(end) && first != b'\'' {
         return Some(Cow::Borrowed(word));
     }
     let rest = word.strip_prefix('\'').unwrap_or(word);
@@ -68,13 +72,31 @@ pub fn stem(word: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(std::str::from_utf8(stem).expect("letters are ASCII").to_string()))
 }
 
-/// Whether a suffix of any step ends with this byte.
-fn may_end_suffix(byte: u8) -> bool {
-    matches!(
-        byte,
-        b'\'' | b'c' | b'd' | b'e' | b'g' | b'i' | b'l' | b'm' | b'n' | b'r' | b's' | b't' | b'y'
-    )
+/// Whether a suffix of any step, or a word with a stem of its own, may end with these bytes. It is said of some others too.
+fn may_end_suffix([before, last]: [u8; 2]) -> bool {
+    BEFORE_LAST[usize::from(last)] >> (before % 32) & 1 == 1
 }
+
+/// For each last byte of a suffix those that stand before it, by the lower five bits of each, which all letters differ in.
+static BEFORE_LAST: [u32; 256] = {
+    let mut before = [0; 256];
+    let any = b"'esy";
+    let mut i = 0;
+    while i < any.len() {
+        before[any[i] as usize] = u32::MAX;
+        i += 1;
+    }
+    let ends = [
+        b"ic", b"ed", b"ng", b"ci", b"gi", b"li", b"ti", b"al", b"ll", b"ul", b"sm", b"on", b"er",
+        b"or", b"nt",
+    ];
+    let mut i = 0;
+    while i < ends.len() {
+        before[ends[i][1] as usize] |= 1 << (ends[i][0] % 32);
+        i += 1;
+    }
+    before
+};
 
 /// What a byte is in a word.
 const VOWEL: u8 = 1;
@@ -96,6 +118,36 @@ static CLASSES: [u8; 256] = {
     classes
 };
 
+/// Masks of the vowels and of the ys of a word, none if a byte is foreign.
+fn classes(word: &[u8]) -> Option<(u64, u64)> {
+    let (mut vowels, mut ys, mut seen) = (0, 0, 0);
+    for (i, &byte) in word.iter().enumerate() {
+        let class = CLASSES[usize::from(byte)];
+        vowels |= u64::from(class & VOWEL) << i;
+        ys |= u64::from((class & Y) / Y) << i;
+        seen |= class;
+    }
+    (seen & FOREIGN == 0).then_some((vowels, ys))
+}
+
+/// The same of a word of at most 16 bytes, which are `whole`, all looked at together.
+fn short_classes(whole: u128, len: usize) -> Option<(u64, u64)> {
+    // Of a byte below 0x80 the highest bit says whether it is another one.
+    let other = |byte: u8| ((whole ^ every(byte)) & !HIGH_BITS) + !HIGH_BITS;
+    let known = plain_bytes(whole) | !other(b'\'') & !whole & HIGH_BITS;
+    if known != HIGH_BITS >> (8 * (SHORT_BYTES - len)) {
+        return None;
+    }
+    let consonants = other(b'a') & other(b'e') & other(b'i') & other(b'o') & other(b'u');
+    Some((gather(!consonants & HIGH_BITS), gather(!other(b'y') & HIGH_BITS)))
+}
+
+/// The highest bits of 16 bytes, which have no others.
+fn gather(bytes: u128) -> u64 {
+    let half = |bytes: u64| (bytes >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    half(bytes as u64) | half((bytes >> 64) as u64) << 8
+}
+
 /// A word of which `bytes[BEFORE..BEFORE + len]` are left.
 struct Letters {
     bytes: [u8; BEFORE + MAX_WORD_BYTES],
@@ -112,17 +164,14 @@ struct Letters {
 impl Letters {
     fn new(word: &[u8]) -> Option<Self> {
         let mut bytes = [0; BEFORE + MAX_WORD_BYTES];
-        bytes.get_mut(BEFORE..BEFORE + word.len())?.copy_from_slice(word);
-        let (mut vowels, mut ys, mut seen) = (0, 0, 0);
-        for (i, &byte) in word.iter().enumerate() {
-            let class = CLASSES[usize::from(byte)];
-            vowels |= u64::from(class & VOWEL) << i;
-            ys |= u64::from((class & Y) / Y) << i;
-            seen |= class;
-        }
-        if seen & FOREIGN != 0 {
-            return None;
-        }
+        let (mut vowels, ys) = if word.len() <= SHORT_BYTES {
+            let whole = load_short(word);
+            bytes[BEFORE..][..SHORT_BYTES].copy_from_slice(&whole.to_le_bytes());
+            short_classes(whole, word.len())?
+        } else {
+            bytes.get_mut(BEFORE..BEFORE + word.len())?.copy_from_slice(word);
+            classes(word)?
+        };
         // From the front: a y that is a vowel makes the next one none. The first has no letter before.
         let mut rest = ys & !1;
         while rest != 0 {

@@ -327,17 +327,54 @@ fn load_key(text: &[u8], start: usize, len: usize) -> Key {
 #[cold]
 #[inline(never)]
 fn load_last(text: &[u8], start: usize, len: usize) -> u128 {
-    let mut bytes = [0; KEY_BYTES];
-    bytes[..len].copy_from_slice(&text[start..start + len]);
-    u128::from_le_bytes(bytes)
+    load_short(&text[start..start + len])
+}
+
+/// A string of up to 16 bytes, then zeros. Its two ends, which may overlap, are whole words.
+#[inline(always)]
+pub(super) fn load_short(bytes: &[u8]) -> u128 {
+    let n = bytes.len();
+    let at = |place: usize, word: u64| u128::from(word) << (8 * place);
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        at(0, u64::from_le_bytes(*first)) | at(n - 8, u64::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        at(0, u32::from_le_bytes(*first).into()) | at(n - 4, u32::from_le_bytes(*last).into())
+    } else if n > 0 {
+        at(0, bytes[0].into()) | at(n / 2, bytes[n / 2].into()) | at(n - 1, bytes[n - 1].into())
+    } else {
+        0
+    }
+}
+
+/// 16 times the same byte.
+#[inline(always)]
+pub(super) const fn every(byte: u8) -> u128 {
+    u128::MAX / 0xff * byte as u128
+}
+
+/// The highest bit of each of 16 bytes.
+pub(super) const HIGH_BITS: u128 = every(0x80);
+
+/// The highest bits of those of 16 bytes that are small ASCII letters or digits.
+#[inline(always)]
+pub(super) fn plain_bytes(whole: u128) -> u128 {
+    // The highest bit of each byte says whether the others are no less than `least`.
+    let from = |least: u8| (whole & !HIGH_BITS) + every(0x80 - least);
+    let digits = from(b'0') & !from(b'9' + 1);
+    let letters = from(b'a') & !from(b'z' + 1);
+    (digits | letters) & !whole & HIGH_BITS
 }
 
 /// The key of a lower-cased ASCII token, or `None` if it has none.
-pub fn key_of(token: &str) -> Option<Key> {
-    let fits = !token.is_empty()
-        && token.len() <= KEY_BYTES
-        && token.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    fits.then(|| load_key(token.as_bytes(), 0, token.len()))
+#[inline]
+pub fn key_of(token: &[u8]) -> Option<Key> {
+    if token.is_empty() || token.len() > KEY_BYTES {
+        return None;
+    }
+    let whole = load_short(token);
+    // Zeros, which stand behind the token too, are neither.
+    let fits = plain_bytes(whole) == HIGH_BITS >> (8 * (KEY_BYTES - token.len()));
+    fits.then_some([whole as u64, (whole >> 64) as u64])
 }
 
 /// The bytes of a key, which are ASCII letters and digits.
@@ -416,15 +453,31 @@ mod tests {
     #[test]
     fn keys_and_bytes_are_inverse() {
         for token in ["a", "ab", "12345678", "123456789", "abcdefghijklmnop"] {
-            let (bytes, len) = key_bytes(key_of(token).unwrap());
+            let (bytes, len) = key_bytes(key_of(token.as_bytes()).unwrap());
             assert_eq!(&bytes[..len], token.as_bytes());
         }
-        assert_eq!(key_of("abcdefghijklmnopq"), None);
-        assert_eq!(key_of("\u{e9}"), None);
-        assert_eq!(key_of(""), None);
+        assert_eq!(key_of(b"abcdefghijklmnopq"), None);
+        assert_eq!(key_of("\u{e9}".as_bytes()), None);
+        assert_eq!(key_of(b""), None);
     }
 
     proptest! {
+        /// Also of bytes beside those that a key may have, and of zeros, with which it is filled up.
+        #[test]
+        fn oracle_keys_have_small_letters_and_digits(
+            token in prop::collection::vec(prop::sample::select(b"\0az09mm55{`/:AZ\x80\xe1\xff\x1f".to_vec()), 0..20),
+            plain in 0usize..20,
+        ) {
+            let mut token = token;
+            token.iter_mut().skip(plain % 3).take(plain).for_each(|byte| *byte = b'a' + *byte % 26);
+            let mut whole = [0; KEY_BYTES];
+            whole.iter_mut().zip(&token).for_each(|(to, byte)| *to = *byte);
+            let [low, high] = [0, 8].map(|at| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()));
+            let fits = (1..=KEY_BYTES).contains(&token.len())
+                && token.iter().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+            prop_assert_eq!(key_of(&token), fits.then_some([low, high]));
+        }
+
         #[test]
         fn oracle_any_text(text in "[a-zA-Z0-9 .,\u{e9}\u{130}\u{3a3}\u{4e2d}]{0,300}") {
             check(text.as_bytes());

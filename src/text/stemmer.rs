@@ -89,6 +89,7 @@ impl Stemmer {
     /// assert_eq!(Stemmer::PORTER.stem("fruitlessly"), "fruitlessli");
     /// assert_eq!(Stemmer::NONE.stem("fruitlessly"), "fruitlessly");
     /// ```
+    #[inline]
     #[must_use]
     pub fn stem<'a>(&self, token: &'a str) -> Cow<'a, str> {
         if token.len() > MAX_STEMMED_BYTES {

@@ -3,7 +3,7 @@
 use super::inverter::Counted;
 use super::text::PieceText;
 use crate::codec::folded;
-use crate::dictionary::memo::for_each_member;
+use crate::dictionary::members::for_each_member;
 use crate::order::{PieceCounts, Sketch};
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::{Class, Tokenizer};
