@@ -1,14 +1,17 @@
 //! Which documents have a name that an earlier one has? Counted exactly, in bounded memory: hashes of 128 bits are parted by
-//! their first bits, and those of a part are looked up in a table. When the memory is full the first ones go to a file without a name.
+//! their first bits. When the memory is full the first ones go to a file without a name. In the end the last 32 bits of each hash alone
+//! are parted and looked up in a table, which says of nearly all names that no other is the same; only the others
+//! are compared by their whole hashes.
 //!
 //! Names that differ share such a hash with a chance below 10^-20 for 4 billion documents; no name
 //! is compared.
 
 use crate::crew::Crew;
 use crate::pages;
-use bytemuck::{AnyBitPattern, NoUninit};
+use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +24,8 @@ const LEAST_NAMES: usize = 1 << 15;
 const PIECE_NAMES: usize = 1 << 12;
 /// Parts that are looked at together.
 const PARTS_AT_ONCE: usize = 8;
+/// Of so many hashes in memory one is kept whole a second time when those that may be the same are compared.
+const COMPARED_PART: usize = 5;
 /// Hashes have so many parts, as a power of two, if the memory holds so many for each of them.
 const MOST_BITS: u32 = 12;
 const LEAST_IN_PART: usize = 64;
@@ -65,17 +70,12 @@ struct Piece {
     hashes: Vec<u128>,
 }
 
-/// Entries by the first bits of their hashes.
+/// Entries in the file by the first bits of their hashes.
 struct Parted {
-    place: Place,
+    /// Entries before the first.
+    at: u64,
     /// Where each part ends.
     ends: Vec<u32>,
-}
-
-/// Where entries are: in memory, or in the file from some entry on.
-enum Place {
-    Memory(Vec<Entry>),
-    File(u64),
 }
 
 /// Collects the names of all documents; any threads may add some.
@@ -104,8 +104,8 @@ struct Kept {
 impl Names {
     /// Keeps at most `most_bytes` in memory; what is more goes to a file without a name in `folder`.
     pub fn new(folder: &Path, most_bytes: u64) -> Self {
-        // When they are parted each is there twice.
-        let bytes = size_of::<u128>() + size_of::<Entry>();
+        // The tag of each is there too, then all those that others have, and an entry of each of a few.
+        let bytes = size_of::<u128>() + 2 * size_of::<u32>();
         let most = (most_bytes as usize / bytes).max(1);
         let at_once = (most / SPILLED_PART).max(LEAST_SPILLED);
         let bits = (most / LEAST_IN_PART).max(1).ilog2().min(MOST_BITS);
@@ -173,10 +173,10 @@ impl Names {
         kept.spilled += count as u64;
         // Others may go on.
         drop(kept);
-        let (entries, ends) = part(&pieces, self.bits);
+        let (entries, ends) = part(&pieces, self.bits, |hash, docid| Entry { hash, docid });
         crate::fault::storage()?;
         file.write_all_at(bytemuck::cast_slice(&entries), at * size_of::<Entry>() as u64)?;
-        self.kept().parted.push(Parted { place: Place::File(at), ends });
+        self.kept().parted.push(Parted { at, ends });
         Ok(())
     }
 
@@ -185,88 +185,190 @@ impl Names {
     /// # Errors
     /// When the file cannot be read.
     pub fn finish(self, threads: usize) -> io::Result<Duplicates> {
-        let Self { bits, kept, .. } = self;
+        let Self { bits, at_once, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Kept { mut pieces, hashes, file, spilled, mut parted } = kept;
+        let Kept { pieces, hashes, file, spilled, parted } = kept;
         let threads = threads.min((hashes + spilled as usize) / LEAST_NAMES).max(1);
         let each = pieces.len().div_ceil(threads).max(1);
         let mut crew = Crew::new("names");
-        let in_memory = pieces.chunks(each).map(|pieces| {
-            move || {
-                let (entries, ends) = part(pieces, bits);
-                Parted { place: Place::Memory(entries), ends }
+        let part_tags = |pieces| move || part(pieces, bits, |hash, _| tag(hash));
+        let tags = crew.all(pieces.chunks(each).map(part_tags).collect());
+        let file = file.as_deref();
+        let look = |number: usize, room: &mut Room| {
+            room.tags.clear();
+            for (tags, ends) in &tags {
+                room.tags.extend_from_slice(&tags[range(ends, number)]);
             }
-        });
-        parted.extend(crew.all(in_memory.collect()));
-        pieces.clear();
-        let next = AtomicUsize::new(0);
-        let look = || {
-            let (mut duplicates, mut entries, mut slots) = Default::default();
-            loop {
-                let first = next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
-                if first >= 1 << bits {
-                    return io::Result::Ok(duplicates);
-                }
-                for number in first..(first + PARTS_AT_ONCE).min(1 << bits) {
-                    gather(&parted, number, file.as_deref(), &mut entries)?;
-                    Duplicates::add(&mut duplicates, count(&mut entries, &mut slots));
-                }
-            }
+            room.entries.clear();
+            read(&parted, number, file, &mut room.entries)?;
+            room.tags.extend(room.entries.iter().map(|entry| tag(entry.hash)));
+            Ok(alike(&room.tags, &mut room.slots))
         };
-        let mut duplicates = Duplicates::default();
-        for counted in crew.all(vec![&look; threads]) {
-            duplicates.add(counted?);
+        let mut wanted = vec![Vec::new(); 1 << bits];
+        for (number, tags) in in_parts(&mut crew, threads, 0..1 << bits, look)? {
+            wanted[number] = tags;
+        }
+        drop(tags);
+        let most = (hashes / COMPARED_PART).max(at_once);
+        let (mut duplicates, mut begin) = (Duplicates::default(), 0);
+        while begin < wanted.len() {
+            // Of names with one tag all but one have told of it.
+            let mut names = 0;
+            let enough = wanted[begin..].iter().position(|tags| {
+                names += 2 * tags.len();
+                names > most
+            });
+            let parts = begin..enough.map_or(wanted.len(), |more| begin + more + 1);
+            begin = parts.end;
+            if names == 0 {
+                continue;
+            }
+            let wanted = |hash: u128| {
+                let number = number(hash, bits);
+                let tags = &wanted[number];
+                parts.contains(&number) && tags.binary_search(&tag(hash)).is_ok()
+            };
+            let choose = |pieces| move || choose(pieces, bits, wanted);
+            let chosen = crew.all(pieces.chunks(each).map(choose).collect());
+            let look = |part: usize, Room { entries, slots, .. }: &mut Room| {
+                entries.clear();
+                for chosen in &chosen {
+                    let before = |part| chosen.partition_point(|e| number(e.hash, bits) < part);
+                    entries.extend_from_slice(&chosen[before(part)..before(part + 1)]);
+                }
+                read(&parted, part, file, entries)?;
+                Ok(count(entries, slots))
+            };
+            for (_, counted) in in_parts(&mut crew, threads, parts.clone(), look)? {
+                duplicates.add(counted);
+            }
         }
         Ok(duplicates)
     }
 }
 
-/// The names of some pieces by the first `bits` of their hashes, and where each part ends.
-fn part(pieces: &[Piece], bits: u32) -> (Vec<Entry>, Vec<u32>) {
-    let number = |hash: u128| (((hash >> 96) as u64) >> (32 - bits)) as usize;
+/// The part of a hash: its first `bits`.
+fn number(hash: u128, bits: u32) -> usize {
+    (((hash >> 96) as u64) >> (32 - bits)) as usize
+}
+
+/// What of a hash is looked up first; never zero.
+fn tag(hash: u128) -> u32 {
+    (hash as u32).max(1)
+}
+
+/// Memory that is used again for each part.
+#[derive(Default)]
+struct Room {
+    tags: Vec<u32>,
+    entries: Vec<Entry>,
+    slots: Vec<u32>,
+}
+
+/// Has threads look at some parts; what came of each.
+fn in_parts<T: Send>(
+    crew: &mut Crew,
+    threads: usize,
+    parts: Range<usize>,
+    look: impl Fn(usize, &mut Room) -> io::Result<T> + Sync,
+) -> io::Result<Vec<(usize, T)>> {
+    let next = AtomicUsize::new(parts.start);
+    let work = || {
+        let (mut came, mut room) = (Vec::new(), Room::default());
+        loop {
+            let first = next.fetch_add(PARTS_AT_ONCE, Ordering::Relaxed);
+            if first >= parts.end {
+                return io::Result::Ok(came);
+            }
+            for number in first..(first + PARTS_AT_ONCE).min(parts.end) {
+                came.push((number, look(number, &mut room)?));
+            }
+        }
+    };
+    let mut all = Vec::new();
+    for came in crew.all(vec![&work; threads]) {
+        all.extend(came?);
+    }
+    Ok(all)
+}
+
+/// What is made of the names of some pieces, by the first `bits` of their hashes, and where each part ends.
+fn part<T: Zeroable + Copy>(
+    pieces: &[Piece],
+    bits: u32,
+    make: impl Fn(u128, u32) -> T,
+) -> (Vec<T>, Vec<u32>) {
     let mut ends = vec![0; 1 << bits];
     for hash in pieces.iter().flat_map(|piece| &piece.hashes) {
-        ends[number(*hash)] += 1;
+        ends[number(*hash, bits)] += 1;
     }
     let mut before = 0;
     for end in &mut ends {
-        // Where the part begins, until its entries stand there.
+        // Where the part begins, until what it has stands there.
         before += std::mem::replace(end, before);
     }
-    let mut entries = pages::zeroed::<Entry>(before as usize);
+    let mut made = pages::zeroed(before as usize);
     for Piece { first, hashes } in pieces {
         for (docid, &hash) in (*first..).zip(hashes) {
-            let place = &mut ends[number(hash)];
-            entries[*place as usize] = Entry { hash, docid };
+            let place = &mut ends[number(hash, bits)];
+            made[*place as usize] = make(hash, docid);
             *place += 1;
         }
     }
-    (entries, ends)
+    (made, ends)
 }
 
-/// Puts together the entries of one part.
-fn gather(
+/// The names of some pieces that are wanted, by the parts of their hashes.
+fn choose(pieces: &[Piece], bits: u32, wanted: impl Fn(u128) -> bool) -> Vec<Entry> {
+    let mut chosen = Vec::new();
+    for Piece { first, hashes } in pieces {
+        let entries = (*first..).zip(hashes).map(|(docid, &hash)| Entry { hash, docid });
+        chosen.extend(entries.filter(|entry| wanted(entry.hash)));
+    }
+    chosen.sort_unstable_by_key(|entry| number(entry.hash, bits));
+    chosen
+}
+
+/// Where a part stands.
+fn range(ends: &[u32], number: usize) -> Range<usize> {
+    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
+    start as usize..ends[number] as usize
+}
+
+/// Reads the entries of one part that are in the file.
+fn read(
     parted: &[Parted],
     number: usize,
     file: Option<&File>,
     entries: &mut Vec<Entry>,
 ) -> io::Result<()> {
-    entries.clear();
-    for Parted { place, ends } in parted {
-        let start = number.checked_sub(1).map_or(0, |before| ends[before]) as usize;
-        let end = ends[number] as usize;
-        match place {
-            Place::Memory(all) => entries.extend_from_slice(&all[start..end]),
-            Place::File(at) => {
-                let file = file.expect("entries went to a file");
-                let have = entries.len();
-                entries.resize(have + end - start, Entry { hash: 0, docid: 0 });
-                let at = (at + start as u64) * size_of::<Entry>() as u64;
-                file.read_exact_at(bytemuck::cast_slice_mut(&mut entries[have..]), at)?;
-            }
-        }
+    for Parted { at, ends } in parted {
+        let file = file.expect("entries went to a file");
+        let (range, have) = (range(ends, number), entries.len());
+        entries.resize(have + range.len(), Entry { hash: 0, docid: 0 });
+        let at = (at + range.start as u64) * size_of::<Entry>() as u64;
+        file.read_exact_at(bytemuck::cast_slice_mut(&mut entries[have..]), at)?;
     }
     Ok(())
+}
+
+/// The tags that came before, as often as they did, in order; `slots` is room for a table.
+fn alike(tags: &[u32], slots: &mut Vec<u32>) -> Vec<u32> {
+    let mask = (2 * tags.len()).next_power_of_two() - 1;
+    slots.clear();
+    slots.resize(mask + 1, 0);
+    let mut alike = Vec::new();
+    for &tag in tags {
+        let mut slot = tag as usize & mask;
+        while slots[slot] != 0 && slots[slot] != tag {
+            slot = (slot + 1) & mask;
+        }
+        if std::mem::replace(&mut slots[slot], tag) == tag {
+            alike.push(tag);
+        }
+    }
+    alike.sort_unstable();
+    alike
 }
 
 /// Counts the duplicates among some entries in any order; `slots` is room for a table, and entries are changed.
@@ -329,6 +431,20 @@ mod tests {
             prop_assert_eq!(counted.finish(threads).unwrap(), expected);
             prop_assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         }
+    }
+
+    #[test]
+    fn names_that_agree_in_what_is_looked_up_first_are_compared() {
+        let dir = tempfile::tempdir().unwrap();
+        let names = Names { at_once: 50, ..Names::new(dir.path(), 9000) };
+        // Ten of each tag, the first of which is zero and counts as one, in three parts.
+        let hash = |n: u32| u128::from(n % 3) << 126 | u128::from(n) << 40 | u128::from(n / 10);
+        for docid in 0..1000 {
+            let n = if docid < 900 { docid } else { docid - 900 };
+            names.push_hash(hash(n), docid).unwrap();
+        }
+        let expected = Duplicates { count: 100, first: Some((900, 0)) };
+        assert_eq!(names.finish(3).unwrap(), expected);
     }
 
     #[test]
