@@ -110,19 +110,20 @@ extern "C" __global__ void invert_scan_tiles(u32* values, u32 n, const u32* __re
 }
 
 // tiles [bytes / 4096]: tokens of each tile.
-extern "C" __global__ void invert_count_tokens(const u8* __restrict__ text, u32* tiles) {
+extern "C" __global__ void invert_count_tokens(
+    const u8* __restrict__ text, const u32* __restrict__ classes, u32* tiles) {
     SHARED(BlockScan, shared);
     u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total;
-    block_scan(shared, __popc(form_starts(text, at)), total);
+    block_scan(shared, __popc(form_starts(text, at, classes)), total);
     if (threadIdx.x == 0) tiles[blockIdx.x] = total;
 }
 
 // starts [tokens]: where each begins, by where those of each tile begin.
 extern "C" __global__ void invert_write_tokens(
-    const u8* __restrict__ text, const u32* __restrict__ tiles, u32* starts) {
+    const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ tiles, u32* starts) {
     SHARED(BlockScan, shared);
     u32 at = (blockIdx.x * blockDim.x + threadIdx.x) * 16, total;
-    u32 mask = form_starts(text, at);
+    u32 mask = form_starts(text, at, classes);
     u32 place = tiles[blockIdx.x] + block_scan(shared, __popc(mask), total);
     for (; mask != 0; mask &= mask - 1) starts[place++] = at + (u32)__ffs((int)mask) - 1;
 }
@@ -131,13 +132,13 @@ extern "C" __global__ void invert_write_tokens(
 // new_starts [tokens], new_lengths [tokens], new_places [tokens], of which the first counters[NEW_FORMS] are written;
 // the lengths are counters[NEW_BYTES] in all.
 extern "C" __global__ void invert_find_forms(
-    const u8* __restrict__ text, const u32* __restrict__ starts, u32 tokens, u64* slots, u32 mask, u32 bits, u32 probes,
-    u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts, u32* new_lengths, u32* new_places) {
+    const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens, u64* slots,
+    u32 mask, u32 bits, u32 probes, u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts, u32* new_lengths, u32* new_places) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
     if (token >= tokens) return;
     u32 start = starts[token], slot = NONE;
     u64 fingerprint;
-    u32 length = read_form(text, start, bits, fingerprint);
+    u32 length = read_form(text, start, classes, bits, fingerprint);
     if (length <= LONGEST_FORM) {
         bool fresh;
         slot = find_slot(slots, mask, probes, fingerprint, fresh);
@@ -168,15 +169,15 @@ extern "C" __global__ void invert_keep_forms(
 // token_forms [tokens]: slots become forms, or ODD and a number; odd [tokens]: where odd ones begin, of which the first
 // counters[ODD_TOKENS] are written.
 extern "C" __global__ void invert_check_forms(
-    const u8* __restrict__ text, const u32* __restrict__ starts, u32 tokens, const u32* __restrict__ slot_forms,
-    const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters, u32* token_forms, u32* odd) {
+    const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens,
+    const u32* __restrict__ slot_forms, const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters, u32* token_forms, u32* odd) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
     if (token >= tokens) return;
     u32 start = starts[token], slot = token_forms[token];
     u32 form = slot == NONE ? NONE : slot_forms[slot];
     if (form != NONE) {
         u32 place = form_places[form];
-        if (is_form(text, start, arena + place, form_places[form + 1] - place)) {
+        if (is_form(text, start, classes, arena + place, form_places[form + 1] - place)) {
             token_forms[token] = form;
             return;
         }

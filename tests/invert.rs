@@ -11,12 +11,14 @@ use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::inverted::Lists;
 use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::classes::Classes;
 use millrace::gpu::invert::inverter::{Counted, Hooks, Inverter};
 use millrace::gpu::invert::machine::{Machine, Reading};
 use millrace::gpu::invert::steps::{self, Array};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
 use millrace::gpu::invert::twin::{self, Run};
 use millrace::text::analysis::Analysis;
+use millrace::text::tokenizer::Tokenizer;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,10 +43,31 @@ fn word(random: &mut Random, rare: u32) -> Vec<u8> {
         0 => "\u{5317}\u{4eac}\u{3002}\u{5927}\u{5b66}".repeat(random.below(9) as usize).into(),
         1 => vec![b'q'; random.below(300) as usize],
         2 => format!("internationalisation{}", random.below(5)).into(),
-        3 => vec![0xff, b'a', 0xc3],
+        3 => scripts(random, 12),
         4..10 => format!("w{}", random.below(rare)).into(),
         _ => COMMON[(random.below(12).min(random.below(12))) as usize].into(),
     }
+}
+
+/// So many characters and bytes of several scripts, marks between them, and encodings that are cut or wrong.
+fn scripts(random: &mut Random, pieces: u32) -> Vec<u8> {
+    const LETTERS: &str = "aZ9-\u{e9}\u{3a3}\u{130}\u{5317}\u{4eac}\u{5927}\u{3005}\u{3072}\u{30ab}\u{30ca}\u{30fc}\u{ff76}\u{ff9e}\u{ff21}\u{d6c8}\u{20000}\u{3002}\u{2019}\u{2014}\u{3000}\u{10400}\u{1f600}";
+    const WRONG: [&[u8]; 8] = [
+        b"\xc3",
+        b"\xe2\x80",
+        b"\xf0\x9f\x98",
+        b"\xed\xa0\x80",
+        b"\xc0\xaf",
+        b"\xe0\x80\xaf",
+        b"\xf4\x90\x80\x80",
+        b"\x94",
+    ];
+    let letters = Vec::from_iter(LETTERS.chars().map(String::from));
+    let piece = |_| match random.below(12) {
+        0 => WRONG[random.below(8) as usize],
+        _ => letters[random.below(letters.len() as u32) as usize].as_bytes(),
+    };
+    Vec::from_iter((0..pieces).map(piece)).concat()
 }
 
 /// Pieces of documents of words, among them empty ones.
@@ -112,13 +135,23 @@ fn compare(counted: &Counted, expected: &Counted) {
 
 /// An inverter of which nobody hears beside.
 fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
-    Inverter::new(machine, Analysis::default(), threads, Hooks::default()).unwrap()
+    inverter_of(machine, Tokenizer::default(), threads)
+}
+
+fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
+    let analysis = Analysis { tokenizer, ..Analysis::default() };
+    Inverter::new(machine, analysis, threads, Hooks::default()).unwrap()
 }
 
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms of later ones are found before,
 /// or not.
-fn invert<M: Machine>(inverter: &mut Inverter<M>, seed: u64, shape: (u32, u32, u32, u32)) {
-    let (mut random, analysis) = (Random(seed), Analysis::default());
+fn invert<M: Machine>(
+    inverter: &mut Inverter<M>,
+    tokenizer: Tokenizer,
+    seed: u64,
+    shape: (u32, u32, u32, u32),
+) {
+    let (mut random, analysis) = (Random(seed), Analysis { tokenizer, ..Analysis::default() });
     for batches in [5, 1] {
         let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
         let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
@@ -153,8 +186,9 @@ const SHAPES: [(u32, u32, u32, u32); 4] =
 fn twin_emulated_batches_are_inverted() {
     let Some(emulator) = compiled() else { return };
     for (seed, shape) in (0..).zip(SHAPES) {
-        let mut inverter = inverter(Emulated::new(emulator.clone(), seed), 2);
-        invert(&mut inverter, seed + 100, shape);
+        let tokenizer = Tokenizer::ALL[seed as usize % 2];
+        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 2);
+        invert(&mut inverter, tokenizer, seed + 100, shape);
         let work = inverter.work();
         assert!(work.batches >= 5 && work.forgotten == 0, "{work:?}");
     }
@@ -189,10 +223,10 @@ fn texts_that_were_brought_are_used_once() {
 #[test]
 fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
-    for seed in [0, 7] {
-        let mut inverter = inverter(Emulated::new(emulator.clone(), seed), 1);
+    for (seed, tokenizer) in [0, 7].into_iter().zip(Tokenizer::ALL) {
+        let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 1);
         inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
-        invert(&mut inverter, seed + 200, SHAPES[2]);
+        invert(&mut inverter, tokenizer, seed + 200, SHAPES[2]);
         let work = inverter.work();
         assert!(work.odd * 8 > work.tokens, "{work:?}");
     }
@@ -229,19 +263,22 @@ fn twin_emulated_steps_find_what_their_twins_find() {
             assert_eq!(get(&mut machine, Array::Tiles, len as usize), sums);
             assert_eq!(get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM], sum);
         }
-        let text: Vec<u8> = (0..3 * TILE_BYTES)
-            .map(|_| {
-                [b' ', b'a', b'Z', b'0', b'-', 0x80, 0xff, b'@', b'[', b'`', b'{', b':', b'/']
-                    [random.below(13) as usize]
-            })
-            .collect();
-        put(&mut machine, Array::Text, &text);
-        put(&mut machine, Array::Tiles, &[0; 12]);
-        machine.run(&steps::count_tokens(3)).unwrap();
-        let tokens = get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM] as usize;
-        put(&mut machine, Array::Tokens, &vec![0; 4 * tokens]);
-        machine.run(&[steps::write_tokens(3)]).unwrap();
-        assert_eq!(get(&mut machine, Array::Tokens, tokens), twin::tokens(&text));
+        for tokenizer in Tokenizer::ALL {
+            let mut text = scripts(&mut random, 3 * TILE_BYTES as u32);
+            text.truncate(3 * TILE_BYTES);
+            for byte in &mut text[..TILE_BYTES] {
+                *byte = b" aZ0-@[`{:/'x"[random.below(13) as usize];
+            }
+            text[3 * TILE_BYTES - 1] = b' ';
+            put(&mut machine, Array::Classes, &words(Classes::of(tokenizer).words()));
+            put(&mut machine, Array::Text, &text);
+            put(&mut machine, Array::Tiles, &[0; 12]);
+            machine.run(&steps::count_tokens(3)).unwrap();
+            let tokens = get(&mut machine, Array::Counters, steps::COUNTERS)[steps::SUM] as usize;
+            put(&mut machine, Array::Tokens, &vec![0; 4 * tokens]);
+            machine.run(&[steps::write_tokens(3)]).unwrap();
+            assert_eq!(get(&mut machine, Array::Tokens, tokens), twin::tokens(tokenizer, &text));
+        }
 
         for (len, below) in [(1, 1), (700, 5), (9000, 70_000)] {
             let mut pairs: Vec<(u32, u32)> = (0..len).map(|i| (random.below(below), i)).collect();

@@ -1,8 +1,8 @@
 //! What do the forms mean that a device has found in texts? A device compares bytes and knows no words: a form is a
-//! stretch of word bytes, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
+//! stretch of letters and digits, or a part of one, with ASCII letters in lower case. Each new one is cut into tokens, and these are stemmed, here, once;
 //! from then on the device counts by the numbers of terms.
 //!
-//! A form of ASCII is one token. One with other bytes may hold none, one or several: it stands for all of their terms.
+//! A form of ASCII is one token. One with other letters may hold several: it stands for all of their terms.
 //! Terms get numbers by shards of their hashes, so that several threads learn at once; which number a term gets depends on
 //! what came before it, and nothing in an index depends on that.
 

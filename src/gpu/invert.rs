@@ -3,6 +3,7 @@
 //!
 //! | module | the question that it answers |
 //! | --- | --- |
+//! | [`classes`] | which stretches of a text are forms |
 //! | [`cuda`] | how a CUDA device runs the steps |
 //! | [`inverter`] | how a batch becomes lists |
 //! | [`machine`] | what is asked of a device |
@@ -13,6 +14,7 @@
 //! | [`twin`] | what the kernels find |
 //! | `upload` | how texts get to a CUDA device |
 
+pub mod classes;
 pub mod cuda;
 pub mod inverter;
 pub mod machine;
@@ -96,6 +98,7 @@ pub fn source() -> Source {
         include_str!("../../kernels/invert.cu"),
     );
     let sizes = vec![
+        ("CLASS_PAGES", classes::PAGES as u32),
         ("LONGEST_FORM", text::LONGEST_FORM),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),

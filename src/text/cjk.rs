@@ -11,6 +11,7 @@
 //! A token without any such character stays as it is, so that other texts have the terms of
 //! [`Words`](super::tokenizer::Tokenizer::Words).
 
+use super::tokenizer::Class;
 use std::borrow::Cow;
 
 /// The first byte of U+1100, the first letter that this module cuts, as UTF-8. All letters before it begin with
@@ -70,6 +71,21 @@ fn is_cut(letter: char) -> bool {
         | '\u{3005}'..='\u{3007}' | '\u{3021}'..='\u{3029}' | '\u{3031}'..='\u{303c}' // Han and marks of repetition
         | '\u{2e80}'..='\u{2fd5}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+/// The class of a letter or digit. Widths are folded and letters lower-cased before they are cut: a paired letter is one with which neither does anything, nor with
+/// its neighbours because of it. So marks are not paired, and no Katakana to which a voice mark may belong.
+pub(super) fn class(letter: char) -> Class {
+    let is_plain = matches!(letter,
+        '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30fa}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}');
+    let is_voiced = || ['\u{ff9e}', '\u{ff9f}'].iter().any(|&mark| voiced(letter, mark).is_some());
+    match letter {
+        _ if is_plain && !is_voiced() => Class::Paired,
+        '\u{ff65}'..='\u{ff9f}' => Class::Joined,
+        _ if is_cut(letter) => Class::Joined,
+        _ => Class::Word,
+    }
 }
 
 /// Full-width ASCII becomes ASCII, half-width Katakana the usual ones.

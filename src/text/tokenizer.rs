@@ -20,7 +20,34 @@ pub enum Tokenizer {
     CjkBigram,
 }
 
+/// What a tokenizer has to know of a character where it cuts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// A letter or a digit.
+    Word,
+    /// Stands between tokens.
+    Separator,
+    /// A letter of which pairs are made with any other one of this class or the next that stands beside it. It is as it is, and leaves others as they are, whatever is around.
+    Paired,
+    /// One that makes pairs likewise, but may depend on what is around, or change it.
+    Joined,
+}
+
+impl Class {
+    /// All of them, by their numbers.
+    pub const ALL: [Self; 4] = [Self::Word, Self::Separator, Self::Paired, Self::Joined];
+}
+
 impl Tokenizer {
+    /// The class of a character.
+    pub fn class(self, character: char) -> Class {
+        match self {
+            _ if !character.is_alphanumeric() => Class::Separator,
+            Self::Words => Class::Word,
+            Self::CjkBigram => cjk::class(character),
+        }
+    }
+
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Words, Self::CjkBigram];
 

@@ -7,6 +7,7 @@ use crate::util::*;
 use millrace::build::{BuildError, BuildOptions, Indexer, build};
 use millrace::gpu::discover::Gpus;
 use millrace::gpu::error::GpuError;
+use millrace::text::tokenizer::Tokenizer;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -20,6 +21,8 @@ fn inputs(scratch: &Scratch) -> Vec<PathBuf> {
     }
     let texts = "caf\u{e9} \u{2014} na\u{ef}ve\tna\u{ef}vet\u{e9}s, \u{5317}\u{4eac}\u{3002}\u{5927}\u{5b66}-x";
     paths.push(scratch.write("8.txt", texts.repeat(9)));
+    let texts = "\u{6771}\u{4eac}\u{306e}\u{30e9}\u{30fc}\u{30e1}\u{30f3}\u{5c4b}\u{3001}\u{ff8a}\u{ff9f}\u{ff98}\u{3000}don\u{2019}t\u{2014}\u{201c}no\u{201d}\u{a0}2026\u{5e74}";
+    paths.push(scratch.write("b.txt", [texts.as_bytes(), b"\xe2\x80 \xff"].concat().repeat(7)));
     paths
         .push(scratch.write("9.html", format!("<p>Mills<b>of</b>{}&eacute;</p>", "x".repeat(700))));
     paths.push(scratch.write("a.tsv", "t1\tthe running runs\nt2\t\nt3\tof the\n"));
@@ -61,6 +64,7 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
         return;
     }
     assert_eq!(report.runs, 1);
+    bigrams_on_a_device_are_those_of_fast(&scratch, &inputs, emulator.clone());
     a_full_device_gives_the_index_of_fast(&scratch, &inputs, &fast, emulator);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "invert::builds::builds_on_an_emulated_device_are_those_of_fast"])
@@ -69,6 +73,27 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
         .unwrap();
     let text = String::from_utf8_lossy(&child.stdout);
     assert!(child.status.success() && text.contains("1 passed"), "{text}");
+}
+
+/// Pairs of Chinese and Japanese letters, most of which are forms by themselves.
+fn bigrams_on_a_device_are_those_of_fast(
+    scratch: &Scratch,
+    inputs: &[PathBuf],
+    emulator: Arc<Emulator>,
+) {
+    let (fast, inverted) = (scratch.path("fast-bigrams"), scratch.path("bigrams"));
+    let of = |index: &Path| {
+        let mut options = options(index, inputs, 2);
+        options.analysis.tokenizer = Tokenizer::CjkBigram;
+        options
+    };
+    build(of(&fast)).unwrap();
+    let mut options = of(&inverted);
+    options.indexer = Indexer::Gpu;
+    let machine = move || Ok(Box::new(Emulated::new(emulator.clone(), 7)) as _);
+    options.pipeline.make_machine = Some(Arc::new(machine));
+    build(options).unwrap();
+    assert_same_index(&fast, &inverted, &[]);
 }
 
 /// A device that has room for a batch or two, and not for all postings of the run.

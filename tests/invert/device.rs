@@ -2,12 +2,13 @@
 //! small enough for `compute-sanitizer`.
 
 use super::encode::encode;
-use super::{SHAPES, invert, inverter};
+use super::{SHAPES, invert, inverter, inverter_of};
 use crate::gpu::device;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::cuda::CudaMachine;
 use millrace::gpu::invert::machine::Machine;
 use millrace::gpu::invert::steps::Array;
+use millrace::text::tokenizer::Tokenizer;
 
 #[test]
 fn twin_batches_are_inverted_on_a_device() {
@@ -16,8 +17,9 @@ fn twin_batches_are_inverted_on_a_device() {
         for (seed, shape) in (300..).zip(SHAPES.into_iter().chain([(40, 200, 90, 20_000)])) {
             let Some((device, toolchain)) = device() else { return };
             let machine = CudaMachine::open(device, &toolchain).unwrap();
-            let mut inverter = inverter(machine, 2).tuned(tuning);
-            invert(&mut inverter, seed, shape);
+            let tokenizer = Tokenizer::ALL[seed as usize % 2];
+            let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
+            invert(&mut inverter, tokenizer, seed, shape);
         }
     }
 }

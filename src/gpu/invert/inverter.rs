@@ -119,8 +119,9 @@ impl<M: Machine> Inverter<M> {
         let refused =
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
         let Hooks { tell, back } = hooks;
+        let tokenizer = analysis.tokenizer;
         let (learner, asker) = Learner::start(analysis, threads, tell.clone()).map_err(refused)?;
-        let finding = Finding::start(machine.sibling()?, asker, (back, tell));
+        let finding = Finding::start(machine.sibling()?, tokenizer, asker, (back, tell));
         Ok(Self {
             machine,
             tuning: Tuning::default(),

@@ -15,6 +15,8 @@ use crate::order::Sketch;
 pub enum Array {
     /// u8: the texts of the batch, in whole tiles.
     Text,
+    /// u32: [`Classes`](super::classes::Classes) of characters.
+    Classes,
     /// u32: where each document begins, and the end.
     DocumentStarts,
     /// u32: the first document of each piece, and the end.
@@ -233,14 +235,14 @@ fn counted(count: Step, tiles: u32) -> Vec<Step> {
 
 /// Counts the tokens of texts of so many tiles.
 pub fn count_tokens(tiles: u32) -> Vec<Step> {
-    let arguments = vec![of(Array::Text), of(Array::Tiles)];
+    let arguments = vec![of(Array::Text), of(Array::Classes), of(Array::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
 /// Writes where they begin.
 pub fn write_tokens(tiles: u32) -> Step {
-    let arguments = vec![of(Array::Text), of(Array::Tiles), of(Array::Tokens)];
+    let arguments = [Array::Text, Array::Classes, Array::Tiles, Array::Tokens].map(of).to_vec();
     step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
 }
 
@@ -249,6 +251,7 @@ pub fn write_tokens(tiles: u32) -> Step {
 pub fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
     let arguments = vec![
         of(Array::Text),
+        of(Array::Classes),
         of(Array::Tokens),
         Number(tokens),
         of(Array::Slots),
@@ -286,6 +289,7 @@ pub fn keep_forms(count: u32, known: u32, used: u32) -> Step {
 pub fn check_forms(tokens: u32) -> Step {
     let arguments = vec![
         of(Array::Text),
+        of(Array::Classes),
         of(Array::Tokens),
         Number(tokens),
         of(Array::SlotForms),

@@ -38,10 +38,3 @@ pub(super) fn fitting(pieces: &[PieceText]) -> usize {
 pub(super) fn is_fitting(pieces: &[PieceText]) -> bool {
     fitting(pieces) == pieces.len()
 }
-
-/// The form that begins at a place of a text.
-pub(super) fn form_at(text: &[u8], start: usize) -> &[u8] {
-    let is_word = |&byte: &u8| byte >= 0x80 || byte.is_ascii_alphanumeric();
-    let length = text[start..].iter().position(|byte| !is_word(byte)).unwrap_or(text.len() - start);
-    &text[start..start + length]
-}

@@ -6,6 +6,7 @@ use crate::codec::folded;
 use crate::dictionary::memo::for_each_member;
 use crate::order::{PieceCounts, Sketch};
 use crate::text::analysis::Analysis;
+use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
 
 /// `invert_scan`: the sums of all values before each, and of all.
@@ -18,11 +19,25 @@ pub fn scan(values: &[u32]) -> (Vec<u32>, u32) {
     (sums, sum)
 }
 
-/// `invert_write_tokens`: where stretches of ASCII letters and digits and bytes from 0x80 on begin.
-pub fn tokens(text: &[u8]) -> Vec<u32> {
-    let is_word = |&byte: &u8| byte >= 0x80 || byte.is_ascii_alphanumeric();
-    let begins = |at: &usize| is_word(&text[*at]) && (*at == 0 || !is_word(&text[*at - 1]));
-    (0..text.len()).filter(begins).map(|at| at as u32).collect()
+/// `invert_write_tokens`: where forms begin, by the classes of characters.
+pub fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
+    let mut characters = vec![(0, Class::Separator)];
+    let mut at = 0;
+    for chunk in text.utf8_chunks() {
+        let classes = chunk.valid().char_indices().map(|(i, c)| (at + i, tokenizer.class(c)));
+        characters.extend(classes);
+        at += chunk.valid().len();
+        characters.push((at, Class::Separator));
+        at += chunk.invalid().len();
+    }
+    let makes_pairs = |class| matches!(class, Class::Paired | Class::Joined);
+    let begins = |three: &&[(usize, Class)]| match [three[0].1, three[1].1, three[2].1] {
+        [_, Class::Separator, _] => false,
+        [before, Class::Paired, behind] => makes_pairs(behind) || !makes_pairs(before),
+        [Class::Separator, _, _] | [Class::Paired, Class::Word, _] => true,
+        _ => false,
+    };
+    characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
 }
 
 /// A pass of the sort: pairs by 8 bits of their keys; equal ones stay in their order.

@@ -11,10 +11,12 @@ use super::work::InverterWork;
 use crate::crew::lock;
 use crate::gpu::error::GpuError;
 use crate::gpu::invert::Tuning;
+use crate::gpu::invert::classes::Classes;
 use crate::gpu::invert::machine::{DeviceMemory, Machine};
 use crate::gpu::invert::steps::{self, Array, COUNTERS, NEW_BYTES, NEW_FORMS, ODD_TOKENS};
-use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, form_at, parts};
+use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, parts};
 use crate::pages;
+use crate::text::tokenizer::Tokenizer;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -64,10 +66,10 @@ impl Layout {
         self.document_starts.len() as u32 - 1
     }
 
-    /// The form that begins at a place of the batch.
-    fn form<'a>(&self, pieces: &'a [PieceText], start: u32) -> &'a [u8] {
-        let piece = self.piece_bytes.partition_point(|&first| first <= start as usize) - 1;
-        form_at(&pieces[piece].bytes, start as usize - self.piece_bytes[piece])
+    /// The text that holds a place of the batch, and the place there.
+    fn text<'a>(&self, pieces: &'a [PieceText], place: u32) -> (&'a [u8], usize) {
+        let piece = self.piece_bytes.partition_point(|&first| first <= place as usize) - 1;
+        (&pieces[piece].bytes, place as usize - self.piece_bytes[piece])
     }
 }
 
@@ -96,6 +98,9 @@ pub(super) struct Found {
 pub(super) struct Finder {
     machine: Box<dyn Machine>,
     tuning: Tuning,
+    tokenizer: Tokenizer,
+    /// Whether the device knows the classes of characters.
+    has_classes: bool,
     asker: Asker,
     back: Back,
     /// The forms that the device knows, their bytes, and the slots of its table.
@@ -137,7 +142,7 @@ impl Finder {
     /// Frees all that the device has; it knows no forms then.
     fn free(&mut self) {
         self.machine.places().free_but(&[]);
-        (self.known, self.arena_bytes, self.slots) = (0, 0, 0);
+        (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
     }
 
     /// Empties the table of forms. The host knows their terms still.
@@ -209,6 +214,10 @@ impl Finder {
         if layout.bytes == 0 {
             return Ok(0);
         }
+        if !self.has_classes {
+            self.put(Array::Classes, 0, Classes::of(self.tokenizer).words())?;
+            self.has_classes = true;
+        }
         let tiles = steps::text_tiles(layout.padded);
         self.reserve_tiles(tiles)?;
         self.put(Array::Counters, 0, &[0u32; COUNTERS])?;
@@ -259,7 +268,9 @@ impl Finder {
         let odd = counters[ODD_TOKENS];
         if odd > 0 {
             let starts: Vec<u32> = self.get(Odd, 0, odd as usize)?;
-            unknown.odd = starts.iter().map(|&at| layout.form(pieces, at).to_vec()).collect();
+            let classes = Classes::of(self.tokenizer);
+            let texts = starts.iter().map(|&start| layout.text(pieces, start));
+            unknown.odd = texts.map(|(text, at)| classes.form_at(text, at).to_vec()).collect();
         }
         let arrays = [self.machine.lend(Array::Tokens)?, self.machine.lend(TokenForms)?];
         self.known += new;
@@ -320,17 +331,28 @@ impl Finding {
     /// The system gives no thread.
     pub(super) fn start(
         machine: Box<dyn Machine>,
+        tokenizer: Tokenizer,
         asker: Asker,
         (back, tell): (Back, Tell),
     ) -> std::io::Result<Self> {
-        let (work, tuning) = (InverterWork::default(), Tuning::default());
-        let (known, arena_bytes, slots, given) = (0, 0, 0, back.clone());
-        let finder =
-            Finder { machine, tuning, asker, back: given, known, arena_bytes, slots, work };
+        let finder = Finder {
+            machine,
+            tuning: Tuning::default(),
+            tokenizer,
+            has_classes: false,
+            asker,
+            back: back.clone(),
+            known: 0,
+            arena_bytes: 0,
+            slots: 0,
+            work: InverterWork::default(),
+        };
         let finder = Arc::new(Mutex::new(finder));
         let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
         let here = finder.clone();
         let find = move || {
+            // Before it is asked for the first time.
+            Classes::of(tokenizer);
             for Job { pieces, text, to: tokens } in asked {
                 let find = || lock(&here).find(&pieces, text, tokens);
                 let outcome = catch_unwind(AssertUnwindSafe(find));

@@ -1,0 +1,197 @@
+//! Which stretches of a text are forms? A device knows of each character no more than its [`Class`], so that it can say where a
+//! stretch of letters and digits begins and ends without knowing what its letters are.
+//!
+//! Of [`Tokenizer::Words`] a form is such a stretch as a whole. [`Tokenizer::CjkBigram`] makes pairs of neighbouring letters of Chinese,
+//! Japanese and Korean, so that a stretch of *paired* letters is cut: every two of them that stand side by side are a form, and one that stands
+//! alone is. Whatever is not paired stays together: voice marks change the letter before them, and where Greek capitals are near it matters what is around. If such a part begins
+//! or ends with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to both.
+//! So the words of a text are those of its forms, in their order.
+
+use crate::text::tokenizer::{Class, Tokenizer};
+use std::sync::OnceLock;
+
+/// Bytes that say in which page of 256 characters a character is.
+pub const PAGES: usize = (char::MAX as usize + 1) / 256;
+
+/// Words of a page: two bits for each character.
+const PAGE_WORDS: usize = 16;
+
+/// The classes of all characters, as kernels read them. Pages that are equal are there once.
+#[derive(Clone, Debug)]
+pub struct Classes {
+    words: Vec<u32>,
+}
+
+/// Characters from this one on are no letters and no digits: to ask of each takes milliseconds.
+const NO_LETTERS: u32 = 0x40000;
+
+impl Classes {
+    /// Of the characters of a tokenizer. They are found when somebody asks first.
+    ///
+    /// # Panics
+    /// If there were more than 256 kinds of pages.
+    pub fn of(tokenizer: Tokenizer) -> &'static Self {
+        static CLASSES: [OnceLock<Classes>; 2] = [const { OnceLock::new() }; 2];
+        CLASSES[tokenizer as usize].get_or_init(|| Self::find(tokenizer))
+    }
+
+    fn find(tokenizer: Tokenizer) -> Self {
+        let (mut numbers, mut pages) = ([0u8; PAGES], Vec::<[u32; PAGE_WORDS]>::new());
+        let class = |code| match char::from_u32(code) {
+            Some(letter) if code < NO_LETTERS => tokenizer.class(letter),
+            _ => Class::Separator,
+        };
+        for (number, first) in numbers.iter_mut().zip((0u32..).step_by(256)) {
+            let mut page = [0; PAGE_WORDS];
+            for (i, code) in (first..first + 256).enumerate() {
+                page[i / PAGE_WORDS] |= (class(code) as u32) << (2 * (i % PAGE_WORDS));
+            }
+            let place = pages.iter().position(|other| *other == page).unwrap_or_else(|| {
+                pages.push(page);
+                pages.len() - 1
+            });
+            *number = u8::try_from(place).expect("most pages are equal to others");
+        }
+        let (numbers, _) = numbers.as_chunks::<4>();
+        let numbers = numbers.iter().map(|&four| u32::from_le_bytes(four));
+        Self { words: numbers.chain(pages.concat()).collect() }
+    }
+
+    /// As kernels read them: the pages of all characters, a byte for 256 of them, then the pages.
+    pub fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    fn class(&self, letter: char) -> Class {
+        let (page, i) = (letter as usize / 256, letter as usize % 256);
+        let page = usize::from(self.words[page / 4].to_le_bytes()[page % 4]);
+        let word = self.words[PAGES / 4 + page * PAGE_WORDS + i / PAGE_WORDS];
+        Class::ALL[(word >> (2 * (i % PAGE_WORDS)) & 3) as usize]
+    }
+
+    /// The form that begins at a place of a text.
+    pub(super) fn form_at<'a>(&self, text: &'a [u8], start: usize) -> &'a [u8] {
+        let text = &text[start..];
+        // What is behind need not be read.
+        let ends = |byte: &u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+        let text = &text[..text.iter().position(ends).unwrap_or(text.len())];
+        let letters = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let mut before = None;
+        for (at, letter) in letters.char_indices() {
+            let (here, end) = (self.class(letter), at + letter.len_utf8());
+            match (before, here) {
+                (_, Class::Separator)
+                | (Some(Class::Word), Class::Paired)
+                | (Some(Class::Paired), Class::Word) => return &text[..at],
+                (Some(_), Class::Paired) => return &text[..end],
+                _ => before = Some(here),
+            }
+        }
+        letters.as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::invert::twin;
+    use proptest::prelude::*;
+
+    fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<String> {
+        let mut tokens = Vec::new();
+        tokenizer.for_each_token(text, |token| tokens.push(token.to_owned()));
+        tokens
+    }
+
+    /// The words of the forms of a text, as a device finds these, are those of the text.
+    fn check(text: &[u8]) {
+        for tokenizer in Tokenizer::ALL {
+            let classes = Classes::of(tokenizer);
+            let starts = twin::tokens(tokenizer, text);
+            let forms = starts.iter().map(|&at| classes.form_at(text, at as usize));
+            let words = forms.flat_map(|form| tokens(tokenizer, &form.to_ascii_lowercase()));
+            let expected = tokens(tokenizer, text);
+            assert_eq!(words.collect::<Vec<_>>(), expected, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn classes_are_those_of_the_tokenizer() {
+        for tokenizer in Tokenizer::ALL {
+            let classes = Classes::of(tokenizer);
+            assert!((char::MIN..=char::MAX).all(|c| classes.class(c) == tokenizer.class(c)));
+            assert!(classes.words.len() < 4000, "{}", classes.words.len());
+        }
+    }
+
+    #[test]
+    fn forms_are_parts_of_stretches() {
+        let forms = |tokenizer, text: &str| {
+            let starts = twin::tokens(tokenizer, text.as_bytes());
+            let form = |&at: &u32| Classes::of(tokenizer).form_at(text.as_bytes(), at as usize);
+            Vec::from_iter(starts.iter().map(|at| str::from_utf8(form(at)).unwrap())).join(" ")
+        };
+        let text =
+            "don\u{2019}t\u{2014}na\u{ef}ve\u{3000}\u{5317}\u{4eac}\u{5927}\u{3001}\u{5b66}2026";
+        assert_eq!(
+            forms(Tokenizer::Words, text),
+            "don t na\u{ef}ve \u{5317}\u{4eac}\u{5927} \u{5b66}2026"
+        );
+        assert_eq!(
+            forms(Tokenizer::CjkBigram, text),
+            "don t na\u{ef}ve \u{5317}\u{4eac} \u{4eac}\u{5927} \u{5b66} 2026"
+        );
+        // A mark that lengthens a vowel, and a letter that may have a voice mark behind it.
+        let text = "\u{30e9}\u{30fc}\u{30e1}\u{30f3}\u{5c4b} a\u{30fc}\u{5317} \u{5317}\u{30ab}\u{ff9e}\u{4eac}";
+        assert_eq!(
+            forms(Tokenizer::CjkBigram, text),
+            "\u{30e9}\u{30fc}\u{30e1} \u{30e1}\u{30f3} \u{30f3}\u{5c4b} a\u{30fc}\u{5317} \u{5317}\u{30ab}\u{ff9e}\u{4eac}"
+        );
+    }
+
+    /// Characters beside those that are not what they are without them: of the many ideographs and syllables one in 31.
+    #[test]
+    fn law_every_letter_may_stand_anywhere() {
+        let is_one = |&c: &char| {
+            let is_of_many = matches!(c, '\u{3400}'..='\u{d7a3}' | '\u{10000}'..);
+            c.is_alphanumeric() && (!is_of_many || (c as u32).is_multiple_of(31))
+        };
+        for c in (char::MIN..=char::MAX).filter(is_one) {
+            let text = format!(
+                "{c} {c}{c} {c}\u{3a3} \u{3b1}\u{3a3}{c}\u{3b1} \u{3a3}{c}a \u{3b1}{c}\u{3a3} \u{5317}{c}\u{4eac} \u{ff76}{c}\u{ff9e}\u{ff9f} \u{30ab}{c} {c}\u{30fc}{c}"
+            );
+            check(text.as_bytes());
+        }
+    }
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let letters = "aZ9\u{e9}\u{3a3}\u{3c3}\u{130}\u{307}\u{2bc}\u{5317}\u{4eac}\u{3005}\u{3007}\u{3072}\u{30ab}\u{30ca}\u{30fc}\u{ff76}\u{ff9e}\u{ff9f}\u{ff21}\u{d6c8}\u{1112}\u{20000}\u{30fb}\u{3002}\u{2019}\u{2014}\u{3000} -\u{10400}\u{5d0}\u{e01}\u{94d}";
+        let letter = prop::sample::select(letters.chars().collect::<Vec<_>>());
+        let cut: Vec<&'static [u8]> = vec![
+            b"\xc3",
+            b"\xe2\x80",
+            b"\xe5\x8c",
+            b"\xf0\x9f\x98",
+            b"\xed\xa0\x80",
+            b"\xc0\xaf",
+            b"\xe0\x80\xaf",
+            b"\xf4\x90\x80\x80",
+            b"\xf0\x8c\x97\x80",
+        ];
+        let piece = prop_oneof![
+            12 => letter.prop_map(|c| c.to_string().into_bytes()),
+            1 => any::<char>().prop_map(|c| c.to_string().into_bytes()),
+            1 => any::<u8>().prop_map(|byte| vec![byte]),
+            1 => prop::sample::select(cut).prop_map(<[u8]>::to_vec),
+        ];
+        prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn oracle_words_of_forms_are_those_of_the_text(text in bytes()) {
+            check(&text);
+        }
+    }
+}
