@@ -71,23 +71,6 @@ fn texts_are_joined_in_their_order() {
 }
 
 #[test]
-fn text_without_escapes_is_not_copied() {
-    struct Inside(Range<*const u8>, usize);
-    impl Sink for Inside {
-        fn document(&mut self, document: Document<'_>) {
-            self.1 += usize::from(self.0.contains(&document.text.as_ptr()));
-        }
-        fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {
-            panic!("{reason}");
-        }
-    }
-    let bytes = b"{\"text\":\"plain\"}\n{\"text\":\"esc\\n\"}\n{\"id\":\"\\n\",\"url\":\"u\"}";
-    let mut sink = Inside(bytes.as_ptr_range(), 0);
-    JsonlParser::new().parse(Piece::whole(bytes), &mut sink);
-    assert_eq!(sink.1, 2);
-}
-
-#[test]
 fn refusals_say_where_and_why() {
     assert_eq!(refused(br#"{"text":5}"#), Skip::NotAString { field: "text" });
     assert_eq!(refused(br#"{"url":["a"],"#), Skip::NotAString { field: "url" });
