@@ -2,6 +2,7 @@
 //! manifest, for any number of workers, any way in which the input comes, and, merged, any budget.
 
 use crate::util::*;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// Where the records lie; depends on how the input was cut into files.
@@ -126,6 +127,80 @@ fn formats_of_the_same_documents() {
     build(&json, args![scratch.write("c.jsonl", jsonl(&docs))]);
     build(&text, args!["-w", "3", scratch.path("texts")]);
     assert_same_index(&json, &text, &[LOCATIONS]);
+}
+
+/// Records of which some have no name or never end, with text between; one is longer than all workers read at a time, and one
+/// longer than any may be.
+fn damaged(begin: &str, name: &str, end: &str) -> Vec<u8> {
+    let mut file = String::new();
+    for (number, doc) in Collection::new(7, 5000, 80).docs.iter().enumerate() {
+        file += begin;
+        if number % 89 != 5 {
+            file += &name.replace("NAME", &number.to_string());
+        }
+        file += "<text>";
+        file += &doc.text;
+        match number {
+            1700 => file += &"long ".repeat(500_000),
+            3100 => file += &"too long ".repeat(400_000),
+            _ => {}
+        }
+        file += "</text>";
+        if number % 97 != 8 {
+            file += end;
+        }
+        file += ["\n", "\r\n", "", " between \n"][number % 4];
+    }
+    file.into_bytes()
+}
+
+/// Builds with one reader and with many, and compares the indexes and what is said.
+fn compare_readers(name: &str, bytes: &[u8]) -> Vec<String> {
+    let scratch = Scratch::new();
+    let (plain, packed) = (scratch.write(name, bytes), format!("{name}.gz"));
+    let packed = scratch.write(packed, gzip(bytes, 3));
+    let build = |index: &Path, more: &[std::ffi::OsString]| {
+        let job = millrace(args!["build", "--max-document", "3M", "--gpus", "none"]);
+        let outcome = job.args(args!["--index", index]).args(more).ok();
+        let said = outcome.stderr.lines().filter(|line| line.starts_with("millrace: "));
+        said.map(str::to_string).collect::<Vec<_>>()
+    };
+    let one = scratch.path("one");
+    let said = build(&one, &args!["-w", "2", "--readers", "1", plain]);
+    for workers in ["1", "2", "3", "5"] {
+        let index = scratch.path(workers);
+        assert_eq!(build(&index, &args!["-w", workers, plain]), said, "{name}, {workers} workers");
+        assert_same_index(&one, &index, &[]);
+    }
+    let index = scratch.path("packed");
+    build(&index, &args![packed]);
+    assert_same_index(&one, &index, &[]);
+    said
+}
+
+#[test]
+fn records_that_end_with_marks_are_those_that_one_reader_finds() {
+    let trec = damaged("<DOC>\n", "<DOCNO>NAME</DOCNO>", "</DOC>");
+    let pages = damaged("<page>\n", "<title>NAME</title>", "</page>");
+    let wiki = [b"<mediawiki><siteinfo>page</siteinfo>\n", &pages[..], b"</mediawiki>\n"].concat();
+    for (name, bytes) in [("c.trec", trec), ("c.xml", wiki)] {
+        let said = compare_readers(name, &bytes);
+        assert!(said.iter().any(|line| line.contains(": byte ")), "{said:?}");
+    }
+}
+
+#[test]
+fn real_records_that_end_with_marks_are_those_that_one_reader_finds() {
+    if let Some(path) = shared("formats/trec-vaswani/doc-text.trec") {
+        compare_readers("vaswani.trec", &std::fs::read(path).unwrap());
+    }
+    if let Some(path) = shared("formats/mediawiki/enwiki-pages-articles-shortened.xml.bz2") {
+        let mut dump = Vec::new();
+        bzip2::read::MultiBzDecoder::new(std::fs::File::open(path).unwrap())
+            .read_to_end(&mut dump)
+            .unwrap();
+        compare_readers("enwiki.xml", &dump);
+    }
 }
 
 #[test]

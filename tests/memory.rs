@@ -44,6 +44,26 @@ fn bodies_that_inflate_take_turns() {
     assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
 }
 
+/// Each of four workers held a line of its own: 170 MB.
+#[test]
+fn long_records_of_a_file_that_all_read_come_one_after_the_other() {
+    const LINE_BYTES: usize = 48 << 20;
+    let scratch = Scratch::new();
+    let mut lines = Vec::new();
+    for name in ["a", "b", "c", "d", "e", "f"] {
+        write!(lines, "{{\"id\": \"{name}\", \"text\": \"mill\", \"other\": \"").unwrap();
+        lines.resize(lines.len() + LINE_BYTES, b'x');
+        lines.extend_from_slice(b"\"}\n");
+    }
+    let input = scratch.write("long.jsonl", lines);
+    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "4"]);
+    build.args(args!["--gpus", "none", "--report", &report, input]).ok();
+    assert_eq!(info(&index)["documents"], 6);
+    let most = most(64 << 20) + LINE_BYTES as u64;
+    assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
+}
+
 /// What a job may take with so much memory: that and a tenth. Of a debug build, which tests run, so much more code
 /// is mapped than `--memory` counts.
 fn most(memory: u64) -> u64 {

@@ -1,18 +1,21 @@
-//! Are pieces independent of the blocks in which a stream comes, and do they make the stream again?
+//! Are pieces independent of the blocks in which a stream comes, and of how many read it, and do they make the stream again?
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use millrace::input::Format;
 use millrace::input::cutter::Cutter;
+use millrace::input::hash::InputHash;
 use millrace::input::piece::{Piece, Skipped};
+use millrace::input::shared_file::SharedFile;
 use millrace::order::PIECE_BYTES;
 use millrace_fuzz::take::Take;
+use std::io::Write as _;
 
 /// The files of an input have at most so many bytes in all.
 const MOST_BYTES: usize = 8 << 20;
 
-/// One step of an input: a line, or a part of one.
-fn step(take: &mut Take<'_>, file: &mut Vec<u8>) {
+/// One step of an input: a record that ends with a mark, or a part of one.
+fn step(take: &mut Take<'_>, file: &mut Vec<u8>, mark: &[u8]) {
     let kind = take.u8();
     let small = usize::from(take.u16());
     let length = match kind % 4 {
@@ -20,12 +23,15 @@ fn step(take: &mut Take<'_>, file: &mut Vec<u8>) {
         1 => small,
         2 => PIECE_BYTES / 2 + small,
         // About a piece from where the file is now.
-        _ => (PIECE_BYTES + 4).saturating_sub(file.len() % PIECE_BYTES + small % 8),
+        _ => (PIECE_BYTES + 4).saturating_sub(file.len() % PIECE_BYTES + small % 16),
     };
     let byte = if kind & 4 == 0 { b'x' } else { b'y' };
     file.resize((file.len() + length).min(MOST_BYTES), byte);
+    if kind & 16 != 0 {
+        file.extend_from_slice(&mark[..usize::from(kind >> 5) % mark.len()]);
+    }
     if kind & 8 == 0 {
-        file.push(b'\n');
+        file.extend_from_slice(mark);
     }
 }
 
@@ -63,33 +69,83 @@ fn cut(format: Format, max_document: u64, files: &[Vec<u8>], blocks: &[usize]) -
     pieces
 }
 
+/// Cuts a file of which many read a part each, and tells its hash.
+fn cut_shared(format: Format, max_document: u64, input: u32, file: &[u8]) -> (Vec<Piece>, u64) {
+    let mut there = tempfile::tempfile().expect("there is room");
+    there.write_all(file).expect("there is room");
+    let shared = SharedFile::new(input, format, there, PIECE_BYTES);
+    let shared = shared.expect("it can be read").expect("its records end with marks");
+    let mut cutter = Cutter::new(Format::Jsonl, max_document);
+    let (mut pieces, mut hash) = (Vec::new(), None);
+    // Not in their order.
+    for stretch in (0..shared.stretches()).rev() {
+        let mut reading = shared.begin(stretch, &mut cutter).expect("it can be read");
+        let mut own = Vec::new();
+        let mut most_held = PIECE_BYTES;
+        while !shared
+            .read(&mut reading, &mut cutter, most_held, |piece| own.push(piece))
+            .expect("it can be read")
+        {
+            most_held *= 2;
+        }
+        hash = shared.end(reading).expect("it is as it was");
+        own.append(&mut pieces);
+        pieces = own;
+    }
+    (pieces, hash.expect("all is read"))
+}
+
 /// The parts of a stream that are kept and those that are dropped are the whole.
-fn check_whole(file: &[u8], input: u32, pieces: &[Piece], skipped: &[&Skipped]) {
+fn check_whole(file: &[u8], mark: &[u8], input: u32, pieces: &[Piece], skipped: &[&Skipped]) {
     let mut at = 0;
     let mut dropped = skipped.iter().filter(|skipped| skipped.input == input).peekable();
     for piece in pieces.iter().filter(|piece| piece.input == input && !piece.bytes.is_empty()) {
         while dropped.next_if(|skipped| skipped.offset == at as u64).is_some() {
-            at += line_bytes(&file[at..]);
+            at += record_bytes(&file[at..], mark);
         }
         assert_eq!(piece.offset, at as u64);
         assert!(file[at..].starts_with(&piece.bytes));
         at += piece.bytes.len();
-        assert!(piece.bytes.ends_with(b"\n") || at == file.len());
+        assert!(piece.bytes.ends_with(mark) || at == file.len());
     }
     while dropped.next_if(|skipped| skipped.offset == at as u64).is_some() {
-        at += line_bytes(&file[at..]);
+        at += record_bytes(&file[at..], mark);
     }
     assert_eq!((at, dropped.next()), (file.len(), None));
 }
 
-fn line_bytes(rest: &[u8]) -> usize {
-    rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |end| end + 1)
+fn record_bytes(rest: &[u8], mark: &[u8]) -> usize {
+    let end = rest.windows(mark.len()).position(|bytes| bytes == mark);
+    end.map_or(rest.len(), |end| end + mark.len())
+}
+
+/// Many readers cut what one does.
+fn check_shared(format: Format, max_document: u64, (input, file): (u32, &[u8]), one: &[Piece]) {
+    let (many, hash) = cut_shared(format, max_document, input, file);
+    let mut whole = InputHash::default();
+    whole.update(file);
+    assert_eq!(hash, whole.digest());
+    let own = |pieces: &[Piece]| {
+        let own = pieces.iter().filter(|piece| piece.input == input && !piece.bytes.is_empty());
+        own.map(|piece| (piece.offset, piece.bytes.clone())).collect::<Vec<_>>()
+    };
+    assert!(own(one) == own(&many));
+    let skipped = |pieces: &[Piece]| {
+        let skipped = pieces.iter().flat_map(|piece| piece.skipped.clone());
+        skipped.filter(|skipped| skipped.input == input).collect::<Vec<_>>()
+    };
+    assert_eq!(skipped(one), skipped(&many));
 }
 
 fuzz_target!(|data: &[u8]| {
     let mut take = Take(data);
     let flags = take.u8();
-    let format = if flags & 1 == 0 { Format::Jsonl } else { Format::Text };
+    let (format, mark): (Format, &[u8]) = match (flags & 1, flags >> 6) {
+        (0, 1) => (Format::Trec, b"</DOC>"),
+        (0, 2) => (Format::Mediawiki, b"</page>"),
+        (0, _) => (Format::Jsonl, b"\n"),
+        _ => (Format::Text, b"\n"),
+    };
     let max_document = match flags >> 1 & 3 {
         0 => u64::from(take.u16()) + 1,
         1 => PIECE_BYTES as u64 - 2 + u64::from(take.u8() % 5),
@@ -108,7 +164,7 @@ fuzz_target!(|data: &[u8]| {
             files.push(Vec::new());
         }
         if let Some(file) = files.last_mut() {
-            step(&mut take, file);
+            step(&mut take, file, mark);
         }
     }
 
@@ -123,9 +179,12 @@ fuzz_target!(|data: &[u8]| {
     let other_skipped: Vec<_> = other.iter().flat_map(|piece| &piece.skipped).collect();
     assert_eq!(skipped, other_skipped);
 
-    if format == Format::Jsonl {
+    if format != Format::Text {
         for (input, file) in (0u32..).zip(&files) {
-            check_whole(file, input, &plain, &skipped);
+            check_whole(file, mark, input, &plain, &skipped);
+            if !file.is_empty() {
+                check_shared(format, max_document, (input, file), &plain);
+            }
         }
     } else {
         let mut kept = plain.iter().flat_map(|piece| {

@@ -26,8 +26,8 @@ pub(super) struct Tuning {
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
     /// Greatest number of files that are read at the same time, each by one worker; 1 reads one file after the other.
-    /// By default all workers read files of lines together, and of others as many are read as keep the parsers busy
-    /// and fit the memory.
+    /// By default all workers read a file together where its format allows it, and of others as many are read as keep
+    /// the parsers busy and fit the memory.
     #[arg(long, value_name = "N")]
     readers: Option<usize>,
     /// Bytes of each gigabyte of input to sample (default: 1M). The sample decides which worker owns which terms;

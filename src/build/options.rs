@@ -117,7 +117,7 @@ pub struct Pipeline {
     pub gpu_indexers: Option<usize>,
     /// Bytes of text that an indexer of tokens takes together.
     pub parse_block: u64,
-    /// Files that are read at once, at most, each by one worker; if none is given, files of lines are read by all workers, and of others
+    /// Files that are read at once, at most, each by one worker; if none is given, all workers read a file together where they can, and of others
     /// as many as it takes to feed the parsers and memory allows.
     pub readers: Option<usize>,
     /// Bytes of each gigabyte of input by which trie collections are given to indexers; 0 deals them

@@ -24,14 +24,14 @@ use timely::worker::Worker;
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens -> encode -> (exchange) -> flush
-/// read_lines -----------^ `----> (exchange) -> documents
+/// read_shared ----------^ `----> (exchange) -> documents
 /// ```
 ///
 /// or, where a device takes texts,
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange) -> invert -> (exchange by owner) -> encode -> (exchange) -> flush
-/// read_lines -----------^                        |----> (lists that the device has encoded) -----------^
+/// read_shared ----------^                        |----> (lists that the device has encoded) -----------^
 ///                                                `----> documents
 /// ```
 pub fn assemble(build: &Arc<Build>, worker: &mut Worker) {

@@ -16,14 +16,14 @@ use crate::index::storage::Ahead;
 use crate::input::Compression;
 use crate::input::buffers::Buffers;
 use crate::input::documents::table::DocumentsDone;
-use crate::input::lines::LineFile;
+use crate::input::shared_file::SharedFile;
 use crate::input::splits::{InputError, Plan};
-use crate::input::turns::Turns;
+use crate::input::turns::{LONG_BYTES, Turns};
 use crate::input::wanted::Wanted;
 use crate::order::BLOCK_BYTES;
 use crate::order::Budget;
 use crate::rebuild::scanned::{Scan, Scanned};
-use crate::schedule::claims::{Claims, Lines};
+use crate::schedule::claims::{Claims, Shared};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -90,10 +90,10 @@ pub(crate) struct BuildWiring {
     pub(crate) indexing: Indexing,
     /// Bytes of text that an indexer of tokens takes together, if memory allows it.
     pub(crate) parse_block: u64,
-    /// Files of lines are read by all workers; not where somebody said how many read.
+    /// All workers read a file together where they can; not where somebody said how many read.
     pub(crate) all_read: bool,
     /// Which split is next.
-    pub(crate) claims: Claims<LineFile>,
+    pub(crate) claims: Claims<SharedFile>,
     /// What is under way.
     pub(crate) flow: Flow,
     /// Buffers of pieces.
@@ -173,13 +173,16 @@ impl Progress {
 }
 
 impl Build {
-    /// Opens a split, if it is a file of lines and all workers read it.
-    pub(super) fn open_lines(&self, split: usize) -> Result<Option<Lines<LineFile>>, InputError> {
+    /// Opens a split, if all workers read it together.
+    pub(super) fn open_shared(
+        &self,
+        split: usize,
+    ) -> Result<Option<Shared<SharedFile>>, InputError> {
         if !self.wiring.all_read {
             return Ok(None);
         }
-        let opened = self.plan.open_lines(&self.plan.splits[split], self.budget.piece_bytes())?;
-        Ok(opened.map(|file| Lines { stretches: file.stretches(), file: Arc::new(file) }))
+        let opened = self.plan.open_shared(&self.plan.splits[split], self.budget.piece_bytes())?;
+        Ok(opened.map(|file| Shared { stretches: file.stretches(), file: Arc::new(file) }))
     }
 
     /// Blocks that a reader may read ahead of its decompressor. The `first` split that is not done
@@ -189,6 +192,12 @@ impl Build {
         let readers = self.budget.open_files.min(self.plan.splits.len()).max(1);
         let share = if first { blocks } else { blocks / readers };
         share.clamp(2, BLOCKS_BY_WORKER * self.workers)
+    }
+
+    /// Bytes of a piece that grows before all that comes before it is absorbed: a longer one holds a long document, and waits.
+    pub(super) fn longest_ahead(&self) -> usize {
+        let usual = LONG_BYTES.max(2 * self.budget.piece_bytes());
+        usual.max(self.budget.under_way() as usize / 4)
     }
 
     /// Encoded chunks of one owner that the writer has not written, at most.

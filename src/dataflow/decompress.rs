@@ -21,7 +21,6 @@ use crate::input::cutter::Cutter;
 use crate::input::decoder::DecodeError;
 use crate::input::piece::Piece;
 use crate::input::split_stream::{FileBlock, SplitStream};
-use crate::input::turns::LONG_BYTES;
 use crate::input::zstd::MOST_WINDOW_LOG;
 use crate::order::{Budget, Position};
 use std::collections::VecDeque;
@@ -64,7 +63,7 @@ impl<'scope> Decompress<'scope> for StreamVec<'scope, u64, FileBlock> {
         let worker = scope.index();
         self.unary(Pipeline, "Decompress", move |_, info| {
             let guard = Guard::new(&build.control, "Decompress", worker);
-            let longest_ahead = LONG_BYTES.max(build.budget.under_way() as usize / 4);
+            let longest_ahead = build.longest_ahead();
             let activator = scope.activator_for(info.address);
             let mut blocks: VecDeque<(Capability<u64>, FileBlock)> = VecDeque::new();
             // Time of the last piece that went out.

@@ -39,7 +39,7 @@ pub mod pagerank_iterate;
 pub mod parse;
 mod query;
 pub mod read;
-pub mod read_lines;
+pub mod read_shared;
 pub mod scan;
 pub mod service;
 mod sole_time;

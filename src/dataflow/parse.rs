@@ -12,7 +12,7 @@ use super::control::Guard;
 use super::decompress::{Assigned, Decompress};
 use super::local::Local;
 use super::read::{ReadAhead, read};
-use super::read_lines::read_lines;
+use super::read_shared::read_shared;
 use super::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::input::documents::PieceDocuments;
@@ -39,8 +39,8 @@ pub fn parse_input<'scope, R: Regroup + 'static>(
 ) -> Parsed<'scope, R::Group> {
     let (blocks, feed) = read(scope, build);
     let streams = blocks.decompress(build, feed.clone(), absorbed.clone());
-    let lines = read_lines(scope, build, absorbed.clone());
-    streams.concat(lines).parse(build, feed, regroup)
+    let shared = read_shared(scope, build, absorbed.clone());
+    streams.concat(shared).parse(build, feed, regroup)
 }
 
 /// See the [module](self).

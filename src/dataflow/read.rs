@@ -1,5 +1,5 @@
 //! Reads whole blocks of the input's files, those that one worker has to read from first to last
-//! (for the others see [`read_lines`](super::read_lines)).
+//! (for the others see [`read_shared`](super::read_shared)).
 //!
 //! - Out: blocks of up to [`BLOCK_BYTES`] at the position (split, block), in order; the last of a
 //!   split says so.
@@ -89,7 +89,7 @@ pub fn read<'scope>(
                     if current.is_none() {
                         let (splits, most) = (build.plan.splits.len(), build.budget.open_files);
                         let hungry = build.wiring.flow.is_hungry();
-                        let open = |split| build.open_lines(split);
+                        let open = |split| build.open_shared(split);
                         match build.wiring.claims.claim(splits, most, hungry, open)? {
                             Claim::Over => return Ok(Step::Over),
                             Claim::Wait((split, stretch)) => {

@@ -1,6 +1,9 @@
 //! Where may a piece end, and which record is too long to be kept? One finder for each way in which
 //! records end.
 //!
+//! Where each record ends with a [mark](Mark) that nothing else has, anybody finds the borders from anywhere. In the other formats a border
+//! depends on all that comes before: whether a quote or a bracket is open, or where the lengths in the heads of records lead.
+//!
 //! A finder looks at the bytes of the piece that grows. What it says of them may not depend on how
 //! many came at a time: it speaks when no further byte could change its answer.
 
@@ -50,13 +53,11 @@ impl Borders {
         match format {
             Format::Json => Self::Json(MachineBorders::new(max_document)),
             Format::Csv => Self::Csv(MachineBorders::new(max_document)),
-            Format::Mediawiki => Self::Marks(Marks::new(mediawiki::PAGE_END, max_document)),
-            Format::Jsonl | Format::Tsv | Format::Plaintext => {
-                Self::Marks(Marks::new(LINE_END, max_document))
-            }
-            Format::Trec => Self::Marks(Marks::new(trec::DOCUMENT_END, max_document)),
             Format::Warc => Self::Warc(WarcBorders::new(max_document)),
-            Format::Text | Format::Html => Self::Files,
+            _ => match Mark::of(format) {
+                Some(mark) => Self::Marks(Marks::new(mark, max_document)),
+                None => Self::Files,
+            },
         }
     }
 
@@ -94,7 +95,8 @@ impl Borders {
     }
 }
 
-/// What stands at the end of every record.
+/// What stands at the end of every record, and nowhere else. Two of them never overlap, so that they are the same from
+/// wherever one looks.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
     /// Its length.
@@ -105,6 +107,18 @@ pub(super) struct Mark {
     pub(super) first: fn(&[u8], usize) -> Option<usize>,
     /// The end of the last mark.
     pub(super) last: fn(&[u8]) -> Option<usize>,
+}
+
+impl Mark {
+    /// That of a format, if records end with one.
+    pub(super) fn of(format: Format) -> Option<Self> {
+        match format {
+            Format::Jsonl | Format::Tsv | Format::Plaintext => Some(LINE_END),
+            Format::Trec => Some(trec::DOCUMENT_END),
+            Format::Mediawiki => Some(mediawiki::PAGE_END),
+            Format::Json | Format::Csv | Format::Warc | Format::Text | Format::Html => None,
+        }
+    }
 }
 
 /// The end of a line.
@@ -148,7 +162,7 @@ impl Marks {
             _ if length as u64 > self.max_document => Found::Long(record),
             Some(end) => Found::End(end),
             None => {
-                self.searched = bytes.len() - (mark_bytes - 1);
+                self.searched = bytes.len().saturating_sub(mark_bytes - 1);
                 Found::Nothing
             }
         }

@@ -1,6 +1,6 @@
 //! Where does a piece end? At the first border of records at or behind the next multiple of so many bytes of the stream,
 //! so that pieces depend on the bytes of the stream alone, not on the blocks in which they came, and who
-//! begins in the middle of a file of lines finds the same ones ([`lines`](super::lines)). `borders` finds them.
+//! begins in the middle of a file finds the same ones, where records end with a mark ([`shared_file`](super::shared_file)). `borders` finds them.
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
 //! than that and a piece.
@@ -167,13 +167,12 @@ impl Cutter {
                 Found::Long(start) => {
                     // What stands before the record goes on, the record goes.
                     let gone = self.borders.drop_record(&self.piece.bytes[start..]);
+                    let offset = self.piece.offset + start as u64;
+                    self.dropping = (!gone.whole).then_some(offset);
                     let piece = self.split_off(start, start + gone.bytes);
-                    let offset = piece.offset + start as u64;
                     let piece = self.keep_if_any(piece);
                     if gone.whole {
                         self.skip_long(offset, (gone.bytes - gone.end_bytes) as u64);
-                    } else {
-                        self.dropping = Some(offset);
                     }
                     if piece.is_some() {
                         return piece;
@@ -264,8 +263,9 @@ impl Cutter {
         let (input, offset) = (self.input, piece.offset + next as u64);
         let rest = &piece.bytes[next..];
         let mut next = empty(self.format, input, offset, Vec::new());
-        // The buffer of what is cut is filled again when it is parsed, unless something has to be kept now.
-        if !rest.is_empty() && offset < self.until {
+        // The buffer of what is cut is filled again when it is parsed, unless something has to be kept now: also the begin of a mark
+        // that ends what is dropped.
+        if !rest.is_empty() && (self.dropping.is_some() || offset < self.until) {
             next.bytes = self.buffers.take(Self::room(self.piece_bytes.max(rest.len())));
             next.bytes.extend_from_slice(rest);
         }

@@ -26,7 +26,6 @@ pub mod html;
 mod json;
 pub mod json_values;
 pub mod jsonl;
-pub mod lines;
 pub mod list;
 mod machine;
 pub mod mediawiki;
@@ -43,6 +42,7 @@ mod scan;
 #[cfg(target_arch = "x86_64")]
 mod scan_x86;
 mod seen;
+pub mod shared_file;
 pub mod split_stream;
 pub mod splits;
 pub mod trec;

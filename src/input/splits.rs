@@ -14,9 +14,9 @@ use thiserror::Error;
 
 use super::decoder::Decoder;
 use super::folder::{Passed, Walk};
-use super::lines::LineFile;
 use super::list::{Input, Inputs};
 use super::pipe::Pipe;
+use super::shared_file::SharedFile;
 use crate::order::PIECE_BYTES;
 use tracing::debug;
 
@@ -449,19 +449,19 @@ impl Plan {
         Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
     }
 
-    /// Opens an input that several can read in stretches ([`LineFile`]), for pieces of `piece_bytes`; none, if it is none.
+    /// Opens an input that several can read together ([`SharedFile`]), for pieces of `piece_bytes`; none, if it is none.
     ///
     /// # Errors
     /// When it cannot be opened or read.
-    pub fn open_lines(
+    pub fn open_shared(
         &self,
         split: &Split,
         piece_bytes: usize,
-    ) -> Result<Option<LineFile>, InputError> {
+    ) -> Result<Option<SharedFile>, InputError> {
         let (input, format) = (split.inputs.start, split.format);
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
-        let open = || match LineFile::of_lines(format) && path.metadata()?.is_file() {
-            true => LineFile::new(input, format, File::open(&path)?, piece_bytes),
+        let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
+            true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
             false => Ok(None),
         };
         let opened = open().map_err(|e| self.read_error(input, e))?;

@@ -1,24 +1,24 @@
 //! Who reads what of the input next? Splits are handed out in order, and no sooner than parsers need them: what comes
-//! from a later split waits for all of the earlier ones. A split that is a file of lines is handed out in stretches, which
+//! from a later split waits for all of the earlier ones. A split that is a shared file is handed out in stretches, which
 //! whoever parses takes in order; any other is read by one worker.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Hands out splits in order; files of lines are `F`s.
+/// Hands out splits in order; shared files are `F`s.
 pub struct Claims<F>(Mutex<ClaimState<F>>);
 
 impl<F> Default for Claims<F> {
     fn default() -> Self {
-        let (next, lines, is_stream, open, feeding) = Default::default();
-        Self(Mutex::new(ClaimState { next, lines, is_stream, open, feeding }))
+        let (next, shared, is_stream, open, feeding) = Default::default();
+        Self(Mutex::new(ClaimState { next, shared, is_stream, open, feeding }))
     }
 }
 
 struct ClaimState<F> {
     next: usize,
-    /// The split before `next`, if it is a file of lines, and its next stretch.
-    lines: Option<(Lines<F>, u64)>,
-    /// The split `next` is known to be no file of lines.
+    /// The split before `next`, if it is a shared file, and its next stretch.
+    shared: Option<(Shared<F>, u64)>,
+    /// The split `next` is known to be no shared file.
     is_stream: bool,
     /// Splits that are read by one worker each.
     open: usize,
@@ -26,9 +26,9 @@ struct ClaimState<F> {
     feeding: usize,
 }
 
-/// A file of lines.
+/// A file that all workers read together.
 #[derive(Debug)]
-pub struct Lines<F> {
+pub struct Shared<F> {
     /// The file.
     pub file: Arc<F>,
     /// Its stretches; there is one at least.
@@ -49,7 +49,7 @@ pub enum Claim<T> {
     Over,
 }
 
-/// A stretch of a file of lines.
+/// A stretch of a shared file.
 pub struct Stretch<F> {
     /// The file.
     pub file: Arc<F>,
@@ -60,16 +60,16 @@ pub struct Stretch<F> {
 }
 
 impl<F> ClaimState<F> {
-    /// The file of lines whose turn it is, if it is one's; `open` opens a split if it is one.
-    fn lines<E>(
+    /// The shared file whose turn it is, if it is one's; `open` opens a split if it is one.
+    fn shared<E>(
         &mut self,
         splits: usize,
-        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
     ) -> Result<(), E> {
-        if self.lines.is_none() && self.next < splits && !self.is_stream {
+        if self.shared.is_none() && self.next < splits && !self.is_stream {
             match open(self.next)? {
                 Some(file) => {
-                    self.lines = Some((file, 0));
+                    self.shared = Some((file, 0));
                     self.next += 1;
                 }
                 None => self.is_stream = true,
@@ -79,7 +79,7 @@ impl<F> ClaimState<F> {
     }
 
     fn place(&self) -> Place {
-        match self.lines {
+        match self.shared {
             Some((_, stretch)) => (self.next - 1, stretch),
             None => (self.next, 0),
         }
@@ -92,7 +92,7 @@ impl<F> Claims<F> {
     }
 
     /// Claims the next split of which one worker reads all, if parsers are `hungry` or nothing else is open. A few may be on their
-    /// way to the parsers at a time, for files may be small. `open` opens a split if it is a file of lines.
+    /// way to the parsers at a time, for files may be small. `open` opens a split if it is a shared file.
     ///
     /// # Errors
     /// Those of `open`.
@@ -101,13 +101,13 @@ impl<F> Claims<F> {
         splits: usize,
         most_open: usize,
         hungry: bool,
-        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
     ) -> Result<Claim<usize>, E> {
         let mut state = self.state();
-        state.lines(splits, open)?;
+        state.shared(splits, open)?;
         let coming = state.open - state.feeding;
         let wanted = state.open == 0 || hungry && coming < most_open.div_ceil(4);
-        Ok(if state.lines.is_some() {
+        Ok(if state.shared.is_some() {
             Claim::Wait(state.place())
         } else if state.next == splits {
             Claim::Over
@@ -121,7 +121,7 @@ impl<F> Claims<F> {
         })
     }
 
-    /// Claims the next stretch of a file of lines, if `may` says so of its place, told whether any split before is read by one worker.
+    /// Claims the next stretch of a shared file, if `may` says so of its place, told whether any split before is read by one worker.
     /// `open` opens a split if it is such a file.
     ///
     /// # Errors
@@ -130,12 +130,12 @@ impl<F> Claims<F> {
         &self,
         splits: usize,
         may: impl FnOnce(Place, bool) -> bool,
-        open: impl FnOnce(usize) -> Result<Option<Lines<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
     ) -> Result<Claim<Stretch<F>>, E> {
         let mut state = self.state();
-        state.lines(splits, open)?;
+        state.shared(splits, open)?;
         let (place, streams) = (state.place(), state.open > 0);
-        let Some((Lines { file, stretches }, stretch)) = &mut state.lines else {
+        let Some((Shared { file, stretches }, stretch)) = &mut state.shared else {
             return Ok(if state.next == splits { Claim::Over } else { Claim::Wait(place) });
         };
         if !may(place, streams) {
@@ -144,7 +144,7 @@ impl<F> Claims<F> {
         let file = file.clone();
         *stretch += 1;
         if stretch == stretches {
-            state.lines = None;
+            state.shared = None;
         }
         Ok(Claim::Taken(Stretch { file, place, next: state.place() }))
     }
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn files_of_lines_are_handed_out_in_stretches() {
+    fn shared_files_are_handed_out_in_stretches() {
         let claims = Claims::default();
         // The first and the last are such files.
         let open =
-            |split: usize| Ok((split != 1).then(|| Lines { file: Arc::new(split), stretches: 2 }));
+            |split: usize| Ok((split != 1).then(|| Shared { file: Arc::new(split), stretches: 2 }));
         let stream = || split(claims.claim(3, 2, true, open));
         let stretch = |may: bool| {
             let claim: Result<_, Infallible> = claims.claim_stretch(3, |_, _| may, open);

@@ -84,6 +84,21 @@ fn pieces_do_not_depend_on_blocks() {
 }
 
 #[test]
+fn a_piece_that_begins_close_before_a_multiple_may_have_fewer_bytes_than_a_mark() {
+    for (format, mark) in [(Format::Trec, "</DOC>"), (Format::Mediawiki, "</page>")] {
+        for before in 1..mark.len() {
+            // A block ends at the multiple.
+            let mut file = vec![b'x'; 2 * PIECE_BYTES - before - mark.len()];
+            file.extend_from_slice(mark.as_bytes());
+            file.resize(3 * PIECE_BYTES, b'y');
+            let pieces = shown(cut(format, 1 << 30, &[&file], PIECE_BYTES));
+            assert_eq!(pieces.len(), 2);
+            assert!(pieces == shown(cut(format, 1 << 30, &[&file], 1000)));
+        }
+    }
+}
+
+#[test]
 fn a_line_too_long_is_dropped_wherever_it_stands() {
     let limit = 3 << 20;
     for before in [0, 10, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1] {

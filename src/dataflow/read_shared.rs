@@ -1,10 +1,12 @@
-//! Reads files of lines, all workers together: each takes the next stretch when it has nothing to parse, and parses it itself.
+//! Reads files whose records end with marks, all workers together: each takes the next stretch when it has nothing to parse, and parses
+//! it itself.
 //!
 //! - Out: the pieces of a stretch at the position (split, stretch, piece), for the parser of the same worker. So pieces
 //!   come nearly in the order of the input, few wait for earlier ones, and their bytes have not left the core's cache.
 //! - A stretch is claimed while there is room in the job's [`Flow`](super::flow::Flow); the first of the input that is not
 //!   absorbed always is. A worker that waits holds a capability for the first unclaimed one only.
-//! - Memory: a piece.
+//! - Memory: a piece. One that grows long, for it holds a long document, waits until all before it is absorbed, so that there is one such at
+//!   a time.
 //! - Work per activation: a stretch.
 
 use super::build_context::{Build, InputRead, Progress};
@@ -13,8 +15,8 @@ use super::decompress::Assigned;
 use super::local::Local;
 use crate::crew::lock;
 use crate::input::cutter::Cutter;
-use crate::input::lines::LineFile;
 use crate::input::piece::Piece;
+use crate::input::shared_file::{Reading, SharedFile};
 use crate::input::splits::InputError;
 use crate::input::{Compression, Format};
 use crate::order::{Position, PositionError};
@@ -24,19 +26,19 @@ use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 
-/// How long a worker that may claim nothing waits before it looks again.
+/// How long a worker that has to wait for others does so before it looks again.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Reads the files of lines among the splits; `absorbed` follows the far end of the dataflow.
-pub fn read_lines<'scope>(
+/// Reads the files among the splits that all read together; `absorbed` follows the far end of the dataflow.
+pub fn read_shared<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Assigned> {
     let build = build.clone();
     let worker = scope.index();
-    source(scope, "ReadLines", move |capability, info| {
-        let guard = Guard::new(&build.control, "ReadLines", worker);
+    source(scope, "ReadShared", move |capability, info| {
+        let guard = Guard::new(&build.control, "ReadShared", worker);
         let activator = scope.activator_for(info.address);
         // Who does not parse reads none.
         let mut capability = build.wiring.flow.parses(worker).then_some(capability);
@@ -44,29 +46,41 @@ pub fn read_lines<'scope>(
         // Of any format: each file tells its own.
         let mut cutter = Cutter::of_pieces(Format::Jsonl, build.max_document, piece_bytes)
             .with_buffers(build.wiring.buffers.clone());
+        let mut open: Option<Open> = None;
         let mut pieces = Vec::new();
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             let step = guard.work(|| {
-                let next = match claim(&build, worker, &absorbed)? {
-                    Claim::Taken(stretch) => {
-                        read(&build, &stretch, &mut cutter, &mut pieces)?;
-                        let mut position = position_of(stretch.place)?;
-                        for piece in pieces.drain(..) {
-                            build.wiring.flow.take(worker, piece.bytes.len());
-                            let at = cap.delayed(&position.0);
-                            output.session(&at).give(Local((worker, piece)));
-                            position = Position::next_piece(position.0)?;
+                let stretch = match &mut open {
+                    Some(stretch) => stretch,
+                    none => match claim(&build, worker, &absorbed)? {
+                        Claim::Taken(stretch) => {
+                            none.insert(Open::new(&build, stretch, &mut cutter)?)
                         }
-                        activator.activate();
-                        stretch.next
-                    }
-                    Claim::Wait(next) => {
-                        activator.activate_after(PAUSE);
-                        next
-                    }
-                    Claim::Over => return Ok(None),
+                        Claim::Wait(next) => {
+                            activator.activate_after(PAUSE);
+                            return Ok(Some(position_of(next)?));
+                        }
+                        Claim::Over => return Ok(None),
+                    },
                 };
+                let most_held = match is_first(&absorbed, stretch.position) {
+                    true => usize::MAX,
+                    false => build.longest_ahead(),
+                };
+                let whole = stretch.read(&build, &mut cutter, most_held, &mut pieces)?;
+                for piece in pieces.drain(..) {
+                    build.wiring.flow.take(worker, piece.bytes.len());
+                    let at = cap.delayed(&stretch.position.0);
+                    output.session(&at).give(Local((worker, piece)));
+                    stretch.position = Position::next_piece(stretch.position.0)?;
+                }
+                if !whole {
+                    activator.activate_after(PAUSE);
+                    return Ok(Some(stretch.position));
+                }
+                activator.activate();
+                let next = open.take().expect("it was read").end(&build)?;
                 Ok(Some(position_of(next)?))
             });
             match step {
@@ -82,44 +96,77 @@ fn position_of((split, stretch): Place) -> Result<Position, PositionError> {
     Position::new(split as u64, stretch, 0)
 }
 
+/// Whether all before a position is absorbed.
+fn is_first(absorbed: &ProbeHandle<u64>, position: Position) -> bool {
+    !absorbed.less_than(&position.0)
+}
+
 /// Claims a stretch, if the worker may.
 fn claim(
     build: &Build,
     worker: usize,
     absorbed: &ProbeHandle<u64>,
-) -> Result<Claim<Stretch<LineFile>>, InputError> {
+) -> Result<Claim<Stretch<SharedFile>>, InputError> {
     let flow = &build.wiring.flow;
-    let is_first =
-        |place| position_of(place).is_ok_and(|start: Position| !absorbed.less_than(&start.0));
+    let first = |place| position_of(place).is_ok_and(|start| is_first(absorbed, start));
     build.wiring.claims.claim_stretch(
         build.plan.splits.len(),
         // Splits that one worker reads, if some are open, come before, and need room themselves.
-        |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || is_first(place)),
-        |split| build.open_lines(split),
+        |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
+        |split| build.open_shared(split),
     )
 }
 
-/// Reads a stretch.
-fn read(
-    build: &Build,
-    Stretch { file, place, .. }: &Stretch<LineFile>,
-    cutter: &mut Cutter,
-    pieces: &mut Vec<Piece>,
-) -> Result<(), Cause> {
-    let (input, (_, stretch)) = (file.input(), *place);
-    // The first asks for what all will read next, the others for one more.
-    let workers = build.workers as u64;
-    let ahead = if stretch == 0 { 1 } else { workers };
-    (ahead..=workers).for_each(|ahead| file.will_need(stretch + ahead));
-    let hash = file
-        .read(stretch, cutter, |piece| pieces.push(piece))
-        .map_err(|e| build.plan.read_error(input, e))?;
-    Progress::add(&build.progress.read_bytes, file.stretch_len(stretch));
-    if let Some(hash) = hash {
-        let (bytes, compression) = (file.bytes(), Compression::None);
-        lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+/// A stretch that the worker reads.
+struct Open {
+    stretch: Stretch<SharedFile>,
+    reading: Reading,
+    /// Of the next piece.
+    position: Position,
+}
+
+impl Open {
+    fn new(
+        build: &Build,
+        stretch: Stretch<SharedFile>,
+        cutter: &mut Cutter,
+    ) -> Result<Self, Cause> {
+        let (file, (_, number)) = (&stretch.file, stretch.place);
+        // The first asks for what all will read next, the others for one more.
+        let workers = build.workers as u64;
+        let ahead = if number == 0 { 1 } else { workers };
+        (ahead..=workers).for_each(|ahead| file.will_need(number + ahead));
+        let reading = file.begin(number, cutter);
+        let reading = reading.map_err(|e| build.plan.read_error(file.input(), e))?;
+        let position = position_of(stretch.place)?;
+        Ok(Self { stretch, reading, position })
     }
-    Ok(())
+
+    /// Reads on; tells whether all is read.
+    fn read(
+        &mut self,
+        build: &Build,
+        cutter: &mut Cutter,
+        most_held: usize,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<bool, InputError> {
+        let file = &self.stretch.file;
+        file.read(&mut self.reading, cutter, most_held, |piece| pieces.push(piece))
+            .map_err(|e| build.plan.read_error(file.input(), e))
+    }
+
+    /// Ends it, when all is read; nothing before the returned place will be claimed.
+    fn end(self, build: &Build) -> Result<Place, InputError> {
+        let Stretch { file, place: (_, number), next } = self.stretch;
+        let input = file.input();
+        let hash = file.end(self.reading).map_err(|e| build.plan.read_error(input, e))?;
+        Progress::add(&build.progress.read_bytes, file.stretch_len(number));
+        if let Some(hash) = hash {
+            let (bytes, compression) = (file.bytes(), Compression::None);
+            lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+        }
+        Ok(next)
+    }
 }
 
 #[cfg(test)]
@@ -136,7 +183,7 @@ mod tests {
     use timely::dataflow::operators::generic::operator::Operator;
 
     #[test]
-    fn read_lines_gives_the_pieces_of_stretches_and_says_where_the_input_ends() {
+    fn read_shared_gives_the_pieces_of_stretches_and_says_where_the_input_ends() {
         for gone in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             // Three stretches of 1 MiB, of two pieces each but for the last.
@@ -151,7 +198,7 @@ mod tests {
                 let found = Rc::new(RefCell::new(Vec::new()));
                 let (kept, probe, flow) = (found.clone(), ProbeHandle::new(), given.clone());
                 worker.dataflow::<u64, _, _>(|scope| {
-                    let pieces = read_lines(scope, &given, probe.clone());
+                    let pieces = read_shared(scope, &given, probe.clone());
                     pieces
                         .unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
                             Pipeline,
@@ -184,7 +231,7 @@ mod tests {
             assert!(over);
             if gone {
                 let (operator, why) = failure(&shared.control).unwrap();
-                assert!(operator == "ReadLines" && why.contains("a.jsonl"), "{operator}: {why}");
+                assert!(operator == "ReadShared" && why.contains("a.jsonl"), "{operator}: {why}");
                 continue;
             }
             assert!(!shared.control.stopped());
