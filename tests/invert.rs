@@ -10,6 +10,8 @@ use crate::emulation::Random;
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
 use millrace::dictionary::inverted::Lists;
+use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::texts::Texts;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::classes::Classes;
 use millrace::gpu::invert::inverter::{Counted, Hooks, Inverter};
@@ -76,7 +78,7 @@ fn pieces(
     (pieces, documents, words, rare): (u32, u32, u32, u32),
 ) -> Vec<PieceText> {
     let piece = |random: &mut Random| {
-        let mut piece = PieceText::default();
+        let mut piece = Texts::new(Arc::default());
         for _ in 0..random.below(documents + 1) {
             let mut text = Vec::new();
             for _ in 0..random.below(words + 1) {
@@ -85,9 +87,9 @@ fn pieces(
             }
             // The last word may end with the text.
             text.extend(word(random, rare));
-            piece.push(if random.below(8) == 0 { &[] } else { &text });
+            piece.document(if random.below(8) == 0 { &[] } else { &text });
         }
-        piece
+        piece.take()
     };
     (0..pieces).map(|_| piece(random)).collect()
 }

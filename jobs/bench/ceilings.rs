@@ -2,8 +2,8 @@
 //!
 //! Isolated: the stages of a build, each with all that come before it, by threads that take the next part of
 //! the files and share nothing else. A part is 2 MiB and has the lines that begin in it, so that any thread finds
-//! its own. `texts` is what a parser does when a device finds the words, and nothing comes behind it. What a build
-//! with as many workers takes beside that is order, exchange, one table and one writer.
+//! its own. `texts` is what a parser does when a device finds the words, and nothing comes behind it; as many texts are held back as in a build with that memory.
+//! What a build with as many workers takes beside that is order, exchange, one table and one writer.
 //! Expected: up to `documents` the threads are bound by memory's bandwidth, from `tokens` on by its latency;
 //! `build` takes what `encode` takes, and the writing.
 
@@ -13,11 +13,11 @@ use millrace::build::memory::give_back_large_buffers;
 use millrace::build::{BuildOptions, Indexer, build};
 use millrace::dictionary::closed::ClosedTerms;
 use millrace::dictionary::owners::Owners;
-use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::parsed::{PieceGroup, Regroup};
 use millrace::dictionary::run::{RunDictionary, SortedRun};
 use millrace::dictionary::tally::Tally;
 use millrace::dictionary::text_buffers::TextBuffers;
-use millrace::dictionary::texts;
+use millrace::dictionary::texts::{self, TextGroup};
 use millrace::gpu::discover::Gpus;
 use millrace::index::list::Form;
 use millrace::index::run::{PartEncoder, RunPart};
@@ -34,6 +34,7 @@ use millrace::order::Budget;
 use millrace::text::analysis::Analysis;
 use millrace::text::scan::{Key, Scanner, Stretches};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
@@ -115,6 +116,17 @@ struct Part {
     end: u64,
 }
 
+/// What the threads of a point share.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    files: &'a [Input],
+    parts: &'a [Part],
+    plan: &'a Plan,
+    budget: &'a Budget,
+    /// Memory of texts, used again from point to point.
+    texts: &'a Arc<TextBuffers>,
+}
+
 /// What the threads have found, which is the same however many there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Totals {
@@ -149,11 +161,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for threads in threads {
         let budget = Budget::new(args.memory, threads)
             .map_err(|e| crate::Usage(format!("--memory: {e}")))?;
+        let texts = TextBuffers::new(budget.texts_under_way() as usize * threads);
+        let given =
+            Given { files: &files, parts: &parts, plan: &plan, budget: &budget, texts: &texts };
         let mut before = 0.0;
         for (stage, name) in STAGES {
             let (mut seconds, mut totals) = (f64::INFINITY, Totals::default());
             for _ in 0..args.repeat.get() {
-                let began = point(&files, &parts, (stage, threads), &budget, &plan)?;
+                let began = point(given, stage, threads)?;
                 (seconds, totals) = (seconds.min(began.0), began.1);
             }
             let ns = seconds * threads as f64 * 1e9 / totals.bytes.max(1) as f64;
@@ -219,22 +234,16 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<Input>, Vec<Part>)> {
 }
 
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
-fn point(
-    files: &[Input],
-    parts: &[Part],
-    (stage, threads): (Stage, usize),
-    budget: &Budget,
-    plan: &Plan,
-) -> anyhow::Result<(f64, Totals)> {
+fn point(given: Given<'_>, stage: Stage, threads: usize) -> anyhow::Result<(f64, Totals)> {
     let (next, barrier) = (AtomicUsize::new(0), Barrier::new(threads + 1));
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads)
             .map(|_| {
                 scope.spawn(|| {
-                    let mut worker = Worker::new(stage, budget, plan);
+                    let mut worker = Worker::new(stage, given);
                     barrier.wait();
-                    while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Input { path, file } = &files[part.file];
+                    while let Some(part) = given.parts.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let Input { path, file } = &given.files[part.file];
                         worker.part(file, *part).with_context(|| path.display().to_string())?;
                     }
                     worker.finish()
@@ -260,6 +269,9 @@ struct Worker<'a> {
     copy: Vec<u8>,
     jsonl: JsonlParser,
     pieces: PieceParser<texts::Texts>,
+    /// Texts that wait for a device, as many bytes as they may have.
+    held: VecDeque<TextGroup>,
+    held_bytes: usize,
     scanner: Scanner,
     tally: Tally,
     run: RunDictionary,
@@ -268,18 +280,20 @@ struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    fn new(stage: Stage, budget: &Budget, plan: &'a Plan) -> Self {
+    fn new(stage: Stage, given: Given<'a>) -> Self {
+        let Given { plan, budget, texts, .. } = given;
         let owners = Arc::new(Owners::in_turn(1));
         let (documents, turns) = ((u64::MAX, &Fields::default()), Turns::new(usize::MAX));
-        // Texts go back as soon as a part is parsed.
-        let kept = texts::Texts::new(TextBuffers::new(4 * PART_BYTES as usize));
+        let texts = texts::Texts::new(texts.clone());
         Self {
             stage,
             plan,
             bytes: vec![0; PART_BYTES as usize + BEHIND + 1],
             copy: Vec::with_capacity(PART_BYTES as usize + BEHIND),
             jsonl: JsonlParser::new(),
-            pieces: PieceParser::new(kept, documents, Arc::new(turns)),
+            pieces: PieceParser::new(texts, documents, Arc::new(turns)),
+            held: VecDeque::new(),
+            held_bytes: budget.texts_under_way() as usize,
             scanner: Scanner::new(),
             tally: Tally::new(Analysis::default(), owners, budget.memo() as usize),
             run: RunDictionary::default(),
@@ -335,7 +349,12 @@ impl<'a> Worker<'a> {
         let mut piece =
             piece::Piece { input, format, offset, bytes, files, head, ends_input: false, skipped };
         let (texts, documents) = self.pieces.parse(self.plan, None, &mut piece);
-        std::hint::black_box(texts);
+        self.held.extend(texts);
+        let bytes =
+            |held: &VecDeque<TextGroup>| held.iter().map(PieceGroup::memory_bytes).sum::<usize>();
+        while bytes(&self.held) > self.held_bytes {
+            self.held.pop_front();
+        }
         self.totals.documents += u64::from(documents.documents());
         self.copy = piece.bytes;
     }

@@ -12,6 +12,7 @@ use anyhow::{Context, anyhow, ensure};
 use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
+use millrace::dictionary::texts::Texts;
 use millrace::gpu::cache::ModuleCache;
 use millrace::gpu::device::Device;
 use millrace::gpu::invert::cuda::CudaMachine;
@@ -190,11 +191,11 @@ fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
 }
 
 /// Takes the texts of documents.
-struct Texts(PieceText);
+struct Taker(Texts);
 
-impl Sink for Texts {
+impl Sink for Taker {
     fn document(&mut self, document: Document<'_>) {
-        self.0.push(document.text);
+        self.0.document(document.text);
     }
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}
 }
@@ -202,7 +203,7 @@ impl Sink for Texts {
 /// The texts of the files.
 fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
     let (mut pieces, mut left) = (Vec::new(), args.bytes);
-    let mut jsonl = JsonlParser::new();
+    let (mut jsonl, mut texts) = (JsonlParser::new(), Taker(Texts::new(Arc::default())));
     for path in &args.inputs {
         let shown = || path.display().to_string();
         let file = std::fs::File::open(path).with_context(shown)?;
@@ -218,9 +219,8 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
             let least = PIECE_BYTES.min(rest.len()) - 1;
             let end = memchr::memchr(b'\n', &rest[least..]).map_or(rest.len(), |at| least + at + 1);
             let (lines, behind) = rest.split_at(end);
-            let mut texts = Texts(PieceText::default());
             jsonl.parse(Piece::whole(lines), &mut texts);
-            pieces.push(texts.0);
+            pieces.push(texts.0.take());
             rest = behind;
         }
     }

@@ -323,8 +323,8 @@ impl<S: Copy + Default> Memo<S> {
         spreads: &[u32],
         terms: &mut [u32],
         known: impl Fn(&[Term<S>], u32),
-    ) -> u64 {
-        let mut unknown = 0u64;
+    ) -> u128 {
+        let mut unknown = 0u128;
         let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
         for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
             match find_key(slots, key, spread, piece) {
@@ -358,7 +358,7 @@ impl<S: Copy + Default> Memo<S> {
     pub(super) fn learn_keys(
         &mut self,
         keys: &[Key],
-        mut unknown: u64,
+        mut unknown: u128,
         terms: &[u32],
         mut count: impl FnMut(&mut [Term<S>], &[u32]),
     ) {

@@ -3,7 +3,6 @@
 
 use super::group::{Group, GroupTerm};
 use super::stream::TokenGroup;
-use super::texts::PieceText;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -19,12 +18,6 @@ pub trait Regroup {
 
     /// Takes the next document of the piece; returns its length: its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
-
-    /// The texts of the piece, if that is all that is made of its documents: whoever puts a text there need not hand it on.
-    #[inline]
-    fn texts(&mut self) -> Option<&mut PieceText> {
-        None
-    }
 
     /// Documents of the piece so far.
     fn documents(&self) -> u32;

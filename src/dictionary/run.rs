@@ -35,10 +35,10 @@ pub struct RunDictionary {
 }
 
 /// Terms whose slots are fetched ahead of their use.
-const AHEAD: usize = 24;
+const AHEAD: usize = 48;
 /// And whose numbers, entries and slices are.
-const NUMBERS_AHEAD: usize = 16;
-const SLICES_AHEAD: usize = 8;
+const NUMBERS_AHEAD: usize = 32;
+const SLICES_AHEAD: usize = 16;
 /// The number of a term that the run does not have.
 const NO_NUMBER: u32 = u32::MAX;
 

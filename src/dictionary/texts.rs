@@ -23,24 +23,6 @@ impl PieceText {
         Self { bytes: TextBuffer::of(buffers), starts: Vec::new() }
     }
 
-    /// Adds a document.
-    ///
-    /// # Panics
-    /// If the piece would have 4 GiB or more.
-    pub fn push(&mut self, text: &[u8]) {
-        self.begin(self.bytes.len());
-        self.bytes.extend([text, &[SEPARATOR]]);
-    }
-
-    /// Adds a document whose text is put there by others: it begins at `start`.
-    ///
-    /// # Panics
-    /// If the piece would have 4 GiB or more.
-    #[inline]
-    pub fn begin(&mut self, start: usize) {
-        self.starts.push(u32::try_from(start).expect("a piece has less than 4 GiB"));
-    }
-
     /// Documents.
     pub fn documents(&self) -> u32 {
         self.starts.len() as u32
@@ -88,14 +70,13 @@ impl Texts {
         Self { text: PieceText::of(&buffers), last: (0, 0), buffers }
     }
 
-    /// Makes room for a piece that is like the one before, at its beginning, and for so many bytes.
-    #[inline]
-    fn make_room(&mut self, least: usize) {
-        if self.text.starts.capacity() == 0 {
-            let (bytes, documents) = self.last;
-            self.text.bytes.reserve(bytes.max(least));
-            self.text.starts.reserve(documents);
-        }
+    /// The texts of a piece; the next one can begin.
+    pub fn take(&mut self) -> PieceText {
+        let text = std::mem::replace(&mut self.text, PieceText::of(&self.buffers));
+        // A few thousand bytes more save moving the last ones.
+        let ample = |len: usize| len + len / 16;
+        self.last = (ample(text.bytes.len()), ample(text.starts.len()));
+        text
     }
 }
 
@@ -103,15 +84,19 @@ impl Regroup for Texts {
     type Group = TextGroup;
 
     /// Keeps the text; its length is not known, and 0 stands for it.
+    ///
+    /// # Panics
+    /// If the piece would have 4 GiB or more.
     fn document(&mut self, text: &[u8]) -> u32 {
-        self.make_room(text.len() + 1);
-        self.text.push(text);
+        if self.text.starts.is_empty() {
+            let (bytes, documents) = self.last;
+            self.text.bytes.reserve(bytes.max(text.len() + 1));
+            self.text.starts.reserve(documents);
+        }
+        let start = u32::try_from(self.text.bytes.len()).expect("a piece has less than 4 GiB");
+        self.text.starts.push(start);
+        self.text.bytes.extend([text, &[SEPARATOR]]);
         0
-    }
-
-    fn texts(&mut self) -> Option<&mut PieceText> {
-        self.make_room(0);
-        Some(&mut self.text)
     }
 
     fn documents(&self) -> u32 {
@@ -119,10 +104,7 @@ impl Regroup for Texts {
     }
 
     fn finish(&mut self) -> Vec<TextGroup> {
-        let text = std::mem::replace(&mut self.text, PieceText::of(&self.buffers));
-        // A few thousand bytes more save moving the last ones.
-        let ample = |len: usize| len + len / 16;
-        self.last = (ample(text.bytes.len()), ample(text.starts.len()));
+        let text = self.take();
         vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
     }
 }

@@ -4,7 +4,6 @@
 //! A document borrows from the piece or from buffers of its parser, so it lives for one call only and
 //! nothing is allocated for it.
 
-use crate::dictionary::texts::PieceText;
 use crate::text::html::Page;
 use std::fmt;
 
@@ -323,20 +322,6 @@ pub trait Sink {
 
     /// Takes a document.
     fn document(&mut self, document: Document<'_>);
-
-    /// Lends a parser of JSON lines, for a piece, what it is to put all texts in; none if they are of use for one call only.
-    #[inline]
-    fn texts(&mut self) -> Option<&mut PieceText> {
-        None
-    }
-
-    /// Takes a document whose text lies in the bytes that were [lent](Self::texts), from `start` on. If the sink wants it, and says so, it stays there with a
-    /// [separator](crate::dictionary::texts::SEPARATOR) behind it.
-    #[inline]
-    fn placed(&mut self, document: Document<'_>, _start: usize) -> bool {
-        self.document(document);
-        false
-    }
 
     /// Takes note of a record that is not a document: where it begins in the piece, its line in the
     /// file (from 1; 0 where records are not lines), its length in bytes without the line end, and why.

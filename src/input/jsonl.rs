@@ -12,9 +12,8 @@
 //!   raw control characters in strings are accepted, save for the line feed, which ends the record,
 //!   and a lone surrogate becomes U+FFFD.
 //!
-//! Text that is one string without escapes is handed out where it lies; all else is put together in a
-//! buffer that is used again, so that nothing is allocated for a document. A sink that wants all texts in one buffer
-//! [lends](Sink::texts) it: they are put together there. `benches/input.rs` measures it.
+//! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is allocated for a document. `benches/input.rs` measures
+//! it.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +26,6 @@ use super::fields::Fields;
 use super::json::{Bad, Cursor, Span};
 use super::scan::Scan;
 use crate::dictionary::text_buffers::TextBuffer;
-use crate::dictionary::texts::SEPARATOR;
 use shape::Shape;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -48,8 +46,6 @@ pub struct JsonlParser {
 struct Buffers {
     /// What a text is put together in.
     text: TextBuffer,
-    /// The sink has lent it, and it already has the texts of so many bytes.
-    lent: Option<usize>,
     /// A key or a name without its escapes.
     short: TextBuffer,
     /// A name that was made valid.
@@ -63,19 +59,9 @@ struct Record {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
-    text: Text,
-    /// Strings that are its text, and where the last of them lies between its quotes.
+    /// Strings that are its text, put together in the buffer, and where the last of them lies between its quotes.
     texts: u32,
     last_text: Range<usize>,
-}
-
-/// Where the text of a record is.
-enum Text {
-    None,
-    /// In the piece.
-    Piece(Range<usize>),
-    /// In the buffer, behind what is already there.
-    Buffer,
 }
 
 impl Default for JsonlParser {
@@ -115,13 +101,11 @@ impl JsonlParser {
         let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan: self.scan };
         let mut line = piece.line;
         self.shape.begin_piece();
-        self.buffers.exchange(sink);
         while cursor.at < cursor.bytes.len() {
             self.line(&mut cursor, line, sink);
             cursor.at += 1; // behind the line feed
             line += 1;
         }
-        self.buffers.exchange(sink);
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
         self.buffers.short.shrink(KEPT_BUFFER_BYTES);
         self.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
@@ -135,7 +119,6 @@ impl JsonlParser {
         let mut record = Record {
             name_rank: NO_NAME,
             name: Span { range: 0..0, escapes: false },
-            text: Text::None,
             texts: 0,
             last_text: 0..0,
         };
@@ -157,18 +140,8 @@ impl JsonlParser {
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
         match read {
             Ok(()) => {
-                let begin = self.buffers.lent;
                 let (name, text) = self.buffers.resolve(cursor, &record);
-                let document = Document { name, text, offset, bytes, line };
-                match begin {
-                    None => sink.document(document),
-                    Some(begin) => {
-                        let end = begin + text.len();
-                        if sink.placed(document, begin) {
-                            self.buffers.keep(end);
-                        }
-                    }
-                }
+                sink.document(Document { name, text, offset, bytes, line });
             }
             Err(Failure::Bad(bad)) => {
                 let Bad { offset: at, expected } = bad;
@@ -328,8 +301,7 @@ impl Buffers {
                 Some(b'"') => {
                     cursor.at += 1;
                     let begin = cursor.at;
-                    self.text(cursor, &mut record.text)?;
-                    record.texts += 1;
+                    self.text(cursor, record)?;
                     record.last_text = begin..cursor.at - 1;
                 }
                 Some(b'n') => cursor.word("null")?,
@@ -344,62 +316,21 @@ impl Buffers {
     }
 
     /// Adds the string here, from behind its opening quote, to the text.
-    fn text(&mut self, cursor: &mut Cursor<'_>, text: &mut Text) -> Result<(), Bad> {
-        match text {
-            Text::None => {
-                self.text.truncate(self.lent.unwrap_or(0));
-                if self.lent.is_none() {
-                    let begin = cursor.at;
-                    cursor.at = cursor.scan.find(cursor.bytes, begin);
-                    let plain = begin..cursor.at;
-                    if cursor.take(b'"') {
-                        *text = Text::Piece(plain);
-                        return Ok(());
-                    }
-                    self.text.extend([&cursor.bytes[plain]]);
-                }
-            }
-            Text::Piece(first) => {
-                self.text.truncate(0);
-                self.text.extend([&cursor.bytes[first.clone()], b"\n"]);
-            }
-            Text::Buffer => self.text.extend([b"\n"]),
+    fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Bad> {
+        match record.texts {
+            0 => self.text.truncate(0),
+            _ => self.text.extend([b"\n"]),
         }
-        *text = Text::Buffer;
+        record.texts += 1;
         cursor.unescape(&mut self.text)?;
         Ok(())
-    }
-
-    /// Takes the buffer that the sink lends, or gives it back with the texts that it keeps.
-    fn exchange<S: Sink>(&mut self, sink: &mut S) {
-        let Some(texts) = sink.texts() else { return };
-        self.lent = match self.lent {
-            None => Some(texts.bytes.len()),
-            Some(end) => {
-                self.text.truncate(end);
-                None
-            }
-        };
-        std::mem::swap(&mut texts.bytes, &mut self.text);
-    }
-
-    /// Keeps the text that ends at `end` in the buffer that was lent.
-    #[inline(always)]
-    fn keep(&mut self, end: usize) {
-        self.text.truncate(end);
-        self.text.extend([&[SEPARATOR]]);
-        self.lent = Some(end + 1);
     }
 
     /// The name and the text of a record.
     #[inline(always)]
     fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &Record) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
-        let text = match &record.text {
-            Text::None => &[],
-            Text::Piece(range) => &cursor.bytes[range.clone()],
-            Text::Buffer => &self.text[self.lent.unwrap_or(0)..],
-        };
+        let text = if record.texts == 0 { &[] } else { &*self.text };
         (Name::from_raw(name, &mut self.name), text)
     }
 }

@@ -11,7 +11,6 @@ use super::turns::{Turn, Turns};
 use super::wanted::Wanted;
 use super::{Format, json_values};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::dictionary::texts::PieceText;
 use crate::index::documents::Location;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -106,36 +105,6 @@ impl<R: Regroup> Sink for PieceSink<'_, R> {
 
     #[inline]
     fn document(&mut self, document: Document<'_>) {
-        self.take(document, |regroup, text| regroup.document(text));
-    }
-
-    fn texts(&mut self) -> Option<&mut PieceText> {
-        self.regroup.texts()
-    }
-
-    #[inline]
-    fn placed(&mut self, document: Document<'_>, start: usize) -> bool {
-        self.take(document, |regroup, _| {
-            regroup.texts().expect("they were lent").begin(start);
-            0
-        })
-    }
-
-    fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
-        self.batch.skipped.push(Skipped {
-            input: self.batch.input,
-            offset: self.offset + offset as u64,
-            line,
-            reason: reason.reason(),
-            detail: reason.to_string(),
-        });
-    }
-}
-
-impl<R: Regroup> PieceSink<'_, R> {
-    /// Takes a document, of whose text `regroup` makes what it makes and says the length; tells whether it is indexed.
-    #[inline]
-    fn take(&mut self, document: Document<'_>, regroup: impl FnOnce(&mut R, &[u8]) -> u32) -> bool {
         if document.bytes as u64 > self.max_document {
             self.batch.skipped.push(Skipped {
                 line: document.line,
@@ -146,7 +115,7 @@ impl<R: Regroup> PieceSink<'_, R> {
                     self.max_document,
                 )
             });
-            return false;
+            return;
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
@@ -155,21 +124,30 @@ impl<R: Regroup> PieceSink<'_, R> {
             Name::Missing => "",
         };
         let content = match self.wanted {
-            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return false,
+            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(Wanted::At(_)) => XxHash3_64::oneshot(document.text),
             Some(Wanted::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = XxHash3_64::oneshot(document.text);
                 self.batch.see(name, document.line, location, content);
                 if known.contains(named, content) {
-                    return false;
+                    return;
                 }
                 content
             }
         };
-        let length = regroup(self.regroup, document.text);
+        let length = self.regroup.document(document.text);
         self.batch.push(name, document.line, length, location, content);
-        true
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
+        self.batch.skipped.push(Skipped {
+            input: self.batch.input,
+            offset: self.offset + offset as u64,
+            line,
+            reason: reason.reason(),
+            detail: reason.to_string(),
+        });
     }
 }
 

@@ -47,7 +47,10 @@ impl<T: Copy> Grown<T> {
         }
     }
 
-    /// Makes it as long as `count` elements of zeros would make it, none of which is touched. It never had more elements.
+    /// Appends zeros up to `count` elements. It never had more elements.
+    ///
+    /// What the system gives is zero. Each page is written to nevertheless: one that is read first is one that all have in common, and is replaced when it
+    /// is written to, for which all cores have to stop that run threads of the process.
     pub(crate) fn lengthen(&mut self, count: usize)
     where
         T: Zeroable,
@@ -55,7 +58,9 @@ impl<T: Copy> Grown<T> {
         if count > self.room() {
             self.grow(count);
         }
-        self.len = self.len.max(count);
+        let bytes = self.len * size_of::<T>()..count * size_of::<T>();
+        self.area[bytes].chunks_mut(4096).for_each(|page| page[0] = 0);
+        self.len = count;
     }
 
     /// Keeps the first `count` elements, and the memory.

@@ -26,7 +26,7 @@ pub const KEY_BYTES: usize = 16;
 
 /// Tokens with keys that are handed on at once: so many that what each needs has come from memory, if it is asked for
 /// when the key is found, where all cores ask memory for lines.
-pub const TOGETHER: usize = 64;
+pub const TOGETHER: usize = 128;
 
 /// Takes the stretches of a text: those with keys in order, and the others in order; a few keys may come behind
 /// others that follow them in the text.

@@ -5,6 +5,8 @@ use super::{keyed, read};
 use crate::emulation::Random;
 use crate::util::Scratch;
 use millrace::codec::vbyte;
+use millrace::dictionary::parsed::Regroup;
+use millrace::dictionary::texts::Texts;
 use millrace::gpu::error::GpuError;
 use millrace::gpu::invert::Tuning;
 use millrace::gpu::invert::inverter::Inverter;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 /// A piece of documents of few words, some of which are in most documents and some often, so that lists have many blocks, wide
 /// and narrow ones, and bounds of more than three pairs.
 fn piece(random: &mut Random, documents: u32) -> PieceText {
-    let mut piece = PieceText::default();
+    let mut piece = Texts::new(Arc::default());
     for _ in 0..documents {
         let mut text = String::new();
         if random.below(16) > 0 {
@@ -40,9 +42,9 @@ fn piece(random: &mut Random, documents: u32) -> PieceText {
         if random.below(90) == 0 {
             text += &"mill ".repeat(random.below(900) as usize);
         }
-        piece.push(text.as_bytes());
+        piece.document(text.as_bytes());
     }
-    piece
+    piece.take()
 }
 
 /// The lists by collection and suffix: postings and bytes.

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use super::{Buffers, Cursor, Record, Text};
+use super::{Buffers, Cursor, Record};
 
 /// The bytes around name and text of a record.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Shape {
             self.credit = MOST_CREDIT.min(self.credit + 1);
         } else {
             cursor.at = begin;
-            record.text = Text::None;
+            record.texts = 0;
             self.credit = self.credit.saturating_sub(CREDIT_OF_MISS);
         }
         has
@@ -60,7 +60,7 @@ impl Shape {
         let name_end = cursor.scan.find(bytes, name);
         // An empty name is none, and another key may give one.
         cursor.at = name_end + self.between.ends(bytes, name_end).filter(|_| name < name_end)?;
-        buffers.text(cursor, &mut record.text).ok()?;
+        buffers.text(cursor, record).ok()?;
         // Up to the line feed.
         cursor.at += self.behind.ends(bytes, cursor.at)? - 1;
         record.name.range = name..name_end;

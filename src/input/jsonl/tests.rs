@@ -4,62 +4,13 @@ use proptest::prelude::*;
 
 use super::super::document::Kept;
 use super::*;
-use crate::dictionary::texts::PieceText;
 
-/// Keeps all, and has a buffer for the texts of those documents whose line is no multiple of `but`.
-#[derive(Default)]
-struct Lender {
-    kept: Kept,
-    texts: PieceText,
-    but: u64,
-}
-
-impl Sink for Lender {
-    fn document(&mut self, _: Document<'_>) {
-        unreachable!("a buffer was lent");
-    }
-
-    fn texts(&mut self) -> Option<&mut PieceText> {
-        Some(&mut self.texts)
-    }
-
-    fn placed(&mut self, document: Document<'_>, start: usize) -> bool {
-        self.kept.document(document);
-        let stays = !document.line.is_multiple_of(self.but);
-        if stays {
-            self.texts.begin(start);
-        }
-        stays
-    }
-
-    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
-        self.kept.skipped(offset, line, bytes, reason);
-    }
-}
-
-/// Parses `piece` in every way of scanning, to a sink that lends a buffer too.
+/// Parses `piece` in every way of scanning.
 fn parse(piece: Piece<'_>) -> Kept {
     let mut all = JsonlParser::all().map(|(_, mut parser)| {
         let mut kept = Kept::default();
         let line_feeds = parser.parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
-        let mut lender = Lender::default();
-        for but in [1, 2, 3] {
-            // Of no document at first, then of some, then of some behind those.
-            let texts = std::mem::take(&mut lender.texts);
-            let (mut bytes, mut starts) = (texts.bytes.to_vec(), texts.starts.clone());
-            lender = Lender { texts, but, ..Lender::default() };
-            assert_eq!(parser.parse(piece, &mut lender), line_feeds);
-            assert_eq!(lender.kept, kept);
-            for (_, text, _, _, line) in &kept.documents {
-                if !line.is_multiple_of(but) {
-                    starts.push(bytes.len() as u32);
-                    bytes.extend(text);
-                    bytes.push(SEPARATOR);
-                }
-            }
-            assert_eq!((&*lender.texts.bytes, lender.texts.starts.clone()), (&*bytes, starts));
-        }
         kept
     });
     let first = all.next().unwrap();
@@ -117,23 +68,6 @@ fn texts_are_joined_in_their_order() {
     assert_eq!(one(br#"{"title":"","text":"a"}"#), (None, "\na".into()));
     let raw = parse(Piece::whole(b"{\"text\":\"\xff\x00\x1f\xe2\x82\"}"));
     assert_eq!(raw.documents[0].1, b"\xff\x00\x1f\xe2\x82");
-}
-
-#[test]
-fn text_without_escapes_is_not_copied() {
-    struct Inside(Range<*const u8>, usize);
-    impl Sink for Inside {
-        fn document(&mut self, document: Document<'_>) {
-            self.1 += usize::from(self.0.contains(&document.text.as_ptr()));
-        }
-        fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {
-            panic!("{reason}");
-        }
-    }
-    let bytes = b"{\"text\":\"plain\"}\n{\"text\":\"esc\\n\"}\n{\"id\":\"\\n\",\"url\":\"u\"}";
-    let mut sink = Inside(bytes.as_ptr_range(), 0);
-    JsonlParser::new().parse(Piece::whole(bytes), &mut sink);
-    assert_eq!(sink.1, 2);
 }
 
 #[test]
