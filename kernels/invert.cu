@@ -133,7 +133,8 @@ extern "C" __global__ void invert_write_tokens(
 // the lengths are counters[NEW_BYTES] in all.
 extern "C" __global__ void invert_find_forms(
     const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens, u64* slots,
-    u32 mask, u32 bits, u32 probes, u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts, u32* new_lengths, u32* new_places) {
+    u32 mask, u32 bits, u32 probes, u32* slot_forms, u32 known, u32* counters, u32* token_forms, u32* new_starts,
+    u32* new_lengths, u32* new_places) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
     if (token >= tokens) return;
     u32 start = starts[token], slot = NONE;
@@ -170,7 +171,8 @@ extern "C" __global__ void invert_keep_forms(
 // counters[ODD_TOKENS] are written.
 extern "C" __global__ void invert_check_forms(
     const u8* __restrict__ text, const u32* __restrict__ classes, const u32* __restrict__ starts, u32 tokens,
-    const u32* __restrict__ slot_forms, const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters, u32* token_forms, u32* odd) {
+    const u32* __restrict__ slot_forms, const u32* __restrict__ form_places, const u8* __restrict__ arena, u32* counters,
+    u32* token_forms, u32* odd) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
     if (token >= tokens) return;
     u32 start = starts[token], slot = token_forms[token];

@@ -47,37 +47,49 @@ __device__ __forceinline__ u32 character_of(const u8* __restrict__ text, u32 at,
     return at;
 }
 
-// Whether a form begins with a character of class `here`, behind one of class `before`.
-__device__ __forceinline__ bool begins(u32 before, u32 here) {
-    return here == WORD ? before == SEPARATOR || before == PAIRED : here == JOINED && before == SEPARATOR;
-}
-
 // At which of 16 bytes a form begins, a bit each. `at` is a multiple of 16.
 __device__ __forceinline__ u32 form_starts(const u8* __restrict__ text, u32 at, const u32* __restrict__ classes) {
     uint4 bytes = *(const uint4*)(text + at);
     u32 words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
     u32 mask = 0, last = at > 0 ? text[at - 1] : 0;
+    for (u32 i = 0; i < 16; i++) mask |= (u32)is_word(words[i / 4] >> 8 * (i % 4) & 255) << i;
     if (((bytes.x | bytes.y | bytes.z | bytes.w | last) & 0x80808080) == 0) {
-        for (u32 i = 0; i < 16; i++) mask |= (u32)is_word(words[i / 4] >> 8 * (i % 4) & 255) << i;
         return mask & ~(mask << 1 | (u32)is_word(last));
     }
-    u32 from = at, before = SEPARATOR, here, length;
+    // Which bytes are of characters of each class, and the first ones of characters. Bit 0 is the byte before.
+    u32 letters = mask << 1, paired = 0, joined = 0, firsts = mask << 1;
+    auto put = [&](u32 here, u32 bits) {
+        letters |= here == WORD ? bits : 0;
+        paired |= here == PAIRED ? bits : 0;
+        joined |= here == JOINED ? bits : 0;
+    };
+    u32 length, here;
     if (at > 0) {
-        from = character_of(text, at - 1, classes);
-        before = class_at(text, from, classes, length);
-        from += length;
-    }
-    for (; from < at + 16; from += length) {
+        u32 from = character_of(text, at - 1, classes);
         here = class_at(text, from, classes, length);
-        bool is_start = begins(before, here);
-        if (here == PAIRED) {
-            u32 unused, next = class_at(text, from + length, classes, unused);
-            is_start = next == PAIRED || next == JOINED || before == SEPARATOR || before == WORD;
-        }
-        mask |= (u32)is_start << (from - at);
-        before = here;
+        put(here, (1u << (from + length - at + 1)) - 1);
     }
-    return mask;
+    u32 leads = 0;
+    // The highest bits of the four bytes of a word come together.
+    for (u32 i = 0; i < 4; i++) leads |= ((words[i] & words[i] << 1 & 0x80808080) >> 7) * 0x10204080 >> 28 << 4 * i;
+    for (; leads != 0; leads &= leads - 1) {
+        u32 i = (u32)__ffs((int)leads) - 1;
+        here = class_at(text, at + i, classes, length);
+        put(here, ((1u << length) - 1) << (i + 1));
+        firsts |= 2u << i;
+        u32 end = i + length;
+        // Of what is behind the bytes nothing has to be known but whether the last letter makes a pair with it.
+        if (here == PAIRED && end >= 16) {
+            put(class_at(text, at + end, classes, length), 2u << end);
+            firsts |= 2u << end;
+        }
+    }
+    u32 pairs = paired | joined;
+    // Last bytes of paired letters, which have three or four, behind which another one makes a pair.
+    u32 followed = paired & (firsts & pairs) >> 1;
+    u32 starts = (letters & ~((letters | joined) << 1)) | (joined & ~((letters | pairs) << 1))
+        | (paired & (~(pairs << 1) | followed >> 2 | followed >> 3));
+    return (firsts & starts) >> 1 & 0xffff;
 }
 
 // The bytes of the next character of a form, or 0 behind its last one. `before` is NOTHING, then what stands before it in the form.
@@ -101,13 +113,25 @@ __device__ __forceinline__ u64 stir(u64 hash, u64 word) {
 __device__ __forceinline__ u32 read_form(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, u32 bits, u64& fingerprint) {
     u64 hash = 0x9e3779b97f4a7c15ull, word = 0;
-    u32 length = 0, left = 0, before = NOTHING;
-    for (; length <= LONGEST_FORM; length++, left--) {
-        if (left == 0 && (left = next_of_form(text, at + length, classes, before)) == 0) break;
-        word = word << 8 | lower(text[at + length]);
+    u32 length = 0, byte = 0;
+    auto add = [&] {
+        word = word << 8 | lower(byte);
         if (length % 8 == 7) {
             hash = stir(hash, word);
             word = 0;
+        }
+    };
+    for (; length <= LONGEST_FORM; length++) {
+        byte = text[at + length];
+        if (!is_word(byte)) break;
+        add();
+    }
+    if (byte >= 0x80) {
+        u32 left = 0, before = length > 0 ? WORD : NOTHING;
+        for (; length <= LONGEST_FORM; length++, left--) {
+            if (left == 0 && (left = next_of_form(text, at + length, classes, before)) == 0) break;
+            byte = text[at + length];
+            add();
         }
     }
     hash = stir(stir(hash, word), length) * 0xc4ceb9fe1a85ec53ull;
@@ -116,15 +140,18 @@ __device__ __forceinline__ u32 read_form(
     return length;
 }
 
-// Whether the form that begins at `at` has these bytes.
+// Whether the form that begins at `at` has these bytes. If the text has the same ones it has the same characters, so that nothing is
+// left to ask but whether it ends there.
 __device__ __forceinline__ bool is_form(
     const u8* __restrict__ text, u32 at, const u32* __restrict__ classes, const u8* __restrict__ form, u32 length) {
-    u32 left = 0, before = NOTHING;
-    for (u32 i = 0; i < length; i++, left--) {
-        if (left == 0 && (left = next_of_form(text, at + i, classes, before)) == 0) return false;
+    for (u32 i = 0; i < length; i++) {
         if (lower(text[at + i]) != form[i]) return false;
     }
-    return left == 0 && next_of_form(text, at + length, classes, before) == 0;
+    u32 end = at + length, last = text[end - 1], behind = text[end];
+    if (last < 0x80 && behind < 0x80) return !is_word(behind);
+    u32 bytes, from = character_of(text, end - 1, classes), before = class_at(text, from, classes, bytes);
+    if (before == PAIRED && from != at) before = ALL_READ;
+    return next_of_form(text, end, classes, before) == 0;
 }
 
 // The slot of a fingerprint in a table of `mask` + 1 slots, or NONE if it is not among `probes` from its home on; `fresh`

@@ -3,8 +3,8 @@
 //!
 //! Of [`Tokenizer::Words`] a form is such a stretch as a whole. [`Tokenizer::CjkBigram`] makes pairs of neighbouring letters of Chinese,
 //! Japanese and Korean, so that a stretch of *paired* letters is cut: every two of them that stand side by side are a form, and one that stands
-//! alone is. Whatever is not paired stays together: voice marks change the letter before them, and where Greek capitals are near it matters what is around. If such a part begins
-//! or ends with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to both.
+//! alone is one. Whatever is not paired stays together: voice marks change the letter before them, and the lower case of a Greek letter may depend on what is around. If such a
+//! part begins or ends with a letter that makes pairs, a *joined* one, the paired letter before or behind it belongs to both.
 //! So the words of a text are those of its forms, in their order.
 
 use crate::text::tokenizer::{Class, Tokenizer};
